@@ -73,6 +73,12 @@ const char* name_of(ImageFormat format) {
   return kNames[static_cast<size_t>(format)];
 }
 
+std::string media_type_of(ImageFormat format) {
+  std::string type = concat("image/", name_of(format));
+  std::ranges::transform(type, type.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return type;
+}
+
 ImageFormat sniff_image(std::span<const std::byte> encoded) {
   using namespace std::string_view_literals;
   const std::string_view text = text_of(encoded);

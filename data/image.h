@@ -13,6 +13,8 @@ namespace dtrain::data {
 enum class ImageFormat : uint8_t { jpeg, png, bmp, gif, webp, tiff };
 // "JPEG", "PNG", "BMP", "GIF", "WebP" or "TIFF".
 const char* name_of(ImageFormat format);
+// "image/jpeg".
+std::string media_type_of(ImageFormat format);
 
 // What a header says.
 struct ImageInfo {

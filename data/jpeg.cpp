@@ -1,73 +1,18 @@
-// Drives libjpeg-turbo, which reads the markers, and decodes what BaselineDecoder is not for or gives up. Its errors
-// leave by longjmp, so every call to it is made inside guarded(), whose frames hold nothing with a destructor; what it
-// needs allocated is allocated outside.
+// Drives libjpeg-turbo, which reads the markers, and decodes what BaselineDecoder is not for or gives up: see
+// jpeg_errors.h for the rules of its calls.
 #include "data/jpeg.h"
-
-#include <cstdio>
-// jpeglib.h needs FILE.
-#include <jpeglib.h>
-// Needs jpeglib.h.
-#include <jerror.h>
 
 #include <algorithm>
 #include <array>
-#include <csetjmp>
 #include <cstdlib>
 
 #include "data/jpeg_baseline.h"
+#include "data/jpeg_errors.h"
 #include "data/jpeg_rows.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {
-
-// libjpeg hands back a pointer to `base`, from which its callbacks reach the rest.
-struct Errors {
-  jpeg_error_mgr base;
-  std::jmp_buf jump;
-  char error[JMSG_LENGTH_MAX];
-  char warning[JMSG_LENGTH_MAX];
-  char damage[JMSG_LENGTH_MAX];
-};
-
-Errors& errors_of(j_common_ptr codec) { return *reinterpret_cast<Errors*>(codec->err); }
-
-[[noreturn]] void leave(j_common_ptr codec) {
-  Errors& errors = errors_of(codec);
-  codec->err->format_message(codec, errors.error);
-  std::longjmp(errors.jump, 1);
-}
-
-// Whether the warning says that pixels are lost: extraneous bytes before a marker, which many cameras and web sites
-// write, usually mean no loss, though a corrupt scan that ends early has them too; and odd numbers in the headers of
-// JFIF and Adobe mean none.
-bool loses_pixels(int warning) {
-  return warning != JWRN_EXTRANEOUS_DATA && warning != JWRN_JFIF_MAJOR && warning != JWRN_ADOBE_XFORM;
-}
-
-// Level -1 is corrupt data that libjpeg goes on with; higher levels are traces.
-void note(j_common_ptr codec, int level) {
-  if (level >= 0) return;
-  Errors& errors = errors_of(codec);
-  if (codec->err->num_warnings++ == 0) codec->err->format_message(codec, errors.warning);
-  if (errors.damage[0] == '\0' && loses_pixels(codec->err->msg_code)) codec->err->format_message(codec, errors.damage);
-}
-
-jpeg_error_mgr* install(Errors& errors) {
-  jpeg_std_error(&errors.base);
-  errors.base.error_exit = leave;
-  errors.base.emit_message = note;
-  errors.error[0] = errors.warning[0] = errors.damage[0] = '\0';
-  return &errors.base;
-}
-
-// Runs `step`, which calls libjpeg; false where that failed, with the reason in `errors`.
-template <class Step>
-bool guarded(Errors& errors, Step step) {
-  if (setjmp(errors.jump) != 0) return false;
-  step();
-  return true;
-}
 
 // Whether an end marker is among the bytes, which decoders that stop above the last row do not read.
 bool has_end(std::span<const std::byte> scan) {
@@ -90,7 +35,7 @@ void check_scans(j_common_ptr codec) {
   const auto& limit = *reinterpret_cast<ScanLimit*>(codec->progress);
   const auto& image = *reinterpret_cast<j_decompress_ptr>(codec);
   if (image.input_scan_number <= limit.max_scans) return;
-  Errors& errors = errors_of(codec);
+  JpegErrors& errors = errors_of(codec);
   std::snprintf(errors.error, sizeof errors.error, "more than %d scans of %ux%u pixels", limit.max_scans,
                 image.image_width, image.image_height);
   std::longjmp(errors.jump, 1);
@@ -164,7 +109,7 @@ struct JpegDecoder::State {
   jpeg_decompress_struct codec{};
   BaselineDecoder baseline;
   BaselineFrame frame;
-  Errors errors;
+  JpegErrors errors;
   ScanLimit scan_limit{};
   DecodeOptions options;
   std::vector<uint8_t> buffer;
@@ -318,91 +263,5 @@ bool JpegDecoder::suits_hardware() const {
 }
 
 bool JpegDecoder::used_libjpeg() const { return state_->used_libjpeg; }
-
-namespace {
-
-// Owns what libjpeg allocates while encoding.
-struct Encoder {
-  jpeg_compress_struct codec{};
-  Errors errors;
-  unsigned char* bytes = nullptr;
-  unsigned long size = 0;
-
-  Encoder() = default;
-  Encoder(const Encoder&) = delete;
-  Encoder& operator=(const Encoder&) = delete;
-  ~Encoder() {
-    jpeg_destroy_compress(&codec);
-    std::free(bytes);
-  }
-};
-
-std::array<int, 2> luma_factors(Sampling sampling) {
-  switch (sampling) {
-    case Sampling::s444:
-      return {1, 1};
-    case Sampling::s422:
-      return {2, 1};
-    case Sampling::s420:
-      return {2, 2};
-    case Sampling::s440:
-      return {1, 2};
-    case Sampling::s411:
-      return {4, 1};
-  }
-  return {1, 1};
-}
-
-// An EXIF block with this tag alone.
-void write_orientation(jpeg_compress_struct& codec, int orientation) {
-  constexpr size_t kValue = 24;
-  JOCTET block[] = "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0?\0\0\0\0\0\0";  // and the \0 of its end
-  block[kValue] = static_cast<JOCTET>(orientation);
-  jpeg_write_marker(&codec, JPEG_APP0 + 1, block, sizeof block);
-}
-
-// Called inside guarded().
-void encode(Encoder& e, const ImageView& image, const JpegEncodeOptions& options) {
-  jpeg_create_compress(&e.codec);
-  jpeg_mem_dest(&e.codec, &e.bytes, &e.size);
-  e.codec.image_width = static_cast<JDIMENSION>(image.width);
-  e.codec.image_height = static_cast<JDIMENSION>(image.height);
-  e.codec.input_components = 3;
-  e.codec.in_color_space = JCS_RGB;
-  jpeg_set_defaults(&e.codec);
-  jpeg_set_quality(&e.codec, options.quality, TRUE);
-  if (options.grey) {
-    jpeg_set_colorspace(&e.codec, JCS_GRAYSCALE);
-  } else {
-    const auto [horizontal, vertical] = luma_factors(options.sampling);
-    e.codec.comp_info[0].h_samp_factor = horizontal;
-    e.codec.comp_info[0].v_samp_factor = vertical;
-  }
-  e.codec.optimize_coding = options.optimize ? TRUE : FALSE;
-  if (options.progressive) jpeg_simple_progression(&e.codec);
-  jpeg_start_compress(&e.codec, TRUE);
-  if (options.orientation != 1) write_orientation(e.codec, options.orientation);
-  for (int y = 0; y < image.height; ++y) {
-    auto* row = const_cast<JSAMPROW>(image.row(y));  // libjpeg's type has no const; it does not write
-    jpeg_write_scanlines(&e.codec, &row, 1);
-  }
-  jpeg_finish_compress(&e.codec);
-}
-
-}  // namespace
-
-std::vector<std::byte> encode_jpeg(const ImageView& image, const JpegEncodeOptions& options) {
-  DT_CHECK(image.width > 0 && image.height > 0 && image.width <= JPEG_MAX_DIMENSION &&
-               image.height <= JPEG_MAX_DIMENSION && options.quality >= 1 && options.quality <= 100,
-           "cannot encode a JPEG of ", image.width, "x", image.height, " pixels at quality ", options.quality, ": 1..",
-           JPEG_MAX_DIMENSION, " a side and quality 1..100 are possible");
-  Encoder e;
-  e.codec.err = install(e.errors);
-  if (!guarded(e.errors, [&] { encode(e, image, options); }))
-    throw Error(Fault::resource,
-                concat("JPEG of ", image.width, "x", image.height, " pixels cannot be encoded: ", e.errors.error));
-  const auto* begin = reinterpret_cast<const std::byte*>(e.bytes);
-  return {begin, begin + e.size};
-}
 
 }  // namespace dtrain::data

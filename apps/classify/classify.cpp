@@ -105,13 +105,19 @@ void add_name(nlohmann::ordered_json& row, const char* key, const std::vector<st
   if (output < names.size() && !names[output].empty()) row[key] = names[output];
 }
 
+// "tench (class 1)", or "class 1" without a name.
+std::string class_title(const std::vector<std::string>& names, size_t output) {
+  if (output >= names.size() || names[output].empty()) return fmt::format("class {}", output);
+  return fmt::format("{} (class {})", names[output], output);
+}
+
 void print(std::ostream& out, const Options& options, const std::string& file, const Classifier::Result& result,
            const std::vector<std::string>& names) {
   const std::vector<size_t> best = ranking(result.probabilities, options.top);
   if (!options.json) {
     out << cli::escaped(file) << '\n';
     for (size_t c : best)
-      out << fmt::format("  {:7.3f} %  {}\n", 100 * result.probabilities[c], cli::escaped(cli::class_title(names, c)));
+      out << fmt::format("  {:7.3f} %  {}\n", 100 * result.probabilities[c], cli::escaped(class_title(names, c)));
     if (!result.notes.damage.empty()) out << "  damaged image: " << cli::escaped(result.notes.damage) << '\n';
     if (options.logits) out << fmt::format("  logits {}\n", fmt::join(result.logits, " "));
     out << std::flush;

@@ -182,11 +182,6 @@ void print_notices(const WeightReport& report, const std::string& path) {
   for (const std::string& notice : report.notices()) print_message("note", fmt::format("{}: {}", path, notice));
 }
 
-std::string class_title(const std::vector<std::string>& names, size_t output) {
-  if (output >= names.size() || names[output].empty()) return fmt::format("class {}", output);
-  return fmt::format("{} (class {})", names[output], output);
-}
-
 WeightsRecord classifier_record(const TrainState& state, const std::string& data_name,
                                 const std::vector<std::string>& class_names) {
   WeightsRecord record = {{kDataNameKey, data_name}};

@@ -66,7 +66,4 @@ WeightsRecord classifier_record(const TrainState& state, const std::string& data
 // Says for people what of weights was cast, unwrapped, or does not fit, if anything.
 void print_notices(const WeightReport& report, const std::string& path);
 
-// The name of a class for people: "tench (class 1)", or "class 1" where `names`, which are by output, have none for it.
-std::string class_title(const std::vector<std::string>& names, size_t output);
-
 }  // namespace dtrain::cli

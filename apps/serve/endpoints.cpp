@@ -1,7 +1,5 @@
 #include "apps/serve/endpoints.h"
 
-#include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <semaphore>
@@ -21,13 +19,6 @@ std::string literal(const std::string& name) {
   std::string text;
   for (char c : name) text += c == '.' ? std::string("\\.") : std::string(1, c);
   return text;
-}
-
-// "image/jpeg".
-std::string media_type(data::ImageFormat format) {
-  std::string type = concat("image/", data::name_of(format));
-  std::ranges::transform(type, type.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return type;
 }
 
 class Predictions {
@@ -79,7 +70,7 @@ class Predictions {
     if (index >= e_.images.size()) return answer(response, 404, error_json("there is no such image"));
     const std::vector<std::byte> bytes = detection::read_image_file(e_.images[index].path);
     response.set_content(reinterpret_cast<const char*>(bytes.data()), bytes.size(),
-                         media_type(data::sniff_image(bytes)));
+                         data::media_type_of(data::sniff_image(bytes)));
   }
 
   void metrics(Response& response) const {

@@ -1,0 +1,72 @@
+#include "apps/dataset/annotation_checks.h"
+
+#include <filesystem>
+#include <span>
+
+#include "apps/dataset/files.h"
+#include "apps/dataset/writing.h"
+#include "data/coco/annotations.h"
+#include "data/coco_images.h"
+#include "data/image.h"
+#include "data/orientation.h"
+#include "libdtrain/core/error.h"
+#include "libdtrain/io/input_file.h"
+#include "libdtrain/io/record_file.h"
+
+namespace dtrain::dataset {
+namespace {
+
+constexpr const char* kUnreadableListed = "image of annotations that cannot be read";
+
+// Where the images lie that the annotations are about: the folder NAME or images/NAME beside the folder of a file
+// instances_NAME.json, or the folder of the file itself, where it lies among its images; "" where neither is there.
+std::string image_folder_of(const std::string& path, Found how) {
+  if (std::string name = std::filesystem::path(path).stem().string(); name.starts_with("instances_")) {
+    name.erase(0, std::string_view("instances_").size());
+    const std::string root = std::filesystem::path(path).parent_path().parent_path().string();
+    const std::string folder = existing_folder(root, {name.c_str(), ("images/" + name).c_str()});
+    if (!folder.empty()) return folder;
+  }
+  return how == Found::beside_images ? directory_of(path) : "";
+}
+
+void check_listed_image(const data::coco::Image& image, const std::string& file, const std::string& annotations,
+                        FileProblems& found) {
+  try {
+    const std::string bytes = read_text(file, kMaxRecordBytes);
+    data::ImageDecoder decoder;
+    const data::ImageInfo info = decoder.open(std::as_bytes(std::span(bytes)));
+    if ((info.width != image.width || info.height != image.height) &&
+        !data::is_upright_size(info, image.width, image.height))
+      found.add("image of another size than its annotations", file,
+                concat("is ", info.width, "x", info.height, " pixels large, ", annotations, " has it as ", image.width,
+                       "x", image.height));
+  } catch (const Error& error) {
+    found.add(kUnreadableListed, file, error.what());
+  }
+}
+
+}  // namespace
+
+bool has_annotations_name(const std::string& name) {
+  return name.starts_with("instances_") || name.ends_with("coco.json");
+}
+
+void check_annotations(const std::string& path, Found how, FileProblems& found) {
+  const std::string folder = image_folder_of(path, how);
+  data::coco::AnnotationOptions options;
+  if (!folder.empty()) options.complete = data::complete_from(folder);
+  const data::coco::Annotations annotations = data::coco::read_annotations(path, options);
+  for (const data::coco::Finding& finding : annotations.findings.all()) {
+    if (!folder.empty() && finding.kind == data::coco::kUnusableImages) continue;  // each of them is listed below
+    found.add(finding.kind, path, concat("first: ", finding.first, ": ", finding.action), finding.is_fault);
+    found.problems.back().count = finding.count;
+  }
+  if (folder.empty()) return;
+  for (const data::coco::UnusableImage& image : annotations.unusable)
+    found.add(kUnreadableListed, concat(folder, "/", image.name), image.reason);
+  for (const data::coco::Image& image : annotations.images)
+    check_listed_image(image, concat(folder, "/", image.file_name), path, found);
+}
+
+}  // namespace dtrain::dataset

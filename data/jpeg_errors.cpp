@@ -1,0 +1,42 @@
+#include "data/jpeg_errors.h"
+
+// Needs jpeglib.h.
+#include <jerror.h>
+
+namespace dtrain::data {
+namespace {
+
+[[noreturn]] void leave(j_common_ptr codec) {
+  JpegErrors& errors = errors_of(codec);
+  codec->err->format_message(codec, errors.error);
+  std::longjmp(errors.jump, 1);
+}
+
+// Whether the warning says that pixels are lost: extraneous bytes before a marker, which many cameras and web sites
+// write, usually mean no loss, though a corrupt scan that ends early has them too; and odd numbers in the headers of
+// JFIF and Adobe mean none.
+bool loses_pixels(int warning) {
+  return warning != JWRN_EXTRANEOUS_DATA && warning != JWRN_JFIF_MAJOR && warning != JWRN_ADOBE_XFORM;
+}
+
+// Level -1 is corrupt data that libjpeg goes on with; higher levels are traces.
+void note(j_common_ptr codec, int level) {
+  if (level >= 0) return;
+  JpegErrors& errors = errors_of(codec);
+  if (codec->err->num_warnings++ == 0) codec->err->format_message(codec, errors.warning);
+  if (errors.damage[0] == '\0' && loses_pixels(codec->err->msg_code)) codec->err->format_message(codec, errors.damage);
+}
+
+}  // namespace
+
+JpegErrors& errors_of(j_common_ptr codec) { return *reinterpret_cast<JpegErrors*>(codec->err); }
+
+jpeg_error_mgr* install(JpegErrors& errors) {
+  jpeg_std_error(&errors.base);
+  errors.base.error_exit = leave;
+  errors.base.emit_message = note;
+  errors.error[0] = errors.warning[0] = errors.damage[0] = '\0';
+  return &errors.base;
+}
+
+}  // namespace dtrain::data

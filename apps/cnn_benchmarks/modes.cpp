@@ -8,11 +8,11 @@
 
 #include "apps/cli/agreed_wait.h"
 #include "apps/cli/input_notices.h"
+#include "apps/cli/memory_fit.h"
 #include "apps/cli/rank_table.h"
 #include "apps/cli/run_main.h"
 #include "apps/cli/stop_signals.h"
 #include "apps/cnn_benchmarks/classification_task.h"
-#include "apps/cnn_benchmarks/memory_fit.h"
 #include "apps/cnn_benchmarks/outputs.h"
 #include "apps/cnn_benchmarks/run_options.h"
 #include "apps/observers/model_details.h"
@@ -48,7 +48,11 @@ int train(Session& session, cli::Log& log, Observer* own_log) {
   const auto pictures = [&] { return task->pictures(); };
   observers.show(observers::details_of({config.flags.summaries.summary_verbosity, pictures}, trainer));
   RunOptions options = run_options(session);
-  if (!session.detector) options.advice_on_memory = [&] { return advice_on_memory(session); };
+  if (!session.detector)
+    options.advice_on_memory = [&] {
+      return cli::advice_on_memory(*session.context, session.store,
+                                   {config.machine, config.info, config.options, session.pixels(), config.batch});
+    };
   Run run(*task, trainer, session.group, std::move(options), observers.all(), cli::stop_requested);
   const Outcome outcome = run.train();
   report_trained(session, *task, log);

@@ -10,8 +10,8 @@
 
 namespace dtrain::mask_rcnn {
 
-// Those that a key names, those of the preset where one of them is there, else all with "train" or "val" in their names.
-// Throws Error(Fault::data) where there is none.
+// Those that a key names, those of the preset where one of them is there, else all with "train" or "val" in their
+// names. Throws Error(Fault::data) where there is none.
 std::vector<std::string> training_splits(const DataSettings& settings);
 std::vector<std::string> validation_splits(const DataSettings& settings);
 

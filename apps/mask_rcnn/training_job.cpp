@@ -50,11 +50,10 @@ WeightsRecord continued_record(const cli::CheckpointFlags& flags) {
 
 std::vector<std::string> continued_conventions(const cli::CheckpointFlags& flags, Group& group,
                                                std::vector<std::string>& notices) {
-  using Json = nlohmann::json;
   const int chief = cli::ranks_of(group).chief;
-  Json lines = Json::array();
+  nlohmann::json lines = nlohmann::json::array();
   if (group.rank() == chief) lines = unrecorded_conventions(continued_record(flags));
-  lines = Json::parse(group.broadcast(lines.dump(), chief, "conventions of the checkpoint"));
+  lines = nlohmann::json::parse(group.broadcast(lines.dump(), chief, "conventions of the checkpoint"));
   auto conventions = lines.get<std::vector<std::string>>();
   if (!conventions.empty())
     notices.push_back(

@@ -199,7 +199,7 @@ TEST_F(ImagenetTree, WithoutLabelsTheFoldersAreTheClasses) {
 }
 
 TEST_F(ImagenetTree, FaultsNameTheFile) {
-  expect("imagenet --input none --labels labels.txt --output out", 2, "none: no folder train in it");
+  expect("imagenet --input none --labels labels.txt --output out", 2, "none: cannot be listed");
   expect("imagenet --input in --labels none.txt --output out", 2, "none.txt: No such file");
   place_file(root / "short.txt", "na\n");
   expect("imagenet --input in --labels short.txt --output out", 2,

@@ -1,30 +1,28 @@
-#include "apps/cnn_benchmarks/memory_fit.h"
+#include "apps/cli/memory_fit.h"
 
 #include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
 
-namespace dtrain::cnn_benchmarks {
+namespace dtrain::cli {
 namespace {
 
 // What forward and backward pass of a batch of `rows` images reserve beside the parameters, in a context of its own
 // that may reserve `limit` bytes; nothing where they do not fit.
-std::optional<size_t> bytes_of_step(const Session& session, size_t limit, int64_t rows) {
-  const Config& config = session.config;
-  cli::Machine machine = config.machine;
+std::optional<size_t> bytes_of_step(const ClassifierStep& step, size_t limit, int64_t rows) {
+  Machine machine = step.machine;
   machine.memory_limit = limit;
   machine.trial = true;
   try {
     const auto context = machine.make_context();
     ParameterStore store(*context);
-    const models::Classifier model = models::make_classifier(store, config.info, config.options);
+    const models::Classifier model = models::make_classifier(store, step.info, step.options);
     store.allocate(/*seed=*/0, machine.compute());
     const size_t before = context->memory_stats().reserved;
-    const int64_t size = config.options.image_size;
-    const PixelNormalization pixels = session.pixels();
+    const int64_t size = step.options.image_size;
     Tape tape(*context);
-    const Tensor images = context->zeros({rows, size, size, pixels.channels}, pixels.dtype);
+    const Tensor images = context->zeros({rows, size, size, step.pixels.channels}, step.pixels.dtype);
     const Tensor labels = context->zeros({rows}, DType::i32);
     const Loss loss = model.loss(tape, tape.constant(images), labels);
     tape.backward(loss.total, &store);
@@ -38,23 +36,23 @@ std::optional<size_t> bytes_of_step(const Session& session, size_t limit, int64_
 
 }  // namespace
 
-std::string advice_on_memory(Session& session) {
-  session.context->trim();
+std::string advice_on_memory(Context& context, const ParameterStore& store, const ClassifierStep& step) {
+  context.trim();
   // The optimiser's state and the input stay where they are; the parameters are there once more in each trial.
-  const MemoryStats stats = session.context->memory_stats();
-  const size_t parameters = session.store.values().bytes() + session.store.grads().bytes();
+  const MemoryStats stats = context.memory_stats();
+  const size_t parameters = store.values().bytes() + store.grads().bytes();
   const size_t limit = stats.limit - (stats.in_use - std::min(stats.in_use, parameters));
-  const auto fits = [&](int64_t rows) { return bytes_of_step(session, limit, rows); };
-  for (int64_t rows = session.config.batch / 2; rows >= 1; rows /= 2) {
+  const auto fits = [&](int64_t rows) { return bytes_of_step(step, limit, rows); };
+  for (int64_t rows = step.batch / 2; rows >= 1; rows /= 2) {
     const std::optional<size_t> bytes = fits(rows);
     if (!bytes) continue;
     const double room = static_cast<double>(limit - std::min(limit, parameters));
     int64_t more = std::min(static_cast<int64_t>(0.9 * room / static_cast<double>(*bytes) * static_cast<double>(rows)),
-                            9 * session.config.batch / 10);
+                            9 * step.batch / 10);
     while (more > rows && !fits(more)) more = 9 * more / 10;
     return fmt::format(": --batch_size={} would fit, about", std::max(more, rows));
   }
   return "; not even one image fits beside the parameters";
 }
 
-}  // namespace dtrain::cnn_benchmarks
+}  // namespace dtrain::cli

@@ -110,8 +110,9 @@ def test_stop_of_ranks_that_hear_of_it_at_different_times(folder):
 
 
 def test_slow_rank(folder):
-    training = Training(folder, "--num_batches=14", "--display_every=2")
-    training.start(2, fault="rank=1,step=1,kind=slow,seconds=0.8").ends(0, f"rank 1 on {HOST} is slow: it takes ")
+    # Long beside a step of the emulation, which takes a second on a busy machine.
+    training = Training(folder, "--num_batches=14", "--display_every=2", "--batch_size=1")
+    training.start(2, fault="rank=1,step=1,kind=slow,seconds=1.5").ends(0, f"rank 1 on {HOST} is slow: it takes ")
 
 
 if __name__ == "__main__":

@@ -342,7 +342,7 @@ TEST(Annotations, ToScoreMultiplyNoMaskWithoutLimit) {
         {{"id", 1}, {"image_id", 9}, {"category_id", 7}, {"bbox", {1, 2, 3, 4}}, {"area", 7}});
   Json corners = Json::array();
   for (int i = 0; i < 10000; ++i) corners.push_back(i % 9);
-  json["annotations"].back()["segmentation"] = {corners};
+  json["annotations"].back()["segmentation"] = Json::array({corners});
   const AnnotationOptions scoring{.use = AnnotationOptions::Use::scoring};
   expect_error(
       [&] { parse_json(json, scoring); }, Fault::data,

@@ -122,7 +122,7 @@ void DetectionDataset::survey(const std::vector<ImageSize>& canvases) {
         if (!is_kept(object, sample.size, options_.min_area)) continue;
         ++objects;
         if (!parts.masks) continue;
-        runs += most_runs(object, {sample.size, largest});
+        runs += most_runs(object, {sample.size, largest, false, !options_.rounds_pixels()});
         if (object.segmentation.index() == 0 && without_mask_++ == 0)
           first_without_mask_ = source_->locate(image).text();
       }
@@ -264,10 +264,11 @@ class DetectionDataset::Reader final : public SampleReader {
       const bool flip = options_.training && random.uniform() < options_.flip_probability;
       return {image, *options_.stretch, flip};
     }
-    if (!options_.training) return {image, resized(image, rule.max_short_edge, rule), false};
+    const bool resizes_masks = !options_.rounds_pixels();
+    if (!options_.training) return {image, resized(image, rule.max_short_edge, rule), false, resizes_masks};
     const auto edges = static_cast<uint32_t>(rule.max_short_edge - rule.min_short_edge + 1);
     const int64_t edge = rule.min_short_edge + random.below(edges);
-    return {image, resized(image, edge, rule), random.uniform() < options_.flip_probability};
+    return {image, resized(image, edge, rule), random.uniform() < options_.flip_probability, resizes_masks};
   }
 
   template <class Level>

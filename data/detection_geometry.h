@@ -26,7 +26,8 @@ struct ResizeRule {
   int64_t min_short_edge = 800, max_short_edge = 800;
   int64_t max_size = 1333;
   SizeRounding rounding = SizeRounding::half_up;
-  // To bytes after resizing, as OpenCV does with bytes. torchvision resizes floats, by coordinates in single precision.
+  // To bytes after resizing, as OpenCV does with bytes, and TensorPack scales the polygons of masks. torchvision
+  // resizes floats, by coordinates in single precision, and masks of pixels, see Placement.
   bool rounds_pixels = true;
 
   // Throws Error where there is no such size.
@@ -46,6 +47,10 @@ size_t canvas_of(const ImageSize& image, const ResizeRule& rule, const std::vect
 struct Placement {
   ImageSize from{}, to{};
   bool flip = false;
+  // Masks are filled and mirrored at the size of the image and resized after that, by torch's interpolate(mode=
+  // "nearest"): pixel i is pixel floor(i * from / to) of the source. Else polygons are scaled, mirrored and then
+  // filled.
+  bool resizes_masks = false;
 
   double scale_x() const { return static_cast<double>(to.width) / static_cast<double>(from.width); }
   double scale_y() const { return static_cast<double>(to.height) / static_cast<double>(from.height); }

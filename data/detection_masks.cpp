@@ -32,16 +32,34 @@ class Ends {
   bool set_ = false;
 };
 
+// The row or column of the source that each of the result comes of: the nearest by its centre, as OpenCV's
+// INTER_NEAREST_EXACT, or as Placement::resizes_masks has it.
+std::vector<int64_t> sources_of(int64_t from, int64_t to, bool flip, bool as_torch) {
+  std::vector<int64_t> sources(static_cast<size_t>(to));
+  const float scale = static_cast<float>(from) / static_cast<float>(to);
+  for (int64_t i = 0; i < to; ++i) {
+    int64_t source = (2 * (flip ? to - 1 - i : i) + 1) * from / (2 * to);
+    if (as_torch) {
+      source = std::min(static_cast<int64_t>(std::floor(static_cast<float>(i) * scale)), from - 1);
+      if (flip) source = from - 1 - source;
+    }
+    sources[static_cast<size_t>(i)] = source;
+  }
+  return sources;
+}
+
 // For each row of the source, and for the one after the last: the first row of the result that comes of it or a later
 // one.
-std::vector<int64_t> first_rows(int64_t from, int64_t to) {
-  std::vector<int64_t> first(static_cast<size_t>(from) + 1);
-  // Row y of the result is row (2 * y + 1) * from / (2 * to) of the source.
-  for (int64_t row = 0; row <= from; ++row) first[static_cast<size_t>(row)] = (2 * row * to + from - 1) / (2 * from);
+std::vector<int64_t> first_rows(const std::vector<int64_t>& sources, int64_t from) {
+  std::vector<int64_t> first;
+  size_t row = 0;
+  for (int64_t source = 0; source <= from; ++source) {
+    while (row < sources.size() && sources[row] < source) ++row;
+    first.push_back(static_cast<int64_t>(row));
+  }
   return first;
 }
 
-// To the nearest pixel by its centre, as OpenCV's INTER_NEAREST_EXACT.
 void append_resampled(const coco::Rle& rle, const Placement& placement, std::vector<int32_t>& out) {
   const ImageSize &from = placement.from, &to = placement.to;
   if (rle.height != from.height || rle.width != from.width)
@@ -49,17 +67,24 @@ void append_resampled(const coco::Rle& rle, const Placement& placement, std::vec
                                     "x", from.height));
   std::vector<int64_t> changes;  // of the source
   for (int64_t at = 0; const uint32_t count : rle.counts) changes.push_back(at += count);
-  const std::vector<int64_t> first = first_rows(from.height, to.height);
+  const bool as_torch = placement.resizes_masks;
+  const std::vector<int64_t> first =
+      first_rows(sources_of(from.height, to.height, /*flip=*/false, as_torch), from.height);
+  const std::vector<int64_t> columns = sources_of(from.width, to.width, placement.flip, as_torch);
   Ends ends(out);
   for (int64_t x = 0; x < to.width; ++x) {
-    const int64_t mirrored = placement.flip ? to.width - 1 - x : x;
-    const int64_t begin = (2 * mirrored + 1) * from.width / (2 * to.width) * from.height;
+    const int64_t begin = columns[static_cast<size_t>(x)] * from.height;
     auto change = std::ranges::upper_bound(changes, begin);
     if (((change - changes.begin()) % 2 == 1) != ends.set()) ends.change(x * to.height);
     for (; change != changes.end() && *change < begin + from.height; ++change)
       ends.change(x * to.height + first[static_cast<size_t>(*change - begin)]);
   }
   ends.finish(to.height * to.width);
+}
+
+// Filled at the size of the image.
+coco::Rle filled(const coco::Polygons& outline, const Placement& placement) {
+  return coco::from_polygons(outline, placement.from.height, placement.from.width);
 }
 
 void append_filled(coco::Polygons outline, const Placement& placement, std::vector<int32_t>& out) {
@@ -74,14 +99,21 @@ void append_filled(coco::Polygons outline, const Placement& placement, std::vect
 
 // An outline gives a run wherever it passes from one column into the next, which a side as long as n columns does up to
 // n + 1 times.
-uint64_t most_runs(const coco::Polygons& outline, const Placement& placement) {
+uint64_t most_runs(const coco::Polygons& outline, double scale_x) {
   uint64_t runs = 1;
   for (const std::vector<double>& polygon : outline)
     for (size_t i = 0; i + 1 < polygon.size(); i += 2) {
       const double next = polygon[i + 2 < polygon.size() ? i + 2 : 0];
-      runs += static_cast<uint64_t>(std::ceil(std::abs(next - polygon[i]) * placement.scale_x())) + 1;
+      runs += static_cast<uint64_t>(std::ceil(std::abs(next - polygon[i]) * scale_x)) + 1;
     }
   return runs;
+}
+
+// Of a mask with `runs` runs at the size of the image. A column that is repeated may begin with another value than it
+// ends with, which is a run more for each of its own.
+uint64_t most_resampled_runs(uint64_t runs, const Placement& placement) {
+  const auto repeats = static_cast<uint64_t>(std::ceil(placement.scale_x()));
+  return 2 * std::max<uint64_t>(repeats, 1) * runs + 1;
 }
 
 }  // namespace
@@ -90,16 +122,16 @@ void append_runs(const coco::Annotation& object, const Placement& placement, std
   if (const auto* rle = std::get_if<coco::Rle>(&object.segmentation))
     append_resampled(*rle, placement, ends);
   else if (const auto* polygons = std::get_if<coco::Polygons>(&object.segmentation))
-    append_filled(*polygons, placement, ends);
+    placement.resizes_masks ? append_resampled(filled(*polygons, placement), placement, ends)
+                            : append_filled(*polygons, placement, ends);
 }
 
 uint64_t most_runs(const coco::Annotation& object, const Placement& placement) {
-  if (const auto* polygons = std::get_if<coco::Polygons>(&object.segmentation)) return most_runs(*polygons, placement);
+  if (const auto* polygons = std::get_if<coco::Polygons>(&object.segmentation))
+    return placement.resizes_masks ? most_resampled_runs(most_runs(*polygons, 1.0), placement)
+                                   : most_runs(*polygons, placement.scale_x());
   const auto* rle = std::get_if<coco::Rle>(&object.segmentation);
-  if (!rle) return 0;
-  // A column that is repeated may begin with another value than it ends with, which is a run more for each of its own.
-  const auto repeats = static_cast<uint64_t>(std::ceil(placement.scale_x()));
-  return 2 * std::max<uint64_t>(repeats, 1) * rle->counts.size() + 1;
+  return rle ? most_resampled_runs(rle->counts.size(), placement) : 0;
 }
 
 }  // namespace dtrain::data

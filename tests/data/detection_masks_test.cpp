@@ -1,5 +1,7 @@
 #include "data/detection_masks.h"
 
+#include <cmath>
+
 #include "libdtrain/core/rng.h"
 #include "tests/testing.h"
 
@@ -97,6 +99,37 @@ TEST(DetectionMasks, PolygonsAreScaledMirroredAndFilled) {
         EXPECT_EQ(coco::decode(rle_of_ends(ends, to)), coco::decode(coco::merge(parts)));
         EXPECT_LE(ends.size(), most_runs(object, {from, to}));
       }
+}
+
+// Pixel i is pixel floor(i * from / to) of the mirrored mask, in single precision.
+std::vector<uint8_t> resized_as_torch(const std::vector<uint8_t>& pixels, const ImageSize& from, const ImageSize& to) {
+  const auto source = [](int64_t i, int64_t in, int64_t out) {
+    const float scale = static_cast<float>(in) / static_cast<float>(out);
+    return std::min(static_cast<int64_t>(std::floor(static_cast<float>(i) * scale)), in - 1);
+  };
+  std::vector<uint8_t> out;
+  for (int64_t y = 0; y < to.height; ++y)
+    for (int64_t x = 0; x < to.width; ++x)
+      out.push_back(pixels[static_cast<size_t>(source(y, from.height, to.height) * from.width +
+                                               source(x, from.width, to.width))]);
+  return out;
+}
+
+TEST(DetectionMasks, MasksMayBeResizedAsTorchDoes) {
+  // torch.nn.functional.interpolate(torch.arange(7.)[None, None], size=4)
+  EXPECT_EQ(resized_as_torch({0, 1, 2, 3, 4, 5, 6}, {1, 7}, {1, 4}), (std::vector<uint8_t>{0, 1, 3, 5}));
+  for (const auto& [from, to] : kResizes)
+    for (uint64_t seed = 0; seed < 20; ++seed)
+      for (const bool flip : {false, true})
+        for (const coco::Annotation& object : {random_mask(from, seed), random_polygons(from, seed)}) {
+          const Placement placement{from, to, flip, /*resizes_masks=*/true};
+          std::vector<uint8_t> pixels = coco::decode(coco::mask_of(object, from.height, from.width));
+          if (flip) pixels = mirrored_mask(pixels, from);
+          std::vector<int32_t> ends;
+          append_runs(object, placement, ends);
+          EXPECT_EQ(coco::decode(rle_of_ends(ends, to)), resized_as_torch(pixels, from, to));
+          EXPECT_LE(ends.size(), most_runs(object, placement));
+        }
 }
 
 TEST(DetectionMasks, AnObjectWithoutAMaskHasNoRuns) {

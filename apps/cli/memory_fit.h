@@ -19,8 +19,8 @@ struct ClassifierStep {
   int64_t batch = 1;
 };
 
-// The end of the message of a step in `context` that ran out of memory: a batch size that would fit, about. It is found
-// by running smaller batches, with a pool of their own, and scaling up what they take.
+// The end of the message of a step in `context` that ran out of memory: a batch size that fits approximately. Smaller
+// batches are run in a memory pool of their own, and their peak memory is extrapolated.
 std::string advice_on_memory(Context& context, const ParameterStore& store, const ClassifierStep& step);
 
 }  // namespace dtrain::cli

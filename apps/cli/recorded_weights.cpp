@@ -32,7 +32,7 @@ WeightsRecord recorded_beside(const std::string& file) {
   return std::move(read.identity);
 }
 
-// Those of a file that is sound; whoever loads it says what is wrong with any other.
+// The metadata of a valid safetensors file, empty for any other: loading it reports the fault.
 SafetensorsMetadata metadata_in(const std::string& file) {
   try {
     return SafetensorsFile(file, Fault::checkpoint).metadata();

@@ -53,9 +53,9 @@ RecordedClassifier recorded_classifier(const std::string& file);
 
 // For a program that has these flags and is given the weights `path`, a file or what weights_file() takes for one, or
 // none: sets the flags of the model, its images and labels, as far as they were not given, to what the weights have
-// recorded, and returns a line for people that says so. To train (`trains`), other models than that of the weights may
-// take what fits of them, as may other numbers of classes. Throws Error where a flag that was given contradicts the
-// record: to evaluate any, to train one of the model's conventions.
+// recorded, and returns a notice that says so. In training (`trains`) the model and the number of classes may differ:
+// the tensors that fit are loaded. Throws Error where a flag that was given contradicts the record: in evaluation any
+// flag, in training one of the model's conventions.
 std::vector<std::string> take_recorded(FlagSet& flags, const std::string& path, bool trains);
 
 // What a training records with its weights: what of a run's state is about the model and its images, the data set

@@ -7,9 +7,9 @@
 
 namespace dtrain::cli {
 
-// The signals that ask for a stop: SIGTERM, SIGINT and SIGUSR1, by which people and launchers ask, and SIGHUP (a lost
-// terminal or ssh session), SIGUSR2 and SIGXCPU (batch systems, before a limit), unless this process was started with
-// one of the latter ignored, as nohup does with SIGHUP.
+// The signals that request a stop: SIGTERM, SIGINT and SIGUSR1, sent by users and launchers; and SIGHUP (a lost
+// terminal or ssh session), SIGUSR2 and SIGXCPU (batch systems, before a limit), unless one of these three was ignored
+// when this process started, as nohup does with SIGHUP.
 sigset_t stop_signals();
 
 // From now on the first of them only makes stop_requested() true. A second SIGTERM, SIGINT or SIGUSR1 ends the process

@@ -11,7 +11,7 @@ namespace dtrain::dataset {
 bool has_annotations_name(const std::string& name);
 
 // What training would leave out or read otherwise, and the images that are listed, where their folder is there. Throws
-// Error(Fault::data) where the file is none.
+// Error(Fault::data) where the file holds no COCO annotations.
 void check_annotations(const std::string& path, Found how, FileProblems& found);
 
 }  // namespace dtrain::dataset

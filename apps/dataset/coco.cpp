@@ -17,7 +17,7 @@
 namespace dtrain::dataset {
 namespace {
 
-// What is told of the images once all are converted.
+// What the notices at the end of a conversion count.
 struct Notices {
   KeptWarnings warnings{};
   std::atomic<uint64_t> turned{0};

@@ -70,6 +70,7 @@ void add_starts(const Json& marker, const std::string& path, RunData& run) {
              error = member_of(marker, "error");
   if (!step.is_number_unsigned() || !starts.is_number_unsigned() || !error.is_string())
     throw Error(Fault::data, path + ": expected checkpoint_step, starts and error");
+  if (starts.get<uint64_t>() == 0) return;  // the first one has made no step yet
   const auto text = error.get<std::string>();
   LogEvent event{.kind = EventKind::failure, .file = "starts.json", .step = step.get<uint64_t>()};
   event.text = fmt::format("{} starts from step {} without a checkpoint{}", starts.get<uint64_t>(), event.step,

@@ -8,9 +8,10 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include <sched.h>
+
+#include "libdtrain/core/control_groups.h"
 
 namespace dtrain {
 namespace {
@@ -39,23 +40,16 @@ Quota quota_1(const fs::path& group) {
 
 // The least quota, in cores, of the groups from the process's own up to the mount. A container that does not see the
 // groups of its host has its own where they are mounted.
-int least_quota(const fs::path& mount, const fs::path& group, Quota (*quota_of)(const fs::path&)) {
+int least_quota(const ControlGroup& group, Quota (*quota_of)(const fs::path&)) {
   int least = 0;
-  for (fs::path at = group.relative_path();; at = at.parent_path()) {
-    const Quota limit = quota_of(mount / at);
+  for (fs::path at = group.name;; at = at.parent_path()) {
+    const Quota limit = quota_of(group.mount / at);
     if (limit.quota > 0 && limit.period > 0) {
       const auto cores = static_cast<int>(std::clamp(std::ceil(limit.quota / limit.period), 1.0, 1e6));
       least = least == 0 ? cores : std::min(least, cores);
     }
     if (at.empty()) return least;
   }
-}
-
-bool names_cpu(const std::string& controllers) {
-  std::istringstream names(controllers);
-  for (std::string name; std::getline(names, name, ',');)
-    if (name == "cpu") return true;
-  return false;
 }
 
 // A core as the system numbers it: one of the threads of a physical core.
@@ -148,17 +142,8 @@ int numa_node_of_device(const std::string& address, const fs::path& root) {
 }
 
 int cpu_quota(const std::filesystem::path& root) {
-  std::ifstream groups(root / "proc/self/cgroup");
-  // "4:cpu,cpuacct:/group" in version 1, "0::/group" in version 2.
-  for (std::string line; std::getline(groups, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);
-    int quota = 0;
-    if (controllers.empty()) quota = least_quota(root / "sys/fs/cgroup", group, quota_2);
-    if (names_cpu(controllers)) quota = least_quota(root / "sys/fs/cgroup/cpu", group, quota_1);
-    if (quota > 0) return quota;
-  }
+  for (const ControlGroup& group : control_groups("cpu", root))
+    if (const int quota = least_quota(group, group.version == 2 ? quota_2 : quota_1); quota > 0) return quota;
   return 0;
 }
 

@@ -1,6 +1,8 @@
 // Cadence: after which steps a run shows, saves, evaluates and compares its ranks.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 
@@ -22,6 +24,16 @@ struct Cadence {
     if (step <= warmup_steps) return false;
     const uint64_t first_shown = first > warmup_steps ? first : warmup_steps + 1;
     return (step - warmup_steps) % show_every == 0 || step == first_shown;
+  }
+  // Saves are due 2^times as often: in steps, at most after each, where they are not due by the clock.
+  Cadence saving_sooner(int times) const {
+    Cadence result = *this;
+    if (save_every_steps == 0 && save_every_seconds > 0)
+      result.save_every_seconds = std::ldexp(save_every_seconds, -times);
+    else
+      result.save_every_steps =
+          std::max<uint64_t>(1, (save_every_steps > 0 ? save_every_steps : total_steps) >> std::min(times, 63));
+    return result;
   }
   bool verifies(uint64_t step) const { return verify_every > 0 && step % verify_every == 0; }
   bool inspects(uint64_t step) const { return inspect_every > 0 && step % inspect_every == 0; }

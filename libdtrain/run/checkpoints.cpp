@@ -1,7 +1,10 @@
 // Restoring, sharing, agreeing, saving.
 #include "libdtrain/run/checkpoints.h"
 
+#include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "libdtrain/run/common_step.h"
 #include "libdtrain/train/checkpoint_files.h"
@@ -14,7 +17,8 @@ RunCheckpoints::RunCheckpoints(const RunOptions& options, Trainer& trainer, Grou
       trainer_(trainer),
       group_(group),
       observer_(observer),
-      crash_loop_(options.train_dir, group.rank() == options.chief) {}
+      crash_loop_(options.train_dir, group.rank() == options.chief),
+      saving_(options.cadence) {}
 
 void RunCheckpoints::warn(const std::string& text) {
   const std::lock_guard lock(mutex_);
@@ -32,6 +36,7 @@ void RunCheckpoints::report() {
   const std::optional<SaveReport> last = files_->finished();
   if (!last || reported_ == last->step) return;
   reported_ = last->step;
+  save_seconds_ = last->seconds;
   observer_.saved({*last});
 }
 
@@ -101,7 +106,8 @@ std::string RunCheckpoints::restore(TrainState& state) {
     state.cursor = shared.cursor;
     state.device = shared.device;
   }
-  crash_loop_.begin(state.step);
+  const int64_t kills = has_directory() ? group_.extremes(crash_loop_.begin(state.step), "kills").second : 0;
+  if (kills > 0) save_sooner(static_cast<int>(kills), state.step);
   trainer_.resume(state.step, state.device);
   if (group_.size() > 1)
     broadcast_replica(trainer_.store(), *trainer_.options().communicator, options_.chief,
@@ -109,16 +115,37 @@ std::string RunCheckpoints::restore(TrainState& state) {
   return path;
 }
 
+void RunCheckpoints::save_sooner(int kills, uint64_t step) {
+  const Cadence& usual = options_.cadence;
+  saving_ = usual.saving_sooner(kills);
+  sooner_ = true;
+  if (!is_chief()) return;
+  const std::string change =
+      saving_.save_every_steps == 0
+          ? fmt::format("every {:.3g} s in place of {:.3g} s", saving_.save_every_seconds, usual.save_every_seconds)
+      : usual.save_every_steps == 0
+          ? fmt::format("every {} steps and at its end", saving_.save_every_steps)
+          : fmt::format("every {} steps in place of {}", saving_.save_every_steps, usual.save_every_steps);
+  observer_.noticed(
+      {fmt::format("{} start{} from step {} {} killed before the next checkpoint: this one saves {}, but "
+                   "no more often than a save takes",
+                   kills, kills > 1 ? "s" : "", step, kills > 1 ? "were" : "was", change)});
+}
+
+bool RunCheckpoints::save_pays() {
+  const bool costly = is_chief() && (files_->busy() || since_save().count() < save_seconds_);
+  return group_.extremes(costly ? 1 : 0, "cost of a save").second == 0;
+}
+
 bool RunCheckpoints::save_is_due(uint64_t step) {
-  const Cadence& cadence = options_.cadence;
-  if (!has_directory() || step >= cadence.total_steps) return false;
-  if (cadence.save_every_steps > 0) return step % cadence.save_every_steps == 0;
-  if (cadence.save_every_seconds <= 0) return false;
+  if (!has_directory() || step >= saving_.total_steps) return false;
+  if (saving_.save_every_steps > 0) return step % saving_.save_every_steps == 0 && (!sooner_ || save_pays());
+  if (saving_.save_every_seconds <= 0) return false;
   // The chief's clock counts. Asking it in each step would cost many ranks more than it is worth.
   constexpr uint64_t kAskEvery = 10;
-  if (group_.size() > 1 && step % kAskEvery != 0) return false;
-  const std::chrono::duration<double> age = std::chrono::steady_clock::now() - saved_at_;
-  const bool due = is_chief() && age.count() >= cadence.save_every_seconds;
+  if (group_.size() > 1 && !sooner_ && step % kAskEvery != 0) return false;
+  const bool due =
+      is_chief() && since_save().count() >= std::max(saving_.save_every_seconds, sooner_ ? save_seconds_ : 0);
   return group_.extremes(due ? 1 : 0, "time to save").second > 0;
 }
 

@@ -25,10 +25,11 @@ class RunCheckpoints {
   std::string restore(TrainState& state);
   bool has_directory() const { return !options_.train_dir.empty(); }
 
-  // A step has been done, and what ended the run in disorder: a run that fails again and again after one checkpoint
-  // ends for good.
+  // Steps are about to be made, one has been done, and what ended the run in disorder after step `at`: a run that fails
+  // by itself again and again at one place ends for good.
+  void begin_steps() { crash_loop_.open(); }
   void step_done() { crash_loop_.count(); }
-  void failed(const Error& error) { crash_loop_.record(error); }
+  void failed(const std::exception& error, uint64_t at) { crash_loop_.record(error, at); }
 
   // After step `step`.
   bool save_is_due(uint64_t step);
@@ -54,6 +55,11 @@ class RunCheckpoints {
   std::optional<RestoreReport> load_common(const TrainState& state);
   // Takes over what was restored, if anything was, and returns its path.
   std::string adopt(const std::optional<RestoreReport>& restored, TrainState& state);
+  // How many starts from `step` were killed before the next checkpoint. Saves are due the sooner for each of them.
+  void save_sooner(int kills, uint64_t step);
+  // More time than a save takes has passed since the last one. Collective.
+  bool save_pays();
+  std::chrono::duration<double> since_save() const { return std::chrono::steady_clock::now() - saved_at_; }
   void warn(const std::string& text);
 
   const RunOptions& options_;
@@ -61,9 +67,12 @@ class RunCheckpoints {
   Group& group_;
   Observer& observer_;
   CrashLoop crash_loop_;
+  Cadence saving_;  // when saves are due
+  bool sooner_ = false;
   std::mutex mutex_;
   std::vector<std::string> warnings_;  // from the writer's thread
   std::optional<uint64_t> reported_;   // the step of the last save that was reported to the observers
+  double save_seconds_ = 0;            // what that took
   std::chrono::steady_clock::time_point saved_at_ = std::chrono::steady_clock::now();
   std::optional<Checkpointer> files_;  // of ranks that write; its writer uses what is above
 };

@@ -1,11 +1,13 @@
 // The marker file.
 #include "libdtrain/run/crash_loop.h"
 
-#include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "libdtrain/core/control_groups.h"
+#include "libdtrain/core/error.h"
 #include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
@@ -13,71 +15,146 @@
 namespace dtrain {
 namespace {
 
+// A GPU is up to so many steps behind the host when an error is found.
+constexpr uint64_t kNear = 2;
+
 // A failure that another start would not cure.
 bool is_final(int code) { return code == static_cast<int>(Fault::data) || code == static_cast<int>(Fault::numeric); }
 
+bool are_near(uint64_t a, uint64_t b) { return (a < b ? b - a : a - b) <= kNear; }
+
 }  // namespace
 
-CrashLoop::CrashLoop(const std::string& train_dir, bool is_chief)
-    : path_(train_dir.empty() ? "" : train_dir + "/starts.json"), is_chief_(is_chief) {}
+CrashLoop::CrashLoop(const std::string& train_dir, bool is_chief, std::filesystem::path root)
+    : path_(train_dir.empty() ? "" : train_dir + "/starts.json"), is_chief_(is_chief), root_(std::move(root)) {}
 
 // A marker that is damaged or of another step counts nothing: it shall not keep a job from its work.
 CrashLoop::Marker CrashLoop::read() const {
   constexpr size_t kMaxBytes = 1 << 16;
+  const Marker none{.step = marker_.step};
   Marker marker;
   try {
-    if (!std::filesystem::exists(path_)) return {step_, 0, 0, ""};
+    if (!std::filesystem::exists(path_)) return none;
     const auto json = nlohmann::json::parse(read_text(path_, kMaxBytes));
-    marker.step = count_at(json, "checkpoint_step", UINT64_MAX, path_, Fault::checkpoint);
-    marker.starts = static_cast<int>(count_at(json, "starts", INT32_MAX, path_, Fault::checkpoint));
-    marker.code = static_cast<int>(count_at(json, "code", 255, path_, Fault::checkpoint));
+    const auto count = [&](const char* key, uint64_t most) {
+      return count_at(json, key, most, path_, Fault::checkpoint);
+    };
+    marker.step = count("checkpoint_step", UINT64_MAX);
+    for (const auto& [key, number] :
+         {std::pair("starts", &marker.starts), std::pair("errors", &marker.errors),
+          std::pair("killed_for_memory", &marker.memory), std::pair("killed", &marker.kills)})
+      *number = static_cast<int>(count(key, INT32_MAX - 1));
+    marker.error_step = count("error_step", UINT64_MAX);
+    marker.code = static_cast<int>(count("code", 255));
+    marker.oom_kills = count("oom_kills", UINT64_MAX);
     json.at("error").get_to(marker.error);
+    json.at("control_group").get_to(marker.group);
+    json.at("open").get_to(marker.open);
+    json.at("trained").get_to(marker.trained);
   } catch (const std::exception&) {
-    return {step_, 0, 0, ""};
+    return none;
   }
-  return marker.step == step_ ? marker : Marker{step_, 0, 0, ""};
+  return marker.step == marker_.step ? marker : none;
 }
 
-void CrashLoop::write(const Marker& marker) const {
-  const nlohmann::json json = {
-      {"checkpoint_step", marker.step}, {"starts", marker.starts}, {"code", marker.code}, {"error", marker.error}};
+// Not flushed to the disk: what a loss of power takes is a count, and others would wait for a slow disk.
+void CrashLoop::write() const {
+  const nlohmann::json json = {{"checkpoint_step", marker_.step},
+                               {"starts", marker_.starts},
+                               {"errors", marker_.errors},
+                               {"killed_for_memory", marker_.memory},
+                               {"killed", marker_.kills},
+                               {"error_step", marker_.error_step},
+                               {"code", marker_.code},
+                               {"error", marker_.error},
+                               {"open", marker_.open},
+                               {"trained", marker_.trained},
+                               {"control_group", marker_.group},
+                               {"oom_kills", marker_.oom_kills}};
   try {
     AtomicFile file(path_);
     file.write(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-    file.commit();
+    file.commit(/*durable=*/false);
   } catch (const Error&) {  // a full disk: checkpoints have said so
   }
 }
 
-void CrashLoop::begin(uint64_t step) {
-  step_ = step;
+// How the last start ended, if it left no word.
+void CrashLoop::judge_last() {
+  if (!std::exchange(marker_.open, false)) return;
+  const MemoryGroup now = memory_group(root_);
+  const bool for_memory = now.name == marker_.group && now.oom_kills > marker_.oom_kills;
+  if (!for_memory && !marker_.trained) return;
+  marker_.starts += marker_.trained ? 0 : 1;
+  ++(for_memory ? marker_.memory : marker_.kills);
+  marker_.code = for_memory ? static_cast<int>(Fault::resource) : 0;
+  marker_.error = for_memory ? "killed for lack of memory" : "";
+  write();  // the group may be another one the next time
+}
+
+void CrashLoop::refuse_memory() const {
+  const uint64_t limit = memory_group(root_).limit;
+  const std::string had = limit > 0 ? fmt::format("more than the {} MiB that its control group allows", limit >> 20)
+                                    : "more than this machine had free";
+  throw Error(Fault::resource,
+              fmt::format("{} starts from step {} were killed for lack of memory before the next checkpoint: the job "
+                          "needs {}; allow it more, or use a smaller batch or fewer workers, then delete {} to go on",
+                          marker_.memory, marker_.step, had, path_));
+}
+
+void CrashLoop::refuse_errors() const {
+  throw Error(
+      is_final(marker_.code) ? static_cast<Fault>(marker_.code) : Fault::checkpoint,
+      fmt::format("{} starts have trained from step {} and failed at the same place before the next checkpoint; "
+                  "the last ended with: {}; once the cause is removed, delete {} to go on",
+                  marker_.errors, marker_.step, marker_.error, path_));
+}
+
+int CrashLoop::begin(uint64_t step) {
+  marker_.step = step;
+  if (path_.empty() || !is_chief_) return 0;
+  marker_ = read();
+  judge_last();
+  if (marker_.memory >= kStarts) refuse_memory();
+  if (marker_.errors >= kStarts) refuse_errors();
+  return marker_.kills;
+}
+
+void CrashLoop::open() {
   if (path_.empty() || !is_chief_) return;
-  const Marker marker = read();
-  if (marker.starts < kStarts) return;
-  throw Error(is_final(marker.code) ? static_cast<Fault>(marker.code) : Fault::checkpoint,
-              fmt::format("{} starts have trained from step {} and none reached the next checkpoint; the last ended "
-                          "with: {}; once the cause is removed, delete {} to go on",
-                          marker.starts, step, marker.error.empty() ? "no word, as one killed" : marker.error, path_));
+  const MemoryGroup now = memory_group(root_);
+  marker_.open = true;
+  marker_.trained = false;
+  marker_.group = now.name;
+  marker_.oom_kills = now.oom_kills;
+  write();
 }
 
 void CrashLoop::count() {
   if (path_.empty() || counted_) return;
   counted_ = true;
   if (!is_chief_) return;
-  Marker marker = read();
-  ++marker.starts;
-  marker.code = 0;
-  marker.error.clear();
-  write(marker);
+  ++marker_.starts;
+  marker_.trained = true;
+  marker_.code = 0;
+  marker_.error.clear();
+  write();
 }
 
-void CrashLoop::record(const Error& error) {
-  if (path_.empty() || !counted_) return;
-  Marker marker = read();
-  if (marker.starts == 0) return;
-  marker.code = static_cast<int>(error.fault());
-  marker.error = error.what();
-  write(marker);
+void CrashLoop::record(const std::exception& error, uint64_t at) {
+  const auto* const known = dynamic_cast<const Error*>(&error);
+  const Fault fault = known ? known->fault() : Fault::resource;
+  if (path_.empty() || fault == Fault::communication) return;
+  marker_ = read();
+  if (!marker_.open) return;  // another rank has written it down
+  marker_.open = false;
+  if (counted_) {
+    marker_.errors = marker_.errors > 0 && are_near(marker_.error_step, at) ? marker_.errors + 1 : 1;
+    marker_.error_step = at;
+    marker_.code = static_cast<int>(fault);
+    marker_.error = error.what();
+  }
+  write();
 }
 
 void CrashLoop::clear() {

@@ -1,28 +1,36 @@
-// Crash loops: a job that its launcher starts again and again, and that fails before each next checkpoint, ends for
-// good.
+// Crash loops: a job that its launcher starts again and again ends for good where it fails by itself at one place. One
+// that is killed from outside goes on, and saves more often.
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <filesystem>
 #include <string>
-
-#include "libdtrain/core/error.h"
 
 namespace dtrain {
 
-// The marker <train_dir>/starts.json counts starts that trained, by the step they went on from: one from another step
-// counts anew, one that never finished a step does not count. It is written as a whole or not at all; where it cannot
-// be, nothing is counted. An empty train_dir: nothing is done.
+// The marker <train_dir>/starts.json counts the starts since a checkpoint, by how they ended: with an error of their
+// own, killed for lack of memory as the control group of the process counts, or killed otherwise. Starts from another
+// checkpoint are counted anew. One that never finished a step counts only where it was killed for memory. The marker is
+// written as a whole or not at all; where it cannot be, nothing is counted. An empty train_dir: nothing is done.
 class CrashLoop {
  public:
-  CrashLoop(const std::string& train_dir, bool is_chief);
+  // `root`: where proc and sys are.
+  CrashLoop(const std::string& train_dir, bool is_chief, std::filesystem::path root = "/");
 
-  // The run goes on from `step`. Throws Error where kStarts in a row have trained from there in vain. Its fault is that
-  // of the last start if this was Fault::data or Fault::numeric, and Fault::checkpoint otherwise: the next is missing.
-  void begin(uint64_t step);
+  // The run goes on from `step`. Returns how many starts from there were killed from outside before the next
+  // checkpoint; 0 on other ranks than the chief. Throws Error where kStarts have failed by themselves: of
+  // Fault::resource where they were killed for memory; else, where the last kStarts ended with errors at about the same
+  // step, of the last one's fault if this is Fault::data or Fault::numeric, and Fault::checkpoint otherwise: the next
+  // is missing.
+  int begin(uint64_t step);
+  // Steps are about to be made.
+  void open();
   // A step is done; the first of a start counts, where this is the chief.
   void count();
-  // Writes down the error that ended this start, if the start counts. Any rank that sees train_dir may do so.
-  void record(const Error& error);
+  // Writes down the error that ended this start after step `at`, if the start counts. Any rank that sees train_dir may
+  // do so. An error of communication is that of another rank.
+  void record(const std::exception& error, uint64_t at);
   // There is a checkpoint of all that was done.
   void clear();
 
@@ -31,16 +39,26 @@ class CrashLoop {
  private:
   struct Marker {
     uint64_t step = 0;
-    int starts = 0;
-    int code = 0;  // the code of the last failure known
-    std::string error;
+    int starts = 0;                         // that trained, or were killed for memory
+    int errors = 0, memory = 0, kills = 0;  // how they ended; errors: the last ones at about one step
+    uint64_t error_step = 0;
+    int code = 0;  // of the last error
+    std::string error{};
+    // The last start, while nothing is known of its end.
+    bool open = false, trained = false;
+    std::string group{};  // its control group, and what that had counted as it began
+    uint64_t oom_kills = 0;
   };
   Marker read() const;
-  void write(const Marker& marker) const;
+  void write() const;
+  void judge_last();
+  void refuse_memory() const;
+  void refuse_errors() const;
 
   std::string path_;
   bool is_chief_;
-  uint64_t step_ = 0;
+  std::filesystem::path root_;
+  Marker marker_;
   bool counted_ = false;
 };
 

@@ -163,9 +163,9 @@ Outcome Run::Training::train() {
   Outcome outcome;
   try {
     outcome = make_steps();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     checkpoints_.report();
-    checkpoints_.failed(error);
+    checkpoints_.failed(error, steps_.queued());
     throw;
   }
   if (skipped_ > 0)
@@ -177,6 +177,7 @@ Outcome Run::Training::train() {
 
 Outcome Run::Training::make_steps() {
   first_step_ = state_.step + 1;
+  checkpoints_.begin_steps();
   follow_up();
   loop();
   if (checkpoints_.has_directory() && state_.step > 0) {

@@ -263,7 +263,9 @@ std::optional<SaveReport> Checkpointer::wait() {
   return writer_->last;
 }
 
-std::optional<SaveReport> Checkpointer::finished() { return writer_->writing ? std::nullopt : wait(); }
+bool Checkpointer::busy() const { return writer_->writing; }
+
+std::optional<SaveReport> Checkpointer::finished() { return busy() ? std::nullopt : wait(); }
 
 void Checkpointer::keep_best(uint64_t step) {
   writer_->finish_thread();

@@ -76,6 +76,8 @@ class Checkpointer {
   std::optional<SaveReport> wait();
   // The same without waiting: none while a save is under way.
   std::optional<SaveReport> finished();
+  // True while a save is under way.
+  bool busy() const;
   // The checkpoint of `step`, which is there or will be saved, is the best: once it is complete <train_dir>/best leads
   // to it, in one step, and however old it gets it is not removed. That of an earlier call is one like others from then
   // on. Waits for the save under way; a link that cannot be made is warned of.

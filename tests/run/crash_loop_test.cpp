@@ -1,28 +1,135 @@
 #include "libdtrain/run/crash_loop.h"
 
-#include <fstream>
-
+#include "libdtrain/core/error.h"
+#include "libdtrain/run/cadence.h"
+#include "tests/files.h"
+#include "tests/run/drawn_task.h"
 #include "tests/testing.h"
 
 namespace dtrain {
 namespace {
 
-std::string marker(const std::string& starts) {
-  return R"({"checkpoint_step": 0, "starts": )" + starts + R"(, "code": 0, "error": ""})";
+std::string marker(const std::string& errors, const std::string& killed = "0") {
+  return R"({"checkpoint_step": 0, "starts": 3, "errors": )" + errors + R"(, "killed_for_memory": 0, "killed": )" +
+         killed + R"(, "error_step": 4, "code": 2, "error": "", "open": false, "trained": true, "control_group": "",
+         "oom_kills": 0})";
 }
 
-TEST(CrashLoop, ADamagedMarkerCountsNothing) {
-  const TempDirectory directory;
-  CrashLoop loop(directory.path().string(), /*is_chief=*/true);
+class Starts : public testing::Test {
+ protected:
+  Starts() { memory_kills(0); }
+
+  // What the kernel has counted in the control group.
+  void memory_kills(int count) const {
+    for (const char* folder : {"proc/self", "sys/fs/cgroup/job"}) std::filesystem::create_directories(root / folder);
+    write_file(root / "proc/self/cgroup", "0::/job\n");
+    write_file(root / "sys/fs/cgroup/job/memory.events", "oom 1\noom_kill " + std::to_string(count) + "\n");
+    write_file(root / "sys/fs/cgroup/job/memory.max", "536870912\n");
+  }
+  CrashLoop loop() const { return {directory.path().string(), /*is_chief=*/true, root.path()}; }
+  // A start from step 0 that makes a step and is killed; how many were before it.
+  int killed() const {
+    CrashLoop start = loop();
+    const int before = start.begin(0);
+    start.open();
+    start.count();
+    return before;
+  }
+  void fails(const Error& error, uint64_t at, bool trains = true) const {
+    CrashLoop start = loop();
+    start.begin(0);
+    start.open();
+    if (trains) start.count();
+    start.record(error, at);
+  }
+  void expect_refusal(Fault fault, const std::string& text) const {
+    expect_error([&] { loop().begin(0); }, fault, text);
+  }
+
+  TempDirectory directory, root;
+};
+
+TEST_F(Starts, ADamagedMarkerCountsNothing) {
   for (const std::string& text :
        {std::string(), std::string("{"), std::string("[]"), marker("-3"), marker("1e300"), marker("\"3\""),
         marker("2147483648"), std::string(1 << 15, '['), std::string(1 << 17, ' ')}) {
-    std::ofstream(directory / "starts.json") << text;
-    EXPECT_NO_THROW(loop.begin(0)) << text.substr(0, 100);
+    write_file(directory / "starts.json", text);
+    EXPECT_NO_THROW(loop().begin(0)) << text.substr(0, 100);
   }
-  std::ofstream(directory / "starts.json") << marker("3");
-  EXPECT_THROW(loop.begin(0), Error);
-  EXPECT_NO_THROW(loop.begin(1)) << "the marker is that of another step";
+  write_file(directory / "starts.json", marker("3"));
+  EXPECT_THROW(loop().begin(0), Error);
+  EXPECT_NO_THROW(loop().begin(1)) << "the marker is that of another step";
+}
+
+TEST_F(Starts, KillsFromOutsideNeverStopTheRun) {
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(killed(), i);
+  EXPECT_EQ(loop().begin(0), 10);
+  CrashLoop later = loop();
+  EXPECT_EQ(later.begin(5), 0) << "a checkpoint was reached";
+}
+
+TEST_F(Starts, ErrorsOfOnePlaceStopIt) {
+  const Error error(Fault::data, "a bad record");
+  fails(error, 7);
+  fails(error, 20);
+  fails(error, 21);
+  killed();
+  fails(error, 20);
+  expect_refusal(Fault::data, "3 starts have trained from step 0");
+}
+
+TEST_F(Starts, ErrorsElsewhereOfOthersOrBeforeTheFirstStepDoNot) {
+  for (uint64_t i = 0; i < 6; ++i) {
+    fails(Error(Fault::data, "a bad record"), 10 * i);
+    fails(Error(Fault::communication, "lost rank 1"), 7);
+    fails(Error(Fault::data, "no data"), 0, /*trains=*/false);
+  }
+  EXPECT_EQ(loop().begin(0), 6) << "the end of another rank is a kill from outside";
+}
+
+TEST_F(Starts, KillsForLackOfMemoryStopIt) {
+  for (int kills = 1; kills <= 3; ++kills) {
+    CrashLoop start = loop();
+    EXPECT_EQ(start.begin(0), 0);
+    start.open();
+    if (kills == 2) start.count();  // in the first step or later
+    memory_kills(kills);
+  }
+  expect_refusal(Fault::resource,
+                 "3 starts from step 0 were killed for lack of memory before the next checkpoint: the "
+                 "job needs more than the 512 MiB that its control group allows");
+  expect_refusal(Fault::resource, "delete ");
+  std::filesystem::remove(directory / "starts.json");
+  EXPECT_NO_THROW(loop().begin(0));
+}
+
+TEST(Cadence, SavesSoonerByHalves) {
+  const Cadence steps{.total_steps = 1000, .save_every_steps = 20};
+  EXPECT_EQ(steps.saving_sooner(0).save_every_steps, 20u);
+  EXPECT_EQ(steps.saving_sooner(2).save_every_steps, 5u);
+  EXPECT_EQ(steps.saving_sooner(2000).save_every_steps, 1u);
+  EXPECT_EQ(Cadence{.total_steps = 1000}.saving_sooner(1).save_every_steps, 500u);
+  const Cadence seconds{.total_steps = 1000, .save_every_seconds = 600};
+  EXPECT_EQ(seconds.saving_sooner(1).save_every_seconds, 300);
+  EXPECT_EQ(seconds.saving_sooner(1).save_every_steps, 0u);
+}
+
+class RunAfterKills : public RunTest {};
+
+TEST_F(RunAfterKills, SavesSoonerAndSaysSo) {
+  write_file(directory / "starts.json", marker("0", "9"));
+  Rig rig(*context, *group);
+  Diary diary;
+  RunOptions with = saving(40);
+  with.cadence.save_every_steps = 2000;
+  dtrain::Run(rig.task, rig.trainer, *group, with, {&diary}).train();
+  ASSERT_FALSE(diary.notices.empty());
+  EXPECT_EQ(diary.notices[0],
+            "9 starts from step 0 were killed before the next checkpoint: this one saves every 3 steps in place of "
+            "2000, but no more often than a save takes");
+  ASSERT_FALSE(diary.saves.empty());
+  EXPECT_EQ(diary.saves[0], 3u);
+  EXPECT_FALSE(std::filesystem::exists(directory / "starts.json"));
 }
 
 }  // namespace

@@ -18,12 +18,12 @@ namespace dtrain::cli {
 namespace {
 
 // On the communication thread, while others compute or print. Destructors are left out: they would wait for peers.
-[[noreturn]] void end_process(const std::string& report) {
+[[noreturn]] void end_process(const std::string& report, Fault fault) {
   constexpr unsigned kPatience = 10;
   alarm(kPatience);  // where nobody reads what is printed, that shall not keep this process
   print_message("error", report);
   if (ftrylockfile(stdout) == 0) std::fflush(stdout);
-  _exit(static_cast<int>(Fault::communication));
+  _exit(static_cast<int>(fault));
 }
 
 std::string name_of(int rank) {

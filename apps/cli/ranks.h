@@ -15,8 +15,9 @@ namespace dtrain::cli {
 // there are several ranks, else one of its own. Those of torchrun and PyTorchJob meet over TCP, at MASTER_ADDR; so do
 // others where DTRAIN_MASTER_ADDR says where rank 0 is, and those of `tcp`, that no launcher has started. Warnings are
 // lines on stderr; a fault of a peer prints `error: ...` there and ends the process with the exit code of
-// Fault::communication. `limits`: how long ranks wait for each other. Throws Error(Fault::config) where the job has
-// other ranks than its launcher says, or not `expect_ranks` (0: any). The caller ends the job by finish().
+// Fault::communication; Group::fail() does so with that of its fault. `limits`: how long ranks wait for each other.
+// Throws Error(Fault::config) where the job has other ranks than its launcher says, or not `expect_ranks` (0: any). The
+// caller ends the job by finish().
 std::unique_ptr<Group> open_group(const GroupOptions& limits = {}, int64_t expect_ranks = 0,
                                   const std::optional<TcpOptions>& tcp = {});
 

@@ -59,12 +59,12 @@ void GroupOptions::tell(const std::string& line) const {
   if (warn) warn(line);
 }
 
-void GroupOptions::end(const std::string& report) const {
+void GroupOptions::end(const std::string& report, Fault fault) const {
   if (fail)
-    fail(report);
+    fail(report, fault);
   else
     tell(report);
-  std::_Exit(static_cast<int>(Fault::communication));  // nobody can go on
+  std::_Exit(static_cast<int>(fault));  // nobody can go on
 }
 
 std::string Group::name(int rank) const {
@@ -99,9 +99,9 @@ void Group::require_unfinished(const char* what) const {
   DT_CHECK(!finished_, what, ": asked for after Group::finish()");
 }
 
-void Group::fail(const std::string& report) {
+void Group::fail(const std::string& report, Fault fault) {
   tell_peers(report);
-  options_.end(report);
+  options_.end(report, fault);
 }
 
 std::unique_ptr<Group> make_single_group(const GroupOptions& options) { return std::make_unique<SingleGroup>(options); }

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "libdtrain/core/error.h"
+
 namespace dtrain {
 
 // Looks up an environment variable: its value, or null where it is not set. The engine reads no environment of its own
@@ -26,13 +28,14 @@ struct GroupOptions {
   std::optional<double> start_limit{};
   // A line for people: a rank is late, or back. May be empty.
   std::function<void(const std::string&)> warn{};
-  // Ends the process (exit code of Fault::communication), on whatever thread finds that a peer is stopped, cut off, or
-  // does something else: the report names rank, host, step and collective. Does not return; where it is empty, `warn`
-  // gets the report, and the process ends with that code all the same.
-  std::function<void(const std::string&)> fail{};
+  // Ends the process with the exit code of the fault, on whatever thread finds that a peer is stopped, cut off, or does
+  // something else (Fault::communication), or that this rank cannot go on: the report names rank, host, step and
+  // collective. Does not return; where it is empty, `warn` gets the report, and the process ends with that code all the
+  // same.
+  std::function<void(const std::string& report, Fault fault)> fail{};
   // Call the two.
   void tell(const std::string& line) const;
-  [[noreturn]] void end(const std::string& report) const;
+  [[noreturn]] void end(const std::string& report, Fault fault = Fault::communication) const;
 };
 
 // Where a process of the job runs.
@@ -71,7 +74,7 @@ class Group {
   std::string where() const;
   void tell(const std::string& line) const { options_.tell(line); }
   // Ends the process through GroupOptions::fail, on any thread.
-  [[noreturn]] void fail(const std::string& report);
+  [[noreturn]] void fail(const std::string& report, Fault fault = Fault::communication);
   // For a report, on any thread: which of the others do not answer, and a line each from those that do. Takes a second.
   // Empty where they cannot be asked.
   virtual std::string ask_peers() { return {}; }

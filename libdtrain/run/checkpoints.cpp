@@ -2,10 +2,12 @@
 #include "libdtrain/run/checkpoints.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "libdtrain/distributed/awake.h"
 #include "libdtrain/run/common_step.h"
 #include "libdtrain/train/checkpoint_files.h"
 #include "libdtrain/train/replicas.h"
@@ -154,15 +156,62 @@ void RunCheckpoints::verify(uint64_t step) {
   if (replicas) check_replicas(trainer_.store(), group_, step);
 }
 
+void RunCheckpoints::tell_of_disk() {
+  const double waited = waited_since(saved_at_), limit = options_.checkpoint_timeout;
+  const std::string slow = fmt::format("the checkpoint of step {} has been under way to {} for {:.1f} s", saved_step_,
+                                       options_.train_dir, waited);
+  if (waited > limit)
+    group_.fail(fmt::format("{}{}, limit {:g} s: the disk is too slow, or does not answer",
+                            group_.size() > 1 ? group_.name(group_.rank()) + ": " : "", slow, limit),
+                Fault::resource);
+  if (told_ || waited < std::min(limit / 4, 10.0)) return;
+  told_ = true;
+  observer_.noticed({fmt::format("{} (limit {:g} s): the disk is slow", slow, limit)});
+}
+
+bool RunCheckpoints::disk_is_free(double patience) {
+  enum : int64_t { kFree, kBusy, kTooLong };
+  constexpr double kBeat = 1;
+  const auto begun = std::chrono::steady_clock::now();
+  while (true) {
+    int64_t mine = kFree;
+    if (files_ && files_->busy(std::min(kBeat, patience))) {
+      tell_of_disk();
+      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begun;
+      mine = waited.count() < patience ? kBusy : kTooLong;
+    }
+    const int64_t all = group_.extremes(mine, "disks of the checkpoints").second;
+    if (all != kBusy) return all == kFree;
+  }
+}
+
+void RunCheckpoints::write(const TrainState& state) {
+  saved_at_ = std::chrono::steady_clock::now();
+  saved_step_ = state.step;
+  skipping_ = told_ = false;
+  if (!files_) return;
+  report();
+  files_->save(state);
+}
+
 void RunCheckpoints::save(const TrainState& state) {
   verify(state.step);  // as long as a step may last, and no longer: it waits for no disk
   group_.enter(Section::checkpoint, state.step);
-  if (files_) {
-    files_->wait();
-    report();
-    files_->save(state);
-  }
-  saved_at_ = std::chrono::steady_clock::now();
+  disk_is_free(std::numeric_limits<double>::infinity());
+  write(state);
+}
+
+void RunCheckpoints::save_or_skip(const TrainState& state) {
+  verify(state.step);
+  group_.enter(Section::checkpoint, state.step);
+  if (disk_is_free(std::min(5.0, options_.checkpoint_timeout / 10))) return write(state);
+  skipped_at_ = std::chrono::steady_clock::now();
+  ++skipped_;
+  if (std::exchange(skipping_, true) || !files_ || !files_->busy()) return;
+  observer_.noticed(
+      {fmt::format("the checkpoint of step {} is still under way to {}: the disk is slow, and saves are "
+                   "skipped until it is there, from that of step {} on",
+                   saved_step_, options_.train_dir, state.step)});
 }
 
 void RunCheckpoints::keep_best(uint64_t step) {
@@ -175,8 +224,12 @@ void RunCheckpoints::keep_candidate(uint64_t step) {
 
 void RunCheckpoints::save_last(const TrainState& state) {
   save(state);
+  disk_is_free(std::numeric_limits<double>::infinity());
   const bool complete = !files_ || files_->wait().has_value();
   report();
+  if (skipped_ > 0 && is_chief())
+    observer_.noticed(
+        {fmt::format("{} save{} skipped because earlier ones took long", skipped_, skipped_ > 1 ? "s were" : " was")});
   if (!complete) throw Error(Fault::resource, "the last checkpoint could not be written; see above");
   crash_loop_.clear();
   group_.barrier("the last checkpoint");

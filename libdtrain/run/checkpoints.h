@@ -1,6 +1,7 @@
 // The checkpoints of a run: what it goes on from, when it saves, and what its ranks agree on before it does.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <optional>
@@ -36,8 +37,10 @@ class RunCheckpoints {
   bool verification_is_due(uint64_t step) const { return group_.size() > 1 && options_.cadence.verifies(step); }
   // Compares the ranks' parameters.
   void verify(uint64_t step);
-  // Verifies, then saves. Collective.
+  // Verifies, then saves; waits for an earlier save. Collective.
   void save(const TrainState& state);
+  // The same, but leaves it out, with a notice, where the earlier one takes long. Collective.
+  void save_or_skip(const TrainState& state);
   // The last save of a run: complete on the disk on return.
   void save_last(const TrainState& state);
   // The checkpoint of `step` is the best, or may turn out to be, see Checkpointer. Of ranks that know it.
@@ -57,9 +60,19 @@ class RunCheckpoints {
   std::string adopt(const std::optional<RestoreReport>& restored, TrainState& state);
   // How many starts from `step` were killed before the next checkpoint. Saves are due the sooner for each of them.
   void save_sooner(int kills, uint64_t step);
+  // Waits until no rank writes a checkpoint any more, so many seconds at most, and says whether that is so. The ranks
+  // that write tell the others each second that they do: a slow disk is no lost rank. Ends the job where one save takes
+  // longer than RunOptions::checkpoint_timeout. Collective.
+  bool disk_is_free(double patience);
+  // This rank waits for its disk.
+  void tell_of_disk();
+  void write(const TrainState& state);
   // More time than a save takes has passed since the last one. Collective.
   bool save_pays();
-  std::chrono::duration<double> since_save() const { return std::chrono::steady_clock::now() - saved_at_; }
+  // Since one was made or left out.
+  std::chrono::duration<double> since_save() const {
+    return std::chrono::steady_clock::now() - std::max(saved_at_, skipped_at_);
+  }
   void warn(const std::string& text);
 
   const RunOptions& options_;
@@ -73,7 +86,11 @@ class RunCheckpoints {
   std::vector<std::string> warnings_;  // from the writer's thread
   std::optional<uint64_t> reported_;   // the step of the last save that was reported to the observers
   double save_seconds_ = 0;            // what that took
-  std::chrono::steady_clock::time_point saved_at_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point saved_at_ = std::chrono::steady_clock::now(), skipped_at_ = saved_at_;
+  uint64_t saved_step_ = 0;            // of the last save that was begun
+  uint64_t skipped_ = 0;               // saves in all
+  bool skipping_ = false;              // the last one that was due
+  bool told_ = false;                  // that the one under way is slow
   std::optional<Checkpointer> files_;  // of ranks that write; its writer uses what is above
 };
 

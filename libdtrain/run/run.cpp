@@ -199,7 +199,7 @@ void Run::Training::loop() {
     if (checkpoints_.verification_is_due(state_.step)) checkpoints_.verify(state_.step);
     if (save_due_) {
       steps_.describe(state_);
-      checkpoints_.save(state_);
+      checkpoints_.save_or_skip(state_);
     }
     if (options_.cadence.evaluates(state_.step) && !ended()) evaluate_now();
   }

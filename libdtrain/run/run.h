@@ -31,7 +31,8 @@ struct RunOptions {
   // Checkpoints are written by one rank of each host, the chief on its own, for hosts that have no file system in
   // common: train_dir is a folder of each. A run goes on from the newest step of which all of them have a checkpoint.
   bool local_checkpoints = false;
-  int64_t keep = 5;  // the newest checkpoints stay; 2 at least
+  int64_t keep = 5;                 // the newest checkpoints stay; 2 at least
+  double checkpoint_timeout = 600;  // seconds that a save may take to be on the disk before the job ends
   Resume resume = Resume::newest;
   std::string resume_from{};  // the folder of a checkpoint, in place of `resume`
   bool tune_buckets = false;  // try sizes of gradient buckets in the first steps, from the trainer's on

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <exception>
 #include <filesystem>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
@@ -77,8 +78,10 @@ struct Checkpointer::Writer {
 
   // Rethrows what only `warn` can have thrown: write() catches the rest.
   void finish_thread() {
+    const bool saved = thread.joinable();
     join_thread();
     if (thrown) std::rethrow_exception(std::exchange(thrown, nullptr));
+    if (saved) link_best();  // which may have become known too late for the thread
   }
 
   void start_thread() {
@@ -138,12 +141,19 @@ struct Checkpointer::Writer {
       require_success(files.unlink(link), "remove", link);
   }
 
+  // The steps whose checkpoints are kept: the best, and one that may turn out to be.
+  std::pair<std::optional<uint64_t>, std::optional<uint64_t>> kept() const {
+    const std::lock_guard guard(mutex);
+    return {best, candidate};
+  }
+
   std::string best_link() const { return options.train_dir + "/best"; }
 
   // Also the one that the link leads to, which another run may have made.
   bool is_kept(uint64_t step) const {
     std::error_code missing;
-    return step == best || step == candidate ||
+    const auto [known, possible] = kept();
+    return step == known || step == possible ||
            std::filesystem::equivalent(best_link(), checkpoint_path(directory, step), missing);
   }
 
@@ -151,11 +161,12 @@ struct Checkpointer::Writer {
   void link_best() const {
     std::error_code missing;
     const std::string link = best_link(), made = link + ".new";
-    if (!best || !looks_complete(checkpoint_path(directory, *best)) ||
-        std::filesystem::equivalent(link, checkpoint_path(directory, *best), missing))
+    const std::optional<uint64_t> known = kept().first;
+    if (!known || !looks_complete(checkpoint_path(directory, *known)) ||
+        std::filesystem::equivalent(link, checkpoint_path(directory, *known), missing))
       return;
     files.unlink(made);  // of a run that was killed here
-    if (files.symlink(checkpoint_path("checkpoints", *best), made) < 0 || files.rename(made, link) < 0 ||
+    if (files.symlink(checkpoint_path("checkpoints", *known), made) < 0 || files.rename(made, link) < 0 ||
         files.sync_directory(options.train_dir) < 0)
       warn(describe_errno("link the best checkpoint", link));
   }
@@ -225,7 +236,8 @@ struct Checkpointer::Writer {
   FileLock lock;
   std::thread thread;
   std::atomic<bool> writing = false;
-  std::optional<uint64_t> best, candidate;  // steps whose checkpoints are kept
+  mutable std::mutex mutex;
+  std::optional<uint64_t> best, candidate;  // under the mutex: the thread reads them
   // Written by the thread while it runs; everyone else joins it first.
   CheckpointSnapshot snapshot;
   std::chrono::steady_clock::time_point begin;
@@ -263,18 +275,27 @@ std::optional<SaveReport> Checkpointer::wait() {
   return writer_->last;
 }
 
-bool Checkpointer::busy() const { return writer_->writing; }
+bool Checkpointer::busy(double seconds) const {
+  const auto begin = std::chrono::steady_clock::now();
+  while (writer_->writing && std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < seconds)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return writer_->writing;
+}
 
 std::optional<SaveReport> Checkpointer::finished() { return busy() ? std::nullopt : wait(); }
 
 void Checkpointer::keep_best(uint64_t step) {
+  {
+    const std::lock_guard lock(writer_->mutex);
+    writer_->best = step;
+  }
+  if (busy()) return;
   writer_->finish_thread();
-  writer_->best = step;
   writer_->link_best();
 }
 
 void Checkpointer::keep_candidate(uint64_t step) {
-  writer_->finish_thread();
+  const std::lock_guard lock(writer_->mutex);
   writer_->candidate = step;
 }
 

@@ -277,6 +277,39 @@ def test_clock_that_jumps(folder):
     training.expect_same_end(12, 3)
 
 
+def slow_disk(folder, start):
+    """Two ranks train on while the disk takes no checkpoint; `start` starts them with these flags and variables."""
+    training = Training(folder, "--num_batches=17", "--save_model_steps=5", "--checkpoint_timeout=12")
+    answers = pathlib.Path(folder) / "answers"
+    job = start(training, environment={
+        "LD_PRELOAD": os.environ["DTRAIN_SLOW_DISK"], "DTRAIN_DISK_ANSWERS": str(answers),
+        "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0"})
+    job.wait_for_step(11)
+    answers.touch()
+    job.ends(0, f"the checkpoint of step 5 is still under way to {training.folder / training.name}: the disk is slow, and "
+                "saves are skipped until it is there, from that of step 10 on", " skipped because")
+    if "waiting for" in job.errors():
+        raise AssertionError(f"the disk counts as a lost rank: {job.written()}")
+    calm = Training(folder, *training.flags, name="calm")
+    start(calm).ends(0)
+    if training.weights(17) != calm.weights(17) or training.losses() != calm.losses():
+        raise AssertionError("the weights or losses differ from those of a run on a quick disk")
+
+
+def test_slow_disk(folder):
+    slow_disk(folder, lambda training, **options: training.start(2, "--collective_timeout=6", **options))
+
+
+def test_disk_that_does_not_answer(folder):
+    training = Training(folder, "--num_batches=7", "--save_model_steps=5", "--checkpoint_timeout=0.5")
+    for ranks, name in ((1, ""), (2, f"rank 0 on {HOST}: ")):
+        training.start(ranks, environment={
+            "LD_PRELOAD": os.environ["DTRAIN_SLOW_DISK"], "DTRAIN_DISK_ANSWERS": f"{folder}/never",
+            "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0"}).ends(
+                6, f"error: {name}the checkpoint of step 5 has been under way to {training.folder / training.name} for ",
+                " s, limit 0.5 s: the disk is too slow, or does not answer\n")
+
+
 def sleep_and_go_on(folder, with_launcher):
     """The ranks sleep for longer than their limit, two of them waiting for the third."""
     limit, steps = 6, 200

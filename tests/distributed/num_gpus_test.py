@@ -94,6 +94,10 @@ def test_the_rank_that_failed_says_why(folder):
     expect_one_error(job)
 
 
+def test_slow_disk(folder):
+    faults_test.slow_disk(folder, lambda training, **options: start(training, 2, "--collective_timeout=6", **options))
+
+
 def test_workers_have_several_devices(folder):
     workers = Workers(folder, 2, "--num_batches=4", "--num_gpus=2")
     jobs = workers.start_all()

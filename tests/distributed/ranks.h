@@ -77,7 +77,7 @@ inline GroupOptions quick_options(double step_limit = 60) {
     std::printf("WARNING: %s\n", line.c_str());
     std::fflush(stdout);
   };
-  options.fail = [](const std::string& report) {
+  options.fail = [](const std::string& report, Fault) {
     std::printf("REPORT: %s\n", report.c_str());
     std::fflush(stdout);
     _exit(4);

@@ -29,7 +29,7 @@ Group& group() {
     GroupOptions options;
     options.setup_limit = options.step_limit = 60;
     options.warn = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
-    options.fail = [](const std::string& report) {
+    options.fail = [](const std::string& report, Fault) {
       std::fprintf(stderr, "%s\n", report.c_str());
       std::_Exit(static_cast<int>(Fault::communication));
     };

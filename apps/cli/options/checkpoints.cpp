@@ -28,6 +28,8 @@ Flag& CheckpointFlags::declare_saving(FlagSet& flags) {
       "local_ckpt", local_ckpt,
       "train_dir is on a disk of each host: one rank of each host writes checkpoints, and a run continues from the "
       "newest step that all hosts have");
+  flags.add("checkpoint_timeout", checkpoint_timeout,
+            "seconds that a checkpoint may take to be on the disk; exit code 6 after that", {0.001, 1e9});
   follow.declare(flags);
   return folder;
 }
@@ -81,6 +83,7 @@ void CheckpointFlags::apply(RunOptions& run) const {
   run.train_dir = train_dir;
   run.local_checkpoints = local_ckpt;
   run.keep = max_ckpts_to_keep;
+  run.checkpoint_timeout = checkpoint_timeout;
   run.follow = follow.options();
   run.resume = resume == "never" ? Resume::never : Resume::newest;
   run.resume_from = resume == "never" || resume == "auto" ? "" : resume;

@@ -15,6 +15,7 @@ namespace dtrain::cli {
 struct CheckpointFlags {
   std::string train_dir, resume = "auto", weights;
   int64_t save_model_secs = 0, max_ckpts_to_keep = 5;
+  double checkpoint_timeout = RunOptions{}.checkpoint_timeout;
   std::optional<int64_t> save_model_steps;
   std::optional<double> save_model_epochs;
   bool local_ckpt = false, clear_train_dir = false;

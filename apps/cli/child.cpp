@@ -157,6 +157,12 @@ bool Child::has_ended() {
   return true;
 }
 
+bool Child::is_stopped() const {
+  siginfo_t state{};
+  return lives_ && waitid(P_PID, static_cast<id_t>(pid_), &state, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+         state.si_pid == pid_;
+}
+
 void Child::kill(int number) const {
   if (lives_) ::kill(pid_, number);
 }

@@ -51,6 +51,8 @@ class Child {
   // Once it has ended: its exit code, or 128 + the signal that ended it.
   int code() const { return signal_ != 0 ? 128 + signal_ : code_; }
   int signal() const { return signal_; }
+  // It lives, and a signal keeps it from running.
+  bool is_stopped() const;
   void kill(int number) const;
   // Passes on a request to stop.
   void ask_to_stop(int number) const { kill(stop_signal_ != 0 ? stop_signal_ : number); }

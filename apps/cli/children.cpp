@@ -54,11 +54,24 @@ void Children::start(const std::string& name, ChildOptions options) {
 int Children::wait() {
   while (std::ranges::any_of(children_, &Child::lives)) {
     look();
-    if (together_ && failed_ && Clock::now() - *failed_ > kGrace)
-      for (Child& child : children_) child.kill(SIGKILL);
+    if (together_ && failed_) end_others();
   }
   for (Child& child : children_) child.pass_on();
   return report();
+}
+
+// One that is stopped, for which the one that has failed may have waited, would not end by itself.
+void Children::end_others() {
+  const bool late = Clock::now() - *failed_ > kGrace;
+  for (size_t i = 0; i < children_.size(); ++i) {
+    if (!children_[i].lives() || killed_.contains(i) || (!late && !children_[i].is_stopped())) continue;
+    if (!late)
+      print_message("warning",
+                    fmt::format("{} (process {}) is stopped by a signal, and is killed: another one has failed",
+                                names_[i], children_[i].pid()));
+    children_[i].kill(SIGKILL);
+    killed_.insert(i);
+  }
 }
 
 // Waits for whatever happens next.
@@ -83,10 +96,16 @@ void Children::look() {
   }
 }
 
+// What this process has killed did not fail for a reason of its own, unless it ended by itself just before.
+int Children::severity_of(size_t index) const {
+  const Child& child = children_[index];
+  return killed_.contains(index) && child.signal() == SIGKILL ? 0 : severity(child.code());
+}
+
 int Children::report() const {
-  const size_t last = *std::ranges::max_element(ends_, {}, [&](size_t i) { return severity(children_[i].code()); });
+  const size_t last = *std::ranges::max_element(ends_, {}, [&](size_t i) { return severity_of(i); });
   const Child& worst = children_[last];
-  if (severity(worst.code()) <= kSeverityOfStop) return worst.code();
+  if (severity_of(last) <= kSeverityOfStop) return worst.code();
   const std::string& name = names_[last];
   if (worst.signal() != 0)
     print_message("error", fmt::format("{} (process {}) was ended by signal {} ({})", name, worst.pid(), worst.signal(),

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ class Children {
 
  private:
   void look();
+  // Ends those that do not follow one that has failed.
+  void end_others();
+  int severity_of(size_t index) const;
   int report() const;
 
   const bool together_;
@@ -38,6 +42,7 @@ class Children {
   std::deque<Child> children_;
   std::vector<std::string> names_;
   std::vector<size_t> ends_;  // in the order in which they ended
+  std::set<size_t> killed_;   // by this process
   std::optional<std::chrono::steady_clock::time_point> failed_;
 };
 

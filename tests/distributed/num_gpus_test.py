@@ -61,6 +61,14 @@ def test_a_killed_rank_ends_all(folder):
     start(training, 3, "--num_batches=20").ends(0, "Restored step ")
 
 
+def test_a_stopped_rank_ends_all(folder):
+    job = start(Training(folder, "--collective_timeout=2"), 3, FOR_EVER)
+    job.wait_for_step(3)
+    os.kill(pids_of(job)[1], signal.SIGSTOP)
+    job.ends(4, "error: ", f"rank 1 on {HOST} did not answer: stopped, or cut off", " bytes, of step ")
+    expect_one_error(job)
+
+
 def test_a_killed_program_leaves_no_rank(folder):
     job = start(Training(folder), 3, FOR_EVER)
     job.wait_for_step(3)

@@ -2,11 +2,10 @@
 #include "libdtrain/distributed/awake.h"
 
 #include <algorithm>
-#include <csignal>
 #include <ctime>
 #include <thread>
 
-#include <pthread.h>
+#include "libdtrain/distributed/blocked_signals.h"
 
 namespace dtrain {
 namespace {
@@ -28,13 +27,10 @@ std::chrono::nanoseconds read(clockid_t clock) {
 class Watch {
  public:
   Watch() {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's
+    const BlockedSignals blocked;
     std::thread([this] {
       for (;; std::this_thread::sleep_for(kEvery)) look();
     }).detach();
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   struct Look {
     SteadyTime now, awake_since;

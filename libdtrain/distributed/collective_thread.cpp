@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "libdtrain/core/error.h"
+#include "libdtrain/distributed/blocked_signals.h"
 
 namespace dtrain::host {
 namespace {
@@ -63,13 +63,12 @@ struct CollectiveThread::Lane {
 
 CollectiveThread::CollectiveThread(const GroupOptions& options, const char* name, Start start_transport)
     : options_(options), name_(name) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all,
-                  &before);  // signals are the program's, as are those of threads that the transport starts
+  // Starts a thread, for which there may be no room. Later this constructor could not throw: std::terminate() ends the
+  // process where thread_ is destroyed while it runs.
+  awake_since();
   std::exception_ptr error;
   bool started = false;
-  thread_ = std::thread([&, this] {
+  const auto body = [&, this] {
     std::exception_ptr thrown;
     try {
       start(start_transport);
@@ -83,8 +82,11 @@ CollectiveThread::CollectiveThread(const GroupOptions& options, const char* name
       done_.notify_all();
     }
     if (!thrown) run();
-  });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  };
+  {
+    const BlockedSignals blocked;  // as those of threads that the transport starts
+    thread_ = std::thread(body);
+  }
   std::unique_lock lock(mutex_);
   const auto starts_within = [&](double limit) { return wait_awake(done_, lock, limit, [&] { return started; }); };
   const double limit = std::min(options.setup_limit, kStartLimit), patience = std::min(limit / 4, 10.0);

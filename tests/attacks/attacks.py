@@ -94,6 +94,8 @@ ROWS = [
     ("threads by the environment", "OMP_NUM_THREADS=32000 cnn --num_batches=1", 1, r"error: .*OMP_NUM_THREADS"),
     ("an endless epoch", "cnn --num_epochs=1e19 --data_dir=$D", 1, r"error: .* epochs"),
     ("a limit of 292 years", "cnn --num_batches=1 --collective_timeout=9223372036", 1, r"error: .*collective_timeout"),
+    ("a checkpoint of 292 years", "cnn --num_batches=1 --train_dir=T --checkpoint_timeout=9223372036", 1,
+     r"error: .*checkpoint_timeout"),
     ("endless accumulation", "cnn --num_batches=1 --gradient_accumulation=10000000000", 1,
      r"error: .*gradient_accumulation"),
     ("a wall of an image", "cnn --num_batches=1 --image_size=100000", 1, r"error: .*image_size"),

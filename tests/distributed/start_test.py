@@ -210,6 +210,18 @@ def test_sizes_of_buckets_are_tuned(folder):
     expect_in(f"note: gradient buckets of {tuned} bytes are kept, with which the checkpoint was trained", output)
 
 
+def test_little_address_space(_):
+    if os.environ["DTRAIN_SANITIZE"]:
+        print("SKIPPED: address space that AddressSanitizer leaves", flush=True)
+        sys.exit(77)
+    for kilobytes in range(240_000, 340_000, 12_000):
+        code, output = run([*MPIRUN, "-np", 2, "bash", "-c", f'ulimit -v {kilobytes}; exec "$@"', "rank",
+                            *program("--num_batches=1")])
+        expect(code in (0, 6), f"{kilobytes} KiB: exit {code}:\n{output}")
+        if code:
+            expect_in("error: ", output)
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
         globals()[sys.argv[1]](scratch)

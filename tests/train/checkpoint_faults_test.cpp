@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <iostream>
@@ -244,6 +245,44 @@ TEST(CheckpointFaults, VanishedDirectoryStopsNothingUntilTheThirdTime) {
   for (const char* name : {"file", "file/run"})
     expect_error([&] { Checkpointer(model.store, options_for(directory / name), ignore); }, Fault::config,
                  "file: is not a directory");
+}
+
+// Takes nothing until it is told to.
+class WaitingDisk : public FileSystem {
+ public:
+  int sync(int fd) override {
+    answers_.wait(false);
+    return FileSystem::sync(fd);
+  }
+  void answer() {
+    answers_ = true;
+    answers_.notify_all();
+  }
+
+ private:
+  std::atomic<bool> answers_ = false;
+};
+
+// Other ranks wait for whoever says which checkpoint is the best.
+TEST(CheckpointFaults, TheBestIsNamedWithoutWaitingForASave) {
+  const TempDirectory directory;
+  const std::string run = directory / "run";
+  SmallModel model;
+  WaitingDisk disk;
+  CheckpointOptions options = options_for(run);
+  options.asynchronous = true;
+  Checkpointer checkpointer(model.store, options, ignore, disk);
+  model.advance_to(1);
+  checkpointer.save(state_at(1));
+  EXPECT_TRUE(checkpointer.busy(0.01));
+  checkpointer.keep_candidate(1);
+  checkpointer.keep_best(1);
+  EXPECT_TRUE(checkpointer.busy());
+  EXPECT_FALSE(fs::exists(run + "/best"));
+  disk.answer();
+  checkpointer.wait();
+  EXPECT_FALSE(checkpointer.busy());
+  EXPECT_TRUE(fs::equivalent(run + "/best", checkpoint_path(run + "/checkpoints", 1)));
 }
 
 TEST(CheckpointFaults, ADirectoryThatCannotBeWrittenIsRefusedAtTheStart) {

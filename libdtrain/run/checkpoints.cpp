@@ -117,6 +117,14 @@ std::string RunCheckpoints::restore(TrainState& state) {
   return path;
 }
 
+void RunCheckpoints::begin_steps() {
+  std::vector<int> pids;  // beside this one
+  const std::vector<Place>& places = group_.places();
+  for (const Place& place : places)
+    if (place.node == places[static_cast<size_t>(group_.rank())].node) pids.push_back(place.pid);
+  crash_loop_.open(pids);
+}
+
 void RunCheckpoints::save_sooner(int kills, uint64_t step) {
   const Cadence& usual = options_.cadence;
   saving_ = usual.saving_sooner(kills);

@@ -28,7 +28,7 @@ class RunCheckpoints {
 
   // Steps are about to be made, one has been done, and what ended the run in disorder after step `at`: a run that fails
   // by itself again and again at one place ends for good.
-  void begin_steps() { crash_loop_.open(); }
+  void begin_steps();
   void step_done() { crash_loop_.count(); }
   void failed(const std::exception& error, uint64_t at) { crash_loop_.record(error, at); }
 

@@ -8,6 +8,7 @@
 
 #include "libdtrain/core/control_groups.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/core/kernel_log.h"
 #include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
@@ -47,6 +48,8 @@ CrashLoop::Marker CrashLoop::read() const {
     marker.error_step = count("error_step", UINT64_MAX);
     marker.code = static_cast<int>(count("code", 255));
     marker.oom_kills = count("oom_kills", UINT64_MAX);
+    marker.time = count("kernel_time", UINT64_MAX);
+    json.at("pids").get_to(marker.pids);
     json.at("error").get_to(marker.error);
     json.at("control_group").get_to(marker.group);
     json.at("open").get_to(marker.open);
@@ -70,7 +73,9 @@ void CrashLoop::write() const {
                                {"open", marker_.open},
                                {"trained", marker_.trained},
                                {"control_group", marker_.group},
-                               {"oom_kills", marker_.oom_kills}};
+                               {"oom_kills", marker_.oom_kills},
+                               {"kernel_time", marker_.time},
+                               {"pids", marker_.pids}};
   try {
     AtomicFile file(path_);
     file.write(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
@@ -83,7 +88,8 @@ void CrashLoop::write() const {
 void CrashLoop::judge_last() {
   if (!std::exchange(marker_.open, false)) return;
   const MemoryGroup now = memory_group(root_);
-  const bool for_memory = now.name == marker_.group && now.oom_kills > marker_.oom_kills;
+  const bool for_memory = (now.name == marker_.group && now.oom_kills > marker_.oom_kills) ||
+                          logs_oom_kill(marker_.pids, marker_.time, root_ / "dev/kmsg");
   if (!for_memory && !marker_.trained) return;
   marker_.starts += marker_.trained ? 0 : 1;
   ++(for_memory ? marker_.memory : marker_.kills);
@@ -120,13 +126,15 @@ int CrashLoop::begin(uint64_t step) {
   return marker_.kills;
 }
 
-void CrashLoop::open() {
+void CrashLoop::open(const std::vector<int>& pids) {
   if (path_.empty() || !is_chief_) return;
   const MemoryGroup now = memory_group(root_);
   marker_.open = true;
   marker_.trained = false;
   marker_.group = now.name;
   marker_.oom_kills = now.oom_kills;
+  marker_.time = kernel_time();
+  marker_.pids = pids;
   write();
 }
 

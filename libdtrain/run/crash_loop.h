@@ -6,16 +6,18 @@
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace dtrain {
 
 // The marker <train_dir>/starts.json counts the starts since a checkpoint, by how they ended: with an error of their
-// own, killed for lack of memory as the control group of the process counts, or killed otherwise. Starts from another
-// checkpoint are counted anew. One that never finished a step counts only where it was killed for memory. The marker is
-// written as a whole or not at all; where it cannot be, nothing is counted. An empty train_dir: nothing is done.
+// own, killed for lack of memory by the count of their control group or by the kernel's log, or killed otherwise.
+// Starts from another checkpoint are counted anew. One that never finished a step counts only where it was killed for
+// memory. The marker is written as a whole or not at all; where it cannot be, nothing is counted. An empty train_dir:
+// nothing is done.
 class CrashLoop {
  public:
-  // `root`: where proc and sys are.
+  // `root`: where proc, sys and dev are.
   CrashLoop(const std::string& train_dir, bool is_chief, std::filesystem::path root = "/");
 
   // The run goes on from `step`. Returns how many starts from there were killed from outside before the next
@@ -24,8 +26,8 @@ class CrashLoop {
   // step, of the last one's fault if this is Fault::data or Fault::numeric, and Fault::checkpoint otherwise: the next
   // is missing.
   int begin(uint64_t step);
-  // Steps are about to be made.
-  void open();
+  // Steps are about to be made; `pids`: the processes of the job on this host.
+  void open(const std::vector<int>& pids);
   // A step is done; the first of a start counts, where this is the chief.
   void count();
   // Writes down the error that ended this start after step `at`, if the start counts. Any rank that sees train_dir may
@@ -48,6 +50,8 @@ class CrashLoop {
     bool open = false, trained = false;
     std::string group{};  // its control group, and what that had counted as it began
     uint64_t oom_kills = 0;
+    uint64_t time = 0;  // of the kernel's log
+    std::vector<int> pids{};
   };
   Marker read() const;
   void write() const;

@@ -12,7 +12,7 @@ namespace {
 std::string marker(const std::string& errors, const std::string& killed = "0") {
   return R"({"checkpoint_step": 0, "starts": 3, "errors": )" + errors + R"(, "killed_for_memory": 0, "killed": )" +
          killed + R"(, "error_step": 4, "code": 2, "error": "", "open": false, "trained": true, "control_group": "",
-         "oom_kills": 0})";
+         "oom_kills": 0, "kernel_time": 0, "pids": []})";
 }
 
 class Starts : public testing::Test {
@@ -31,14 +31,14 @@ class Starts : public testing::Test {
   int killed() const {
     CrashLoop start = loop();
     const int before = start.begin(0);
-    start.open();
+    start.open({});
     start.count();
     return before;
   }
   void fails(const Error& error, uint64_t at, bool trains = true) const {
     CrashLoop start = loop();
     start.begin(0);
-    start.open();
+    start.open({});
     if (trains) start.count();
     start.record(error, at);
   }
@@ -91,7 +91,7 @@ TEST_F(Starts, KillsForLackOfMemoryStopIt) {
   for (int kills = 1; kills <= 3; ++kills) {
     CrashLoop start = loop();
     EXPECT_EQ(start.begin(0), 0);
-    start.open();
+    start.open({});
     if (kills == 2) start.count();  // in the first step or later
     memory_kills(kills);
   }
@@ -101,6 +101,18 @@ TEST_F(Starts, KillsForLackOfMemoryStopIt) {
   expect_refusal(Fault::resource, "delete ");
   std::filesystem::remove(directory / "starts.json");
   EXPECT_NO_THROW(loop().begin(0));
+}
+
+// Where each start has a group of its own.
+TEST_F(Starts, KillsForLackOfMemoryThatTheKernelLogsStopIt) {
+  std::filesystem::create_directories(root / "dev");
+  for (int i = 0; i < 3; ++i) {
+    CrashLoop start = loop();
+    EXPECT_EQ(start.begin(0), 0);
+    start.open({123, 124});
+    write_file(root / "dev/kmsg", "3,1,9000000000000000,-;Out of memory: Killed process 124 (dtrain) total-vm:1kB\n");
+  }
+  expect_refusal(Fault::resource, "3 starts from step 0 were killed for lack of memory");
 }
 
 TEST(Cadence, SavesSoonerByHalves) {

@@ -438,11 +438,11 @@ def limited_memory(mebibytes):
 
 
 def test_crash_loop_of_memory(folder):
-    training = Training(folder, "--num_batches=20", "--image_size=200")
+    training = Training(folder, "--num_batches=20", "--image_size=64")
     with limited_memory(400) as before:
         for _ in range(3):
-            training.start(1, before=before, batch=96).ends(137)
-        training.start(1, before=before, batch=96).ends(
+            training.start(1, before=before, batch=1500).ends(137)
+        training.start(1, before=before, batch=1500).ends(
             6, "3 starts from step 0 were killed for lack of memory", "more than the 400 MiB that its control group allows")
 
 

@@ -301,8 +301,8 @@ def test_slow_disk(folder):
 
 
 def test_disk_that_does_not_answer(folder):
-    training = Training(folder, "--num_batches=7", "--save_model_steps=5", "--checkpoint_timeout=0.5")
     for ranks, name in ((1, ""), (2, f"rank 0 on {HOST}: ")):
+        training = Training(folder, "--num_batches=7", "--save_model_steps=5", "--checkpoint_timeout=0.5", name=f"of_{ranks}")
         training.start(ranks, environment={
             "LD_PRELOAD": os.environ["DTRAIN_SLOW_DISK"], "DTRAIN_DISK_ANSWERS": f"{folder}/never",
             "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0"}).ends(

@@ -11,7 +11,7 @@ namespace {
 
 using SkippedJson = nlohmann::ordered_json;
 
-constexpr JsonLimits kSkippedLimits{.bytes = size_t{1} << 30, .depth = 4, .values = 50'000'000};
+constexpr JsonLimits kSkippedLimits{.bytes = size_t{1} << 30, .depth = 4, .values = 50'000'000, .seconds = 600};
 
 }  // namespace
 
@@ -38,10 +38,9 @@ SkippedRecords read_skipped(const std::string& path) {
   std::error_code unknown;
   if (!std::filesystem::exists(path, unknown)) return skipped;
   const std::string text = read_text(path, kSkippedLimits.bytes);
-  check_json(text, path, Fault::data, kSkippedLimits);
+  const auto all = parse_json<nlohmann::json>(text, path, Fault::data, kSkippedLimits);
   try {
-    const SkippedJson all = SkippedJson::parse(text);
-    for (const SkippedJson& one : all.at("skipped"))
+    for (const nlohmann::json& one : all.at("skipped"))
       skipped[one.value("shard", "")].push_back({one.at("file"), one.at("reason")});
   } catch (const nlohmann::json::exception& error) {
     throw Error(Fault::data, concat(path, ": not a list of skipped images: ", error.what()));

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/messages.h"
+#include "libdtrain/io/json_limits.h"
 
 namespace dtrain::cli {
 namespace {
@@ -19,7 +20,7 @@ std::string text_of(const data::LoaderStats& stats) {
 }
 
 data::LoaderStats stats_from(const std::string& text) {
-  const nlohmann::json json = nlohmann::json::parse(text);
+  const auto json = parse_json<nlohmann::json>(text, "counts of the input", Fault::communication);
   data::LoaderStats stats;
   stats.records = json.at("records");
   stats.damaged_images = json.at("damaged");

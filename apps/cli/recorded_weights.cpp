@@ -44,9 +44,10 @@ SafetensorsMetadata metadata_in(const std::string& file) {
 std::vector<std::string> class_names_from(const std::string& text, const std::string& file) {
   if (text.empty()) return {};
   const std::string where = fmt::format("{}: {}", file, kClassNamesKey);
-  check_json(text, where, Fault::checkpoint, {.bytes = kMostNameBytes, .depth = 2, .values = kMostNames});
+  const JsonLimits limits{.bytes = kMostNameBytes, .depth = 2, .values = kMostNames};
+  const auto names = parse_json<nlohmann::json>(text, where, Fault::checkpoint, limits);
   try {
-    return nlohmann::json::parse(text).get<std::vector<std::string>>();
+    return names.get<std::vector<std::string>>();
   } catch (const nlohmann::json::exception& error) {
     throw Error(Fault::checkpoint, fmt::format("{}: expected a list of texts: {}", where, error.what()));
   }

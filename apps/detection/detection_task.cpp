@@ -7,6 +7,7 @@
 #include "apps/detection/recorded_categories.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/distributed/group.h"
+#include "libdtrain/io/json_limits.h"
 
 namespace dtrain::detection {
 namespace {
@@ -114,7 +115,8 @@ Evaluation DetectionTask::shared(std::future<Evaluation> scored, uint64_t exampl
     text["seconds"] = mine.seconds;
     for (const MetricValue& value : mine.values) text["values"].push_back({value.name, value.value});
   }
-  const Json told = Json::parse(group_.broadcast(text.dump(), options_.chief, "result of the evaluation"));
+  const char* const what = "result of the evaluation";
+  const auto told = parse_json<Json>(group_.broadcast(text.dump(), options_.chief, what), what, Fault::communication);
   Evaluation evaluation{.examples = examples, .seconds = told.at("seconds")};
   for (const Json& value : told.at("values")) evaluation.values.push_back({value[0], value[1]});
   return evaluation;

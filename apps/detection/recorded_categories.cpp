@@ -27,10 +27,11 @@ std::vector<data::coco::Category> recorded_categories(const std::string& file) {
   const auto found = record.find(kCategoriesKey);
   if (found == record.end()) return {};
   const std::string where = fmt::format("{}: {}", file, kCategoriesKey);
-  check_json(found->second, where, Fault::checkpoint, {.bytes = kMostBytes, .depth = 3, .values = kMostValues});
+  const JsonLimits limits{.bytes = kMostBytes, .depth = 3, .values = kMostValues};
+  const auto list = parse_json<nlohmann::json>(found->second, where, Fault::checkpoint, limits);
   std::vector<data::coco::Category> categories;
   try {
-    for (const auto& one : nlohmann::json::parse(found->second))
+    for (const auto& one : list)
       categories.push_back({one.at("id").get<int64_t>(), one.at("name").get<std::string>(), one.value("id_text", "")});
   } catch (const nlohmann::json::exception& error) {
     throw Error(Fault::checkpoint, fmt::format("{}: expected a list of ids and names: {}", where, error.what()));

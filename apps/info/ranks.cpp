@@ -17,6 +17,7 @@
 #include "libdtrain/core/error.h"
 #include "libdtrain/core/gpu_info.h"
 #include "libdtrain/distributed/links.h"
+#include "libdtrain/io/json_limits.h"
 
 namespace dtrain::info {
 namespace {
@@ -53,7 +54,7 @@ std::vector<RankFacts> gather(Group& group, const RankOptions& options, Versions
                                .dump();
   std::vector<RankFacts> ranks;
   for (const std::string& told : group.all_gather(text, "facts of the ranks")) {
-    const json facts = json::parse(told);
+    const json facts = parse_json<json>(told, "facts of the ranks", Fault::communication);
     const auto rank = static_cast<int>(ranks.size());
     ranks.push_back({.name = group.name(rank),
                      .host = place_of(rank).host,

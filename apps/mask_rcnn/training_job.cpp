@@ -11,6 +11,7 @@
 #include "apps/cli/recorded_weights.h"
 #include "apps/cli/run_main.h"
 #include "apps/mask_rcnn/datasets.h"
+#include "libdtrain/io/json_limits.h"
 #include "libdtrain/train/checkpoint_files.h"
 
 namespace dtrain::mask_rcnn {
@@ -53,7 +54,8 @@ std::vector<std::string> continued_conventions(const cli::CheckpointFlags& flags
   const int chief = cli::ranks_of(group).chief;
   nlohmann::json lines = nlohmann::json::array();
   if (group.rank() == chief) lines = unrecorded_conventions(continued_record(flags));
-  lines = nlohmann::json::parse(group.broadcast(lines.dump(), chief, "conventions of the checkpoint"));
+  const char* const what = "conventions of the checkpoint";
+  lines = parse_json<nlohmann::json>(group.broadcast(lines.dump(), chief, what), what, Fault::communication);
   auto conventions = lines.get<std::vector<std::string>>();
   if (!conventions.empty())
     notices.push_back(

@@ -30,22 +30,28 @@ bool is_last(const std::string& name) { return name == "learning_rate" || name =
 
 uint64_t step_of(const nlohmann::ordered_json& row) { return row.at(kStep).get<uint64_t>(); }
 
+// A row with its epoch and step first, as those that are added.
+nlohmann::ordered_json row_from(nlohmann::json& row) {
+  nlohmann::ordered_json::object_t ordered;  // appended to: its operator[] would go through all of its keys
+  for (const char* key : {kEpoch, kStep}) ordered.emplace_back(key, row.at(key));
+  for (auto& [key, value] : row.items())
+    if (key != kEpoch && key != kStep) ordered.emplace_back(key, std::move(value));
+  return ordered;
+}
+
 nlohmann::ordered_json read_rows(const std::string& path) {
+  auto rows = nlohmann::ordered_json::array();
   const fs::file_status status = fs::symlink_status(path);
-  if (status.type() == fs::file_type::not_found) return nlohmann::ordered_json::array();
+  if (status.type() == fs::file_type::not_found) return rows;
   DT_CHECK(status.type() == fs::file_type::regular, path,
            ": is a link or no file, which is not written to; move it away");
   const std::string text = read_text(path, kLimits.bytes);
-  try {
-    check_json(text, path, Fault::data, kLimits);
-  } catch (const Error&) {
-    refuse(path);
-  }
-  auto rows = nlohmann::ordered_json::parse(text);
+  auto found = parse_json_line<nlohmann::json>(text, kLimits);
   const auto is_row = [](const auto& row) {
     return row.is_object() && row.contains(kEpoch) && row.contains(kStep) && row[kStep].is_number_unsigned();
   };
-  if (!rows.is_array() || !std::ranges::all_of(rows, is_row)) refuse(path);
+  if (!found.is_array() || !std::ranges::all_of(found, is_row)) refuse(path);
+  for (nlohmann::json& row : found) rows.push_back(row_from(row));
   return rows;
 }
 

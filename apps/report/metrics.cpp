@@ -81,7 +81,7 @@ bool add_row(const std::vector<std::string>& names, const std::string& line, Run
 void read_json_lines(const std::string& path, RunData& run) {
   for_each_line(path, [&](const Line& line) {
     if (line.text.empty()) return;
-    if (add_object(Json::parse(line.text, nullptr, false), "step", run)) return;
+    if (add_object(parse_json_line<Json>(line.text), "step", run)) return;
     if (!line.is_cut) refuse(path, line.number, "a JSON object with the number step");
     run.notices.push_back(fmt::format("{}: its last line is cut, as by a run that was killed: it is left out", path));
   });
@@ -104,8 +104,7 @@ void read_csv(const std::string& path, RunData& run) {
 void read_stats(const std::string& path, RunData& run) {
   constexpr JsonLimits kLimits{.bytes = size_t{256} << 20, .values = 20'000'000};
   const std::string text = read_text(path, kLimits.bytes);
-  check_json(text, path, Fault::data, kLimits);
-  const Json rows = Json::parse(text);
+  const auto rows = parse_json<Json>(text, path, Fault::data, kLimits);
   const auto is_row = [&](const Json& row) { return add_object(row, "global_step", run); };
   if (!rows.is_array() || !std::ranges::all_of(rows, is_row))
     throw Error(Fault::data, path + ": expected an array of objects with the number global_step");

@@ -24,8 +24,7 @@ using Json = nlohmann::json;
 Json read_json(const std::string& path) {
   const JsonLimits limits{.values = 1'000'000};
   const std::string text = read_text(path, limits.bytes);
-  check_json(text, path, Fault::data, limits);
-  return Json::parse(text);
+  return parse_json<Json>(text, path, Fault::data, limits);
 }
 
 std::string trimmed(const std::string& text) {

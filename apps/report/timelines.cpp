@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/report/lines.h"
+#include "libdtrain/io/json_limits.h"
 
 namespace dtrain::report {
 namespace {
@@ -150,7 +151,7 @@ void read_timeline(const std::string& path, RunData& run) {
     std::string text = line.text;
     if (text.empty() || text == "[" || text == "]") return;
     if (text.back() == ',') text.pop_back();
-    if (!reader.take(Json::parse(text, nullptr, false))) ++others;
+    if (!reader.take(parse_json_line<Json>(text))) ++others;
   });
   if (others > 0)
     run.notices.push_back(fmt::format("{}: {} lines are no events, as where a killed run has cut one", path, others));

@@ -58,8 +58,7 @@ std::vector<JsonObject> JsonObject::objects(const std::string& key) const {
 
 JsonFile::JsonFile(const std::string& path) : path_(path) {
   const std::string text = read_text(path, JsonLimits{}.bytes, Fault::config);
-  check_json(text, path, Fault::config);
-  json_ = nlohmann::json::parse(text);
+  json_ = parse_json<nlohmann::json>(text, path, Fault::config);
 }
 
 }  // namespace dtrain::scale

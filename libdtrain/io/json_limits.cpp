@@ -1,6 +1,8 @@
 #include "libdtrain/io/json_limits.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 namespace dtrain {
 namespace {
@@ -19,7 +21,9 @@ class Counter {
   bool number_float(double, const std::string&) { return value(); }
   bool string(std::string&) { return value(); }
   bool binary(nlohmann::json::binary_t&) { return value(); }
-  bool key(std::string&) { return true; }
+  bool key(std::string&) {
+    return ++keys_.back() <= limits_.keys || fail(concat("JSON object of more than ", limits_.keys, " keys"));
+  }
   bool start_object(size_t) { return enter(); }
   bool end_object() { return leave(); }
   bool start_array(size_t) { return enter(); }
@@ -35,28 +39,50 @@ class Counter {
   }
   bool value() { return ++values_ <= limits_.values || fail(concat("JSON of more than ", limits_.values, " values")); }
   bool enter() {
-    if (++depth_ > limits_.depth) return fail(concat("JSON nested more than ", limits_.depth, " deep"));
+    keys_.push_back(0);
+    if (keys_.size() > static_cast<size_t>(limits_.depth))
+      return fail(concat("JSON nested more than ", limits_.depth, " deep"));
     return value();
   }
   bool leave() {
-    --depth_;
+    keys_.pop_back();
     return true;
   }
 
   const JsonLimits& limits_;
   std::string problem_;
   size_t values_ = 0;
-  int depth_ = 0;
+  std::vector<size_t> keys_;  // of the objects and arrays that are open, the outermost first
 };
 
 }  // namespace
 
+JsonWatch::JsonWatch(const std::string& where, Fault fault, const JsonLimits& limits)
+    : where_(where), fault_(fault), limits_(limits), begin_(Clock::now()) {}
+
+void JsonWatch::look() const {
+  if (limits_.stop != nullptr && limits_.stop())
+    throw Error(Fault::resource, where_ + ": the reading of its JSON was stopped");
+  if (std::chrono::duration<double>(Clock::now() - begin_).count() > limits_.seconds)
+    throw Error(fault_, concat(where_, ": JSON that takes more than ", limits_.seconds, " s to read"));
+}
+
+void JsonWatch::Characters::look() {
+  constexpr int kCharacters = 4096;  // between two looks
+  watch_->look();
+  until_look_ = kCharacters;
+}
+
+std::string JsonWatch::problem_of(std::string_view text) const {
+  if (text.size() > limits_.bytes) return concat("JSON of ", text.size(), " bytes, expected at most ", limits_.bytes);
+  Counter counter(limits_);
+  nlohmann::json::sax_parse(begin(text), end(text), &counter);
+  return counter.problem();
+}
+
 void check_json(std::string_view text, const std::string& where, Fault fault, const JsonLimits& limits) {
-  if (text.size() > limits.bytes)
-    throw Error(fault, concat(where, ": JSON of ", text.size(), " bytes, expected at most ", limits.bytes));
-  Counter counter(limits);
-  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &counter))
-    throw Error(fault, concat(where, ": ", counter.problem()));
+  const JsonWatch watch(where, fault, limits);
+  if (const std::string problem = watch.problem_of(text); !problem.empty()) throw Error(fault, where + ": " + problem);
 }
 
 }  // namespace dtrain

@@ -1,8 +1,10 @@
-// What JSON from outside may cost: it is looked through before a parser makes a tree of it.
+// The one reader of JSON from outside: the text is checked against limits before a parser makes a tree of it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -10,17 +12,89 @@
 
 namespace dtrain {
 
-// A tree takes about 75 bytes of memory per byte of text where each byte opens an array, and time in proportion to the
-// square of an object's keys where their order is kept.
+// A tree takes about 75 bytes of memory per byte of text where each byte opens an array.
 struct JsonLimits {
   size_t bytes = size_t{16} << 20;
-  int depth = 16;          // of objects and arrays within one another
-  size_t values = 10'000;  // strings, numbers, objects ... in all
+  int depth = 16;            // of objects and arrays within one another
+  size_t keys = 10'000;      // of one object
+  size_t values = 10'000;    // strings, numbers, objects ... in all
+  double seconds = 60;       // for the check and the tree together
+  bool (*stop)() = nullptr;  // called every few KiB while JSON is read: true ends it
 };
 
-// Throws Error(fault), its message beginning with `where`, for text that is not JSON or not UTF-8, or exceeds `limits`.
-// Takes no memory in proportion to the text.
+// What bounds the time of one reading: nlohmann's parsers take the text from its characters, which look at the clock
+// now and then.
+class JsonWatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // All three outlive this.
+  JsonWatch(const std::string& where, Fault fault, const JsonLimits& limits);
+
+  class Characters {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = char;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const char*;
+    using reference = const char&;
+
+    Characters(const char* at, const JsonWatch* watch) : at_(at), watch_(watch) {}
+    const char& operator*() const { return *at_; }
+    Characters& operator++() {
+      ++at_;
+      if (--until_look_ == 0) look();
+      return *this;
+    }
+    bool operator==(const Characters& other) const { return at_ == other.at_; }
+
+   private:
+    void look();
+
+    const char* at_;
+    const JsonWatch* watch_;
+    int until_look_ = 1;  // characters
+  };
+  Characters begin(std::string_view text) const { return {text.data(), this}; }
+  Characters end(std::string_view text) const { return {text.data() + text.size(), this}; }
+
+  // Why `text` is not JSON, not UTF-8, or beyond the limits; empty where it is within them. Takes time in proportion to
+  // the text, and no memory for a tree. Throws Error(fault) once the time is over, and Error(Fault::resource) where
+  // stop() says so.
+  std::string problem_of(std::string_view text) const;
+
+ private:
+  // Throws where the time is over.
+  void look() const;
+
+  const std::string& where_;
+  const Fault fault_;
+  const JsonLimits& limits_;
+  const Clock::time_point begin_;
+};
+
+// Throws Error(fault), its message beginning with `where`, for text that is not JSON or not UTF-8, or exceeds `limits`;
+// Error(Fault::resource) where limits.stop() ended the reading.
 void check_json(std::string_view text, const std::string& where, Fault fault, const JsonLimits& limits = {});
+
+// The tree of `text`, an nlohmann::json, made in time in proportion to the text. Throws as check_json does.
+template <class Json>
+Json parse_json(std::string_view text, const std::string& where, Fault fault, const JsonLimits& limits = {}) {
+  static_assert(
+      requires(typename Json::object_t object) { object.lower_bound(std::string()); },
+      "an object that keeps the order of its keys takes time in proportion to the square of their number");
+  const JsonWatch watch(where, fault, limits);
+  if (const std::string problem = watch.problem_of(text); !problem.empty()) throw Error(fault, where + ": " + problem);
+  return Json::parse(watch.begin(text), watch.end(text));
+}
+
+// The same, and Json(value_t::discarded) for what is refused: one line among many that need not be JSON.
+template <class Json>
+Json parse_json_line(std::string_view text, const JsonLimits& limits = {}) {
+  const std::string where;
+  const JsonWatch watch(where, Fault::data, limits);
+  if (!watch.problem_of(text).empty()) return Json(Json::value_t::discarded);
+  return Json::parse(watch.begin(text), watch.end(text));
+}
 
 // The whole number object[key] of an nlohmann object, whose own conversion has no defined result for one that does not
 // fit. Throws Error(fault), its message beginning with `where`, for anything but a whole number from 0 to `most`, and

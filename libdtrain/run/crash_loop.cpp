@@ -36,7 +36,7 @@ CrashLoop::Marker CrashLoop::read() const {
   Marker marker;
   try {
     if (!std::filesystem::exists(path_)) return none;
-    const auto json = nlohmann::json::parse(read_text(path_, kMaxBytes));
+    const auto json = parse_json<nlohmann::json>(read_text(path_, kMaxBytes), path_, Fault::checkpoint);
     const auto count = [&](const char* key, uint64_t most) {
       return count_at(json, key, most, path_, Fault::checkpoint);
     };

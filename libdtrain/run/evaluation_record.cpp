@@ -37,9 +37,8 @@ std::string EvaluationRecord::text() const {
 }
 
 void EvaluationRecord::read(const std::string& text) {
-  check_json(text, path_, Fault::checkpoint, kLimits);
+  const auto json = parse_json<nlohmann::json>(text, path_, Fault::checkpoint, kLimits);
   try {
-    const auto json = nlohmann::json::parse(text);
     for (const auto& one : json.at("evaluations")) {
       Values& values = evaluations_[count_at(one, "step", UINT64_MAX, path_, Fault::checkpoint)];
       for (const auto& [name, value] : one.at("values").items())

@@ -11,6 +11,7 @@
 
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/crc32c.h"
+#include "libdtrain/io/json_limits.h"
 
 namespace dtrain {
 namespace {
@@ -53,7 +54,8 @@ void check_equal(Group& group, const RankSettings& mine, const char* what) {
   if (std::ranges::count(sums, sums[0]) == group.size()) return;
 
   std::vector<RankSettings> all;
-  for (const std::string& one : group.all_gather(text, what)) all.push_back(json::parse(one).get<RankSettings>());
+  for (const std::string& one : group.all_gather(text, what))
+    all.push_back(parse_json<json>(one, what, Fault::communication).get<RankSettings>());
   std::vector<std::string> keys;
   for (const RankSettings& settings : all)
     for (const auto& [key, value] : settings)

@@ -59,10 +59,9 @@ std::string text_of(const Calibration& calibration) {
 }
 
 Calibration calibration_from(const std::string& text, const std::string& path) {
-  check_json(text, path, Fault::data, kLimits);
+  const auto json = parse_json<Json>(text, path, Fault::data, kLimits);
   Calibration calibration;
   try {
-    const Json json = Json::parse(text);
     if (!json.is_object() || json.value("format", "") != kFormat)
       throw Error(Fault::data, path + ": not a calibration");
     json.at("identity").get_to(calibration.identity);

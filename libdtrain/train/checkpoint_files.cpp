@@ -18,7 +18,8 @@
 namespace dtrain {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;                 // for reading
+using OrderedJson = nlohmann::ordered_json;  // for writing
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
@@ -56,7 +57,7 @@ std::string hex(uint32_t crc) {
 }
 
 std::string manifest_text(const Manifest& manifest) {
-  Json json = {{"format", kFormat}, {"step", manifest.step}, {"files", Json::object()}};
+  OrderedJson json = {{"format", kFormat}, {"step", manifest.step}, {"files", OrderedJson::object()}};
   for (const ListedFile& file : manifest.files)
     json["files"][file.name] = {{"bytes", file.bytes}, {"crc32c", file.crc}};
   const std::string unsigned_text = json.dump(2);
@@ -67,9 +68,9 @@ std::string manifest_text(const Manifest& manifest) {
 // Runs `read` on the JSON of a file; whatever is wrong with it becomes our error.
 template <class Read>
 auto read_json(const std::string& path, const std::string& text, const JsonLimits& limits, const Read& read) {
-  check_json(text, path, Fault::checkpoint, limits);
+  const auto json = parse_json<Json>(text, path, Fault::checkpoint, limits);
   try {
-    return read(Json::parse(text));
+    return read(json);
   } catch (const nlohmann::json::exception& error) {
     damaged(path, error.what());
   }
@@ -86,8 +87,15 @@ Manifest read_manifest(const std::string& directory) {
     if (const uint64_t format = count(json, "format"); format != kFormat)
       throw Error(Fault::checkpoint, concat(path, ": checkpoint format ", format, ", this version reads ", kFormat));
     Manifest result{count(json, "step"), {}};
-    for (const auto& [name, file] : json.at("files").items())
+    const Json& files = json.at("files");
+    const auto add = [&](const std::string& name) {
+      const Json& file = files.at(name);
       result.files.push_back({name, count(file, "bytes"), file.at("crc32c").get<std::string>()});
+    };
+    for (const char* name : kListed)
+      if (files.contains(name)) add(name);
+    for (const auto& [name, file] : files.items())
+      if (std::ranges::find(kListed, name) == kListed.end()) add(name);
     return result;
   });
   if (manifest_text(manifest) != text) damaged(path, "its checksum does not hold");
@@ -262,15 +270,15 @@ bool looks_complete(const std::string& path) {
 }
 
 std::string train_state_text(const TrainState& state) {
-  const Json json = {{"step", state.step},
-                     {"cursor", state.cursor},
-                     {"loss_scale",
-                      {{"value", state.device.loss_scale},
-                       {"double_after", state.device.double_after},
-                       {"good_steps", state.device.good_steps},
-                       {"skipped", state.device.skipped}}},
-                     {"identity", state.identity},
-                     {"settings", state.settings}};
+  const OrderedJson json = {{"step", state.step},
+                            {"cursor", state.cursor},
+                            {"loss_scale",
+                             {{"value", state.device.loss_scale},
+                              {"double_after", state.device.double_after},
+                              {"good_steps", state.device.good_steps},
+                              {"skipped", state.device.skipped}}},
+                            {"identity", state.identity},
+                            {"settings", state.settings}};
   return json.dump(2) + "\n";
 }
 

@@ -35,12 +35,7 @@ bool begins_as_row(std::string_view text) { return text.starts_with(kRow) || kRo
 }
 
 uint64_t step_of(const std::string& line, const std::string& path, size_t number) {
-  try {
-    check_json(line, path, Fault::data);
-  } catch (const Error&) {
-    refuse_line(path, number);
-  }
-  const auto row = nlohmann::json::parse(line);
+  const auto row = parse_json_line<nlohmann::json>(line);
   if (!row.is_object() || !row.contains("step") || !row["step"].is_number_unsigned()) refuse_line(path, number);
   return row["step"].get<uint64_t>();
 }

@@ -1,6 +1,8 @@
 // Limits on JSON, each met exactly and exceeded by one.
 #include "libdtrain/io/json_limits.h"
 
+#include <nlohmann/json.hpp>
+
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -35,6 +37,54 @@ TEST(JsonLimits, WhatIsNotJsonIsRefused) {
   for (const char* text : {"", "{", "[1,]", "{}{}", "\"\xff\"", "nul", "[1e999]"})
     expect_error([&] { check_json(text, "file", Fault::checkpoint); }, Fault::checkpoint,
                  "file: invalid JSON or UTF-8 at byte ");
+}
+
+std::string object_of(int keys) {
+  std::string text = "{";
+  for (int i = 0; i < keys; ++i) text += concat(i > 0 ? "," : "", "\"k", i, "\":", i);
+  return text + "}";
+}
+
+TEST(JsonLimits, KeysAreThoseOfOneObject) {
+  const JsonLimits limits{.keys = 3};
+  const std::string three = object_of(3);
+  check_json("[" + three + "," + three + "]", "file", Fault::data, limits);
+  check_json(R"({"a":{"b":1,"c":2,"d":3},"e":4,"f":5})", "file", Fault::data, limits);
+  expect_error([&] { check_json(object_of(4), "file", Fault::data, limits); }, Fault::data,
+               "file: JSON object of more than 3 keys");
+  expect_error([&] { check_json(R"({"a":{"b":1,"c":2},"e":4,"f":5,"g":6})", "file", Fault::data, limits); },
+               Fault::data, "more than 3 keys");
+}
+
+TEST(JsonLimits, TheTreeIsThatOfTheText) {
+  const std::string text = R"({"b": [1, -2, 1.5, "\u00e4"], "a": {"c": null, "d": true}})";
+  EXPECT_EQ(parse_json<nlohmann::json>(text, "file", Fault::data), nlohmann::json::parse(text));
+  expect_error([] { parse_json<nlohmann::json>("[1", "file", Fault::config); }, Fault::config, "file: invalid JSON");
+  EXPECT_EQ(parse_json_line<nlohmann::json>("[1]"), nlohmann::json::array({1}));
+  EXPECT_TRUE(parse_json_line<nlohmann::json>("[1").is_discarded());
+  EXPECT_TRUE(parse_json_line<nlohmann::json>(nested(17)).is_discarded());
+}
+
+// Many keys in an object that kept their order would take minutes.
+TEST(JsonLimits, ManyKeysTakeLinearTime) {
+  constexpr int kKeys = 200'000;
+  const JsonLimits limits{.keys = kKeys, .values = kKeys + 1, .seconds = 20};
+  EXPECT_EQ(parse_json<nlohmann::json>(object_of(kKeys), "file", Fault::data, limits).size(), size_t{kKeys});
+}
+
+TEST(JsonLimits, ReadingEndsInTimeAndOnRequest) {
+  const std::string text = many(100'000);
+  JsonLimits limits{.values = 1'000'000, .seconds = 0};
+  expect_error([&] { parse_json<nlohmann::json>(text, "file", Fault::data, limits); }, Fault::data,
+               "file: JSON that takes more than 0 s to read");
+  static int calls;
+  calls = 0;
+  limits.seconds = 60;
+  limits.stop = [] { return ++calls == 40; };  // in the midst of the check, which calls it every 4096 bytes
+  expect_error([&] { parse_json<nlohmann::json>(text, "file", Fault::data, limits); }, Fault::resource,
+               "file: the reading of its JSON was stopped");
+  calls = -40;  // while the tree is made
+  expect_error([&] { parse_json<nlohmann::json>(text, "file", Fault::data, limits); }, Fault::resource, "was stopped");
 }
 
 TEST(JsonLimits, ManyBracketsCostNoTree) {

@@ -1,10 +1,9 @@
 #include "apps/serve/endpoints.h"
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <semaphore>
 
-#include "apps/detection/placed_image.h"
+#include "apps/serve/answer_form.h"
 #include "apps/serve/page.h"
 #include "libdtrain/core/error.h"
 
@@ -13,6 +12,8 @@ namespace {
 
 using httplib::Request;
 using httplib::Response;
+
+constexpr std::chrono::milliseconds kLookAgain{100};  // a request that waits looks whether its time is over
 
 // cpp-httplib takes paths for regular expressions.
 std::string literal(const std::string& name) {
@@ -26,7 +27,7 @@ class Predictions {
   explicit Predictions(const Endpoints& endpoints) : e_(endpoints), preparing_(endpoints.preparing) {}
 
   void predict(const ServedModel& model, const Request& request, Response& response) {
-    const AnswerForm form = form_of(request);
+    const AnswerForm form = form_of(request, e_.form);
     const auto session = session_for(model, response);
     if (!session) return;
     auto results = run(session, prepared([&] { return pixels_of(*session, request.body); }), response);
@@ -34,7 +35,7 @@ class Predictions {
   }
 
   void predict_image(const ServedModel& model, const Request& request, Response& response) {
-    const AnswerForm form = form_of(request);
+    const AnswerForm form = form_of(request, e_.form);
     const auto session = session_for(model, response);
     if (!session) return;
     const auto decode = [&] {
@@ -68,9 +69,9 @@ class Predictions {
 
   void image(size_t index, Response& response) const {
     if (index >= e_.images.size()) return answer(response, 404, error_json("there is no such image"));
-    const std::vector<std::byte> bytes = detection::read_image_file(e_.images[index].path);
-    response.set_content(reinterpret_cast<const char*>(bytes.data()), bytes.size(),
-                         data::media_type_of(data::sniff_image(bytes)));
+    response.body = read_image(e_.images[index], e_.max_image_bytes);
+    response.set_header("Content-Type",
+                        data::media_type_of(data::sniff_image(std::as_bytes(std::span(response.body)))));
   }
 
   void metrics(Response& response) const {
@@ -78,23 +79,6 @@ class Predictions {
   }
 
  private:
-  // What `top` and `score_threshold` in the path say of the answer.
-  AnswerForm form_of(const Request& request) const {
-    AnswerForm form = e_.form;
-    if (request.has_param("top")) form.top = static_cast<size_t>(number_in(request, "top", 1, 1e6));
-    if (request.has_param("score_threshold")) form.score_threshold = number_in(request, "score_threshold", 0, 1);
-    return form;
-  }
-
-  static double number_in(const Request& request, const char* name, double least, double most) {
-    const std::string text = request.get_param_value(name);
-    double value = 0;
-    const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (wrong != std::errc{} || end != text.data() + text.size() || !(value >= least && value <= most))
-      throw Error(Fault::data, concat(name, ": expected a number from ", least, " to ", most));
-    return value;
-  }
-
   static std::shared_ptr<const Session> session_for(const ServedModel& model, Response& response) {
     auto session = model.session();
     if (!session) refuse(response, "no checkpoint yet");
@@ -109,7 +93,8 @@ class Predictions {
   // Decoding takes memory many times that of what is decoded: only a few requests do so at once.
   template <class Make>
   std::vector<Pixels> prepared(const Make& make) {
-    if (!preparing_.try_acquire_until(request_deadline())) throw Error(Fault::resource, "too many requests");
+    while (!preparing_.try_acquire_for(kLookAgain))
+      if (request_is_over()) throw Error(Fault::resource, "too many requests");
     struct Release {
       std::counting_semaphore<>& semaphore;
       ~Release() { semaphore.release(); }
@@ -126,7 +111,7 @@ class Predictions {
 
   std::vector<Pixels> pixels_of(const Session& session, const std::string& body) const {
     std::vector<Pixels> images;
-    for (const Instance& instance : read_instances(body, e_.max_instances)) {
+    for (const Instance& instance : read_instances(body, e_.max_instances, request_is_over)) {
       const auto* encoded = std::get_if<std::vector<std::byte>>(&instance);
       try {
         images.push_back(encoded ? decoded(session, *encoded) : session.from_levels(std::get<1>(instance)));
@@ -144,7 +129,8 @@ class Predictions {
     if (futures.empty()) refuse(response, "too many images wait");
     std::vector<Prediction> results;
     for (auto& future : futures) {
-      if (future.wait_until(request_deadline()) != std::future_status::ready) {
+      while (future.wait_for(kLookAgain) != std::future_status::ready) {
+        if (!request_is_over()) continue;
         answer(response, 504, error_json("the model did not come to this request in time"));
         return {};
       }
@@ -192,7 +178,10 @@ void add_endpoints(HttpServer& server, const Endpoints& endpoints) {
   server.Get(R"(/images/(\d{1,9}))", [=](const Request& request, Response& response) {
     predictions->image(std::stoul(request.matches[1].str()), response);
   });
-  server.Get("/", [](const Request&, Response& response) { response.set_content(page(), "text/html; charset=utf-8"); });
+  server.Get("/", [](const Request&, Response& response) {
+    response.set_header("Content-Security-Policy", page_policy());
+    response.set_content(page(), "text/html; charset=utf-8");
+  });
 }
 
 }  // namespace dtrain::serve

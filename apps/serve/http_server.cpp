@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <thread>
 
+#include "apps/serve/browser_rules.h"
 #include "apps/serve/http_stream.h"
 #include "apps/serve/json_forms.h"
 #include "libdtrain/core/error.h"
@@ -18,12 +20,13 @@ namespace {
 using Clock = BoundedStream::Clock;
 
 constexpr size_t kHeadBytes = size_t{32} << 10;  // request line and headers
-constexpr std::chrono::seconds kSending{2};      // for a response that was made in the last moment
 constexpr size_t kSpareThreads = 4;              // they tell clients that there are too many of them
+constexpr std::chrono::seconds kListenerStarts{10};
 
 // A thread answers one request at a time; cpp-httplib gives handlers no way to pass this on.
 thread_local Clock::time_point deadline_of_request;
 thread_local Clock::time_point begin_of_request;
+thread_local const std::atomic<Clock::time_point>* drain_of_request = nullptr;  // the server's
 
 const char kBusy[] =
     "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Type: application/json\r\n"
@@ -31,15 +34,17 @@ const char kBusy[] =
 
 }  // namespace
 
-Clock::time_point request_deadline() { return deadline_of_request; }
+Clock::time_point request_deadline() { return std::min(deadline_of_request, drain_of_request->load()); }
+
+bool request_is_over() { return Clock::now() >= request_deadline(); }
 
 void answer(httplib::Response& response, int status, std::string json) {
   response.status = status;
   response.set_content(json + "\n", "application/json");
 }
 
-HttpServer::HttpServer(HttpLimits limits, std::string token, Answered answered)
-    : limits_(limits), token_(std::move(token)), answered_(std::move(answered)) {
+HttpServer::HttpServer(HttpLimits limits, std::string token, std::vector<std::string> hosts, Answered answered)
+    : limits_(limits), token_(std::move(token)), hosts_(std::move(hosts)), answered_(std::move(answered)) {
   new_task_queue = [this] { return new httplib::ThreadPool(limits_.connections + kSpareThreads); };
   set_payload_max_length(limits_.body_bytes);
   set_tcp_nodelay(true);
@@ -70,6 +75,7 @@ HttpServer::HttpServer(HttpLimits limits, std::string token, Answered answered)
     try {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
+      if (error.fault() == Fault::resource) response.set_header("Retry-After", "1");
       answer(response,
              error.fault() == Fault::data       ? 400
              : error.fault() == Fault::resource ? 503
@@ -82,6 +88,7 @@ HttpServer::HttpServer(HttpLimits limits, std::string token, Answered answered)
   set_post_routing_handler([](const httplib::Request&, httplib::Response& response) {
     const std::chrono::duration<double, std::milli> taken = Clock::now() - begin_of_request;
     response.set_header("Server-Timing", concat("total;dur=", taken.count()));
+    set_security_headers(response);
   });
   set_logger([this](const httplib::Request&, const httplib::Response& response) {
     answered_(response.status, std::chrono::duration<double>(Clock::now() - begin_of_request).count());
@@ -97,11 +104,17 @@ int HttpServer::bind(const std::string& address, int port) {
     throw Error(Fault::resource, concat("cannot listen at ", address,
                                         ": another program listens at that port, or this "
                                         "host has no such address; give another --port or --address"));
+  // cpp-httplib lets 5 connections wait to be accepted: those of a burst of clients would be lost.
+  ::listen(svr_sock_, SOMAXCONN);
   return port;
 }
 
 void HttpServer::drain() {
+  end_of_drain_ = Clock::now() + limits_.drain;
   stopping_ = true;
+  // cpp-httplib's stop() does nothing before its listener runs, whose thread may only just have been started.
+  for (const auto latest = Clock::now() + kListenerStarts; !is_running() && Clock::now() < latest;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   stop();
 }
 
@@ -133,17 +146,20 @@ HttpServer::Refusal HttpServer::refusal_of_body(const httplib::Request& request)
 HttpServer::Refusal HttpServer::refusal_of(const httplib::Request& request) const {
   const std::string& method = request.method;
   if (method != "GET" && method != "HEAD" && method != "POST" && method != "PUT") return {405, "no such method here"};
+  if (token_.empty())
+    if (std::string problem = csrf_problem(request, hosts_); !problem.empty()) return {403, std::move(problem)};
   if (!bears_token(request)) return {401, "expected the header Authorization: Bearer TOKEN"};
   return refusal_of_body(request);
 }
 
 void HttpServer::serve_connection(socket_t socket) {
-  BoundedStream stream(socket);
+  BoundedStream stream(socket, end_of_drain_);
+  drain_of_request = &end_of_drain_;
   bool closed = false;
   while (!closed && stream.wait_for_request(limits_.idle, stopping_)) {
     begin_of_request = Clock::now();
     deadline_of_request = begin_of_request + limits_.request;
-    stream.begin(kHeadBytes, deadline_of_request + kSending);
+    stream.begin(kHeadBytes, deadline_of_request);
     bool sound = false;
     const auto prepare = [&](httplib::Request& request) {
       // Bodies are read as they are, whatever kind they say to be: no forms are parsed. Nor are parts of responses
@@ -169,8 +185,8 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
   const size_t others = connections_++;
   if (others >= limits_.connections) {
     answered_(503, 0);
-    BoundedStream stream(socket);
-    stream.begin(0, Clock::now() + std::chrono::seconds(1));
+    BoundedStream stream(socket, end_of_drain_);
+    stream.begin(0, Clock::now());
     stream.httplib::Stream::write(kBusy);
     stream.linger();
   } else {

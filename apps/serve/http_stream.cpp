@@ -11,7 +11,8 @@ namespace dtrain::serve {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kLook{100};     // how often an idle connection looks whether the server stops
+constexpr milliseconds kLook{100};  // how often a connection that waits looks whether the server stops
+constexpr milliseconds kSending{2000};
 constexpr milliseconds kLinger{1000};  // how long a client may go on to send after its response
 
 bool wait_on(socket_t socket, short events, milliseconds time) {
@@ -42,13 +43,16 @@ void BoundedStream::linger() {
   while (fill() > 0);
 }
 
-bool BoundedStream::ready(short events) const {
-  const auto left = deadline_ - Clock::now();
-  return left.count() > 0 && wait_on(socket_, events, std::chrono::ceil<milliseconds>(left));
+bool BoundedStream::ready(short events, milliseconds more) const {
+  while (true) {
+    const auto left = std::min(deadline_, last_.load()) - Clock::now() + more;
+    if (left.count() <= 0) return false;
+    if (wait_on(socket_, events, std::min(kLook, std::chrono::ceil<milliseconds>(left)))) return true;
+  }
 }
 
 bool BoundedStream::is_readable() const { return begin_ < end_ || ready(POLLIN); }
-bool BoundedStream::is_writable() const { return ready(POLLOUT); }
+bool BoundedStream::is_writable() const { return ready(POLLOUT, kSending); }
 
 ssize_t BoundedStream::fill() {
   if (!ready(POLLIN)) return -1;
@@ -72,7 +76,7 @@ ssize_t BoundedStream::read(char* to, size_t size) {
 }
 
 ssize_t BoundedStream::write(const char* from, size_t size) {
-  if (!ready(POLLOUT)) return -1;
+  if (!ready(POLLOUT, kSending)) return -1;
   const ssize_t count = send(socket_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
   return count < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : count;
 }

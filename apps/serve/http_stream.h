@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -16,11 +17,13 @@ namespace dtrain::serve {
 class BoundedStream final : public httplib::Stream {
  public:
   using Clock = std::chrono::steady_clock;
-  explicit BoundedStream(socket_t socket) : socket_(socket) {}
+  // `last`: the deadline of all connections, which may come at any time.
+  BoundedStream(socket_t socket, const std::atomic<Clock::time_point>& last) : socket_(socket), last_(last) {}
 
   // Waits for the first byte of a request, at most `idle` and as long as `stopping` is false.
   bool wait_for_request(std::chrono::milliseconds idle, const std::atomic<bool>& stopping);
-  // From now on at most `bytes` are read, and nothing is read or written after `deadline`.
+  // From now on at most `bytes` are read, and nothing is read after `deadline`, nor written 2 s after it: a response
+  // may have been made in the last moment.
   void begin(size_t bytes, Clock::time_point deadline);
   // The same for what remains, so that a body has a limit of its own.
   void allow(size_t bytes) { bytes_left_ = bytes; }
@@ -37,10 +40,11 @@ class BoundedStream final : public httplib::Stream {
 
  private:
   // False once the deadline has passed.
-  bool ready(short events) const;
+  bool ready(short events, std::chrono::milliseconds more = {}) const;
   ssize_t fill();
 
   const socket_t socket_;
+  const std::atomic<Clock::time_point>& last_;
   std::array<char, 16384> buffer_{};
   size_t begin_ = 0, end_ = 0;  // of what has been received and not read
   size_t bytes_left_ = 0;

@@ -10,10 +10,11 @@
 namespace dtrain::serve {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;  // for answers
+using BodyJson = nlohmann::json;      // finds a key among many without going through all of them
 
 // Six images of 224 x 224 as arrays; a tree of them takes some 75 MB.
-constexpr size_t kMostValues = 1'000'000;
+constexpr size_t kMostValues = 1'000'000, kMostKeys = 1000;
 constexpr int kDepth = 8;
 
 std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
@@ -27,13 +28,13 @@ int digit_of(char c) {
 }
 
 // Appends the numbers of [height, width, 3]; the session knows how many there have to be.
-void append_levels(const Json& array, int depth, size_t i, std::vector<float>& levels) {
+void append_levels(const BodyJson& array, int depth, size_t i, std::vector<float>& levels) {
   const auto wrong = [&](const char* what) {
     throw Error(Fault::data, concat("instances[", i, "]: expected arrays [height, width, 3] of numbers, found ", what));
   };
   if (!array.is_array()) wrong("something else");
   if (depth == 2 && array.size() != 3) wrong("a pixel that has not 3 levels");
-  for (const Json& item : array) {
+  for (const BodyJson& item : array) {
     if (depth < 2)
       append_levels(item, depth + 1, i, levels);
     else if (item.is_number())
@@ -43,13 +44,13 @@ void append_levels(const Json& array, int depth, size_t i, std::vector<float>& l
   }
 }
 
-Instance instance_from(const Json& json, size_t i) {
+Instance instance_from(const BodyJson& json, size_t i) {
   if (json.is_array()) {
     std::vector<float> levels;
     append_levels(json, 0, i, levels);
     return levels;
   }
-  const Json* object = &json;
+  const BodyJson* object = &json;
   if (object->is_object() && object->size() == 1 && object->begin()->is_object()) object = &*object->begin();
   if (!object->is_object() || object->size() != 1 || !object->contains("b64") || !object->at("b64").is_string())
     throw Error(Fault::data, concat("instances[", i, R"(]: expected {"b64": "..."} or an array)"));
@@ -108,12 +109,13 @@ std::vector<std::byte> from_base64(std::string_view text) {
   return bytes;
 }
 
-std::vector<Instance> read_instances(std::string_view body, size_t max_instances) {
-  check_json(body, "the body", Fault::data, {.bytes = body.size(), .depth = kDepth, .values = kMostValues});
-  const Json json = Json::parse(body);
+std::vector<Instance> read_instances(std::string_view body, size_t max_instances, bool (*stop)()) {
+  const JsonLimits limits{
+      .bytes = body.size(), .depth = kDepth, .keys = kMostKeys, .values = kMostValues, .stop = stop};
+  const auto json = parse_json<BodyJson>(body, "the body", Fault::data, limits);
   if (!json.is_object() || !json.contains("instances") || !json.at("instances").is_array())
     throw Error(Fault::data, R"(expected {"instances": [...]})");
-  const Json& list = json.at("instances");
+  const BodyJson& list = json.at("instances");
   if (list.empty() || list.size() > max_instances)
     throw Error(Fault::data, concat("expected 1 to ", max_instances, " instances, found ", list.size()));
   std::vector<Instance> instances;

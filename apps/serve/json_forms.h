@@ -19,8 +19,9 @@ namespace dtrain::serve {
 using Instance = std::variant<std::vector<std::byte>, std::vector<float>>;
 
 // Reads {"instances": [...]} of TF Serving's predict API: {"b64": TEXT}, {"NAME": {"b64": TEXT}} or an array. Throws
-// Error(Fault::data) for anything else and for more than `max_instances`.
-std::vector<Instance> read_instances(std::string_view body, size_t max_instances);
+// Error(Fault::data) for anything else and for more than `max_instances`, and Error(Fault::resource) once stop(), which
+// is called every few KiB, is true.
+std::vector<Instance> read_instances(std::string_view body, size_t max_instances, bool (*stop)());
 
 // RFC 4648's base64, padded. Throws Error(Fault::data) at the first character that is none.
 std::vector<std::byte> from_base64(std::string_view text);

@@ -10,6 +10,7 @@
 #include "data/image.h"
 #include "data/image_tree.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/io/input_file.h"
 
 namespace dtrain::serve {
 namespace {
@@ -42,8 +43,10 @@ std::vector<LabelledImage> in_folders_of_classes(const std::string& folder) {
     ++place;
     for (const auto& file : fs::directory_iterator(fs::path(folder) / of_class))
       if (file.is_regular_file() && data::has_image_name(file.path()))
-        images.push_back(
-            {.path = file.path(), .name = fs::relative(file.path(), folder), .class_name = of_class, .place = place});
+        images.push_back({.path = file.path(),
+                          .name = of_class + "/" + file.path().filename().string(),
+                          .class_name = of_class,
+                          .place = place});
   }
   std::ranges::sort(images, {}, &LabelledImage::name);
   return images;
@@ -60,6 +63,17 @@ std::vector<LabelledImage> read_labelled_images(const std::string& folder, const
                     ": found no images; expected CLASS/NAME.jpg in it, with the names or the numbers of the classes, "
                     "or --annotations");
   return images;
+}
+
+std::string read_image(const LabelledImage& image, size_t most) {
+  try {
+    return read_text(image.path, most);
+  } catch (const Error& error) {
+    std::string message = error.what();
+    if (const size_t at = message.find(image.path); at != message.npos)
+      message.replace(at, image.path.size(), image.name);
+    throw Error(error.fault(), message);
+  }
 }
 
 LabelRule::LabelRule(std::span<const std::string> names, int64_t outputs, const std::vector<LabelledImage>& images)

@@ -28,6 +28,10 @@ struct LabelledImage {
 // folder/CLASS/ whose names end as those of images do, in their order. Throws Error(Fault::data) where there are none.
 std::vector<LabelledImage> read_labelled_images(const std::string& folder, const std::string& annotations);
 
+// The bytes of its file. Throws Error(Fault::data) where they are more than `most`, or cannot be read; its message has
+// the image's name in place of the path, for clients.
+std::string read_image(const LabelledImage& image, size_t most);
+
 // Which output of a model the images of a folder belong to: that of the folder's name, where it is among the model's
 // names of classes, else the output whose number the folder is called by. For a model without names: the number that
 // the folder is called by, where all folders are called by numbers of outputs; else the place of the folder among all

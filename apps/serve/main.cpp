@@ -12,6 +12,7 @@
 #include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
 #include "apps/cli/stop_signals.h"
+#include "apps/serve/browser_rules.h"
 #include "apps/serve/endpoints.h"
 #include "apps/serve/token.h"
 #include "libdtrain/core/error.h"
@@ -29,17 +30,17 @@ constexpr char kAbout[] =
     "it answer what it has accepted, and end.\n"
     "Requests have to bear the token of --token_file or of the variable DTRAIN_SERVE_TOKEN, where there is one.\n"
     "Exit codes: 0 stopped on request, 1 usage or flags that do not go with the model, 2 images, annotations or a "
-    "calibration that cannot be read, 5 weights that cannot be read or do not fit, 6 the port is taken, "
-    "memory or disk.";
+    "calibration that cannot be read, 3 weights that are not finite, 5 weights that cannot be read or do not fit, 6 "
+    "the port is taken, memory or disk.";
 
 struct Options {
   serve::ServedModelOptions model;
   serve::BatcherOptions batcher;
-  std::string device = "auto", address = "127.0.0.1", token_file, name, compare, images;
+  std::string device = "auto", address = "127.0.0.1", token_file, hosts, name, compare, images;
   int64_t threads = 0, port = 8501, top = 5, max_batch = 8, max_waiting = 256, workers = 1, body_mb = 32,
           connections = 64, megapixels = 50;
   bool refuse_damaged_images = false;
-  double delay_ms = 2, request_seconds = 30, idle_seconds = 5;
+  double delay_ms = 2, request_seconds = 30, idle_seconds = 5, drain_seconds = 20;
 
   void declare(cli::FlagSet& flags);
   void check();
@@ -71,6 +72,9 @@ void Options::declare(cli::FlagSet& flags) {
   flags.add("port", port, "0: any that is free", {0, 65535});
   flags.add("name", name, "of the model in paths; by default --model, else `default`");
   flags.add("token_file", token_file, "file with the token that requests have to bear");
+  flags.add("allowed_hosts", hosts,
+            "names of this host, separated by commas, that requests without a token may have as their Host, besides "
+            "localhost and addresses; .example.org stands for that domain and all names in it");
   flags.add("top", top, "how many classes are named", cli::kPositiveCount);
   flags.group("Batches");
   flags.add("max_batch", max_batch, "most images of a batch", {1, 1024});
@@ -85,6 +89,8 @@ void Options::declare(cli::FlagSet& flags) {
   flags.add("max_connections", connections, "at once; more are answered with 503", {1, 900});
   flags.add("request_seconds", request_seconds, "for a request, from its first byte to its response", {0.1, 3600});
   flags.add("idle_seconds", idle_seconds, "for which a connection may wait for its next request", {0.1, 3600});
+  flags.add("drain_seconds", drain_seconds, "for requests that have begun when the server is asked to stop",
+            {0.1, 3600});
 }
 
 void Options::check() {
@@ -106,7 +112,8 @@ void Options::check() {
 
 serve::HttpLimits Options::limits() const {
   const auto ms = [](double seconds) { return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)); };
-  return {static_cast<size_t>(body_mb) << 20, static_cast<size_t>(connections), ms(request_seconds), ms(idle_seconds)};
+  return {static_cast<size_t>(body_mb) << 20, static_cast<size_t>(connections), ms(request_seconds), ms(idle_seconds),
+          ms(drain_seconds)};
 }
 
 serve::ServedModelOptions Options::second() const {
@@ -132,7 +139,7 @@ std::vector<serve::LabelledImage> labelled_images(const Options& options,
 int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
   const std::string token = serve::read_token(options.token_file, cli::environment());
   serve::Metrics metrics;
-  serve::HttpServer server(options.limits(), token,
+  serve::HttpServer server(options.limits(), token, serve::read_host_names(options.hosts),
                            [&](int status, double seconds) { metrics.answered(status, seconds); });
   const int port = server.bind(options.address, static_cast<int>(options.port));
   serve::ServedModel model(options.model, flags, [&](const serve::Session* session) {
@@ -151,6 +158,7 @@ int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
   serve::add_endpoints(server, {models,
                                 {static_cast<size_t>(options.top), 0},
                                 options.batcher.max_waiting,
+                                options.limits().body_bytes,
                                 cli::available_cores().usable,
                                 options.refuse_damaged_images,
                                 std::move(images),

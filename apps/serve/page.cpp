@@ -1,6 +1,12 @@
 #include "apps/serve/page.h"
 
+#include <sodium.h>
+
+#include <array>
+
 #include <fmt/format.h>
+
+#include "libdtrain/core/error.h"
 
 namespace dtrain::serve {
 namespace {
@@ -40,17 +46,34 @@ constexpr std::string_view kBody = R"HTML(
 </main>
 )HTML";
 
+std::string script() { return concat(page_views_script(), page_script()); }
+
+// A source of a Content-Security-Policy.
+std::string source_of(std::string_view text) {
+  std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
+  crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(text.data()), text.size());
+  std::array<char, sodium_base64_ENCODED_LEN(crypto_hash_sha256_BYTES, sodium_base64_VARIANT_ORIGINAL)> base64{};
+  sodium_bin2base64(base64.data(), base64.size(), hash.data(), hash.size(), sodium_base64_VARIANT_ORIGINAL);
+  return concat("'sha256-", base64.data(), "'");
+}
+
 }  // namespace
+
+const std::string& page_policy() {
+  static const std::string policy = fmt::format(
+      "default-src 'none'; connect-src 'self'; img-src blob: data:; style-src {}; script-src {}; form-action 'none'; "
+      "base-uri 'none'; frame-ancestors 'none'",
+      source_of(page_style()), source_of(script()));
+  return policy;
+}
 
 std::string page() {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; connect-src 'self'; img-src blob: "
-      "data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; form-action 'none'; base-uri 'none'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n"
-      "<title>Predictions</title>\n<style>{}</style>\n</head>\n<body>{}<script>{}{}</script>\n</body>\n</html>\n",
-      page_style(), kBody, page_views_script(), page_script());
+      "<title>Predictions</title>\n<style>{}</style>\n</head>\n<body>{}<script>{}</script>\n</body>\n</html>\n",
+      page_style(), kBody, script());
 }
 
 }  // namespace dtrain::serve

@@ -63,5 +63,28 @@ TEST_F(LabelledImages, NumbersAreClassesUnlessTheyAreNames) {
   EXPECT_EQ(labels({"", "0", "1", "7"}, 4), (Labels{1, 3}));
 }
 
+TEST_F(LabelledImages, ALinkHasTheNameThatItHasInTheFolder) {
+  const TempDirectory elsewhere;
+  write_file(elsewhere / "secret.jpg", "x");
+  add("0/a.jpg");
+  std::filesystem::create_symlink(elsewhere / "secret.jpg", folder_ / "0/b.jpg");
+  ASSERT_EQ(images().size(), 2u);
+  EXPECT_EQ(images()[1].name, "0/b.jpg");
+}
+
+TEST_F(LabelledImages, AFileOfGigabytesIsNotReadAndItsPathNotTold) {
+  add("0/a.jpg");
+  const LabelledImage image = images().at(0);
+  EXPECT_EQ(read_image(image, 1), "x");
+  std::filesystem::resize_file(image.path, uint64_t{20} << 30);  // sparse
+  try {
+    read_image(image, 1 << 20);
+    FAIL() << "20 GB were read";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::data);
+    EXPECT_STREQ(error.what(), "0/a.jpg: 21474836480 bytes, expected at most 1048576");
+  }
+}
+
 }  // namespace
 }  // namespace dtrain::serve

@@ -150,6 +150,10 @@ def check_passwords(pod):
         for user in (f"{USER}:wrong", f"{USER}:", f"other:{PASSWORD}", f"{USER}:{PASSWORD} "):
             assert pod.curl(url, user=user)[0] == 401, (url, user)
     assert '"AVAILABLE"' in pod.curl(PAGE + "/v1/models/maskrcnn")[1]
+    # The server refuses other sites' requests although the proxy gives it another Host and no Origin.
+    for site, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 200)):
+        fetched = pod.curl(PAGE + "/v1/models/maskrcnn", "-H", f"Sec-Fetch-Site: {site}", "-H", f"Origin: {PAGE}")
+        assert fetched[0] == status, (site, fetched)
     assert pod.curl(BOARD + "/data/environment")[0] == 200
     wait_for("the run", lambda: '"."' in pod.curl(BOARD + "/data/runs")[1])  # TensorBoard reads it after its start
     head = pod.curl(PAGE + "/readyz", "-i")[1].lower()

@@ -78,11 +78,45 @@ class Hostile(unittest.TestCase):
         for body in (huge, b'{"instances": [' + b"1," * 300_000 + b"1]}", b'{"instances": [[[[1e999, 0, 0]]]]}',
                      b'{"instances": [[[[-1, 256, 0.5]]]]}', b'{"instances": {"a": 1}}', b'{"instances": [[]]}',
                      b'{"instances": [[[]]]}', b'{"instances": [[[[1, 2]]]]}', b'{"instances": [null]}',
-                     b'{"instances": [{"b64": 7}]}', b'{"instances": [], "instances": [1]}',
+                     b'{"instances": [{"b64": 7}]}', b"{" + b",".join(b'"%d":0' % i for i in range(80_000)) + b"}", b'{"instances": [], "instances": [1]}',
                      b'{"instances": ["\\ud800"]}', b'\x00' * 1000, b'{"instances": [{"b64": "' + b"A" * 999_000 + b'"}]}'):
             status, answer = self.server.ask("POST", PREDICT, body)
             self.assertEqual(status, 400, (body[:60], answer[:200]))
             self.assertLess(len(answer), 1000)  # what was sent is not sent back
+
+    def test_answers_no_page_of_another_site(self):
+        own = f"127.0.0.1:{self.server.port}"
+        for method, path, headers, status in (
+                ("GET", "/models", {"Host": "localhost:1"}, 200), ("GET", "/models", {"Host": "LOCALHOST"}, 200),
+                ("GET", "/models", {"Host": "[::1]:8501"}, 200), ("GET", "/models", {"Host": "10.0.0.7:8501"}, 200),
+                ("GET", "/models", {"Host": "evil.example"}, 403), ("GET", "/", {"Host": "evil.example:8501"}, 403),
+                ("GET", "/models", {"Host": "127.0.0.1.evil.example"}, 403), ("GET", "/models", {"Host": "[::1].x"}, 403),
+                ("GET", "/healthz", {"Sec-Fetch-Site": "cross-site"}, 403),
+                ("GET", "/models", {"Sec-Fetch-Site": "same-site"}, 403),
+                ("GET", "/models", {"Sec-Fetch-Site": "same-origin"}, 200),
+                ("GET", "/", {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, 200),
+                ("GET", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200),
+                ("GET", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403),
+                ("POST", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403),
+                ("PUT", IMAGE, {"Origin": f"http://{own}"}, 200), ("PUT", IMAGE, {"Origin": "http://127.0.0.1:1"}, 403),
+                ("PUT", IMAGE, {"Origin": "https://evil.example"}, 403), ("PUT", IMAGE, {"Origin": "null"}, 403),
+                ("POST", IMAGE, {"Origin": "https://evil.example", "Content-Type": "text/plain"}, 403)):
+            body = jpeg() if path == IMAGE or method == "POST" else None
+            self.assertEqual(self.server.ask(method, path, body, headers)[0], status, (method, path, headers))
+        twice = self.server.raw(b"GET /models HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", half_close=True)
+        self.assertTrue(twice.startswith(b"HTTP/1.1 403"), twice)
+
+    def test_tells_browsers_to_show_nothing_elsewhere(self):
+        for path in (b"/", b"/models", b"/nowhere"):
+            head = self.server.raw(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+                                   half_close=True).split(b"\r\n\r\n")[0]
+            for line in (b"X-Frame-Options: DENY", b"X-Content-Type-Options: nosniff",
+                         b"Cross-Origin-Resource-Policy: same-origin"):
+                self.assertEqual(head.count(line), 1, head)
+            policies = [line for line in head.splitlines() if line.startswith(b"Content-Security-Policy: ")]
+            self.assertEqual(len(policies), 1, head)
+            self.assertIn(b"default-src 'none'", policies[0])
+            self.assertIn(b"frame-ancestors 'none'", policies[0])
 
     def test_closes_connections_that_say_nothing(self):
         """As many as there may be, all of them silent: others are served once their time is over."""
@@ -96,7 +130,7 @@ class Hostile(unittest.TestCase):
 
     def test_refuses_lengths_that_are_none(self):
         for length in (b"-1", b"99999999999999999999999", b"1e3", b"0x10", b"", b"5, 6", b"+5"):
-            answer = self.server.raw(b"PUT " + IMAGE.encode() + b" HTTP/1.1\r\nHost: x\r\nContent-Length: " + length +
+            answer = self.server.raw(b"PUT " + IMAGE.encode() + b" HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + length +
                                      b"\r\n\r\nhello", half_close=True)
             self.assertNotIn(b"HTTP/1.1 200", answer, length)
             self.assertLessEqual(answer.count(b"HTTP/1.1"), 1, length)

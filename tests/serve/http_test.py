@@ -5,6 +5,7 @@ import concurrent.futures
 import io
 import json
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -138,7 +139,7 @@ class Serve(unittest.TestCase):
                                         (b"PUT", b"Content-Length: 99999999999999999999999\r\n\r\n", b"413"),
                                         (b"GET", b"Content-Length: 5\r\n\r\n", b"400"),
                                         (b"PUT", b"Content-Length: 5\r\nContent-Encoding: gzip\r\n\r\n", b"415")):
-            answer = self.server.raw(method + b" " + IMAGE.encode() + b" HTTP/1.1\r\nHost: x\r\n" + headers + hidden)
+            answer = self.server.raw(method + b" " + IMAGE.encode() + b" HTTP/1.1\r\nHost: localhost\r\n" + headers + hidden)
             self.assertTrue(answer.startswith(b"HTTP/1.1 " + status), (headers, answer))
             self.assertEqual(answer.count(b"HTTP/1.1"), 1, answer)
 
@@ -241,6 +242,26 @@ class Serve(unittest.TestCase):
                 self.assertEqual([one.result()[0] for one in answers], [200] * 4)
             with self.assertRaises(ConnectionRefusedError):
                 server.ask("GET", "/healthz")
+
+    def test_a_body_that_does_not_come_holds_no_shutdown(self):
+        with Server(f"--train_dir={self.trained}", "--drain_seconds=0.5") as server, \
+                socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+            client.sendall(f"POST {PREDICT} HTTP/1.1\r\nContent-Length: 1000\r\n\r\n{{".encode())
+            time.sleep(0.3)  # until a thread waits for the rest
+            began = time.monotonic()
+            self.assertEqual(server.stop(), 0)
+            self.assertLess(time.monotonic() - began, 10)  # --request_seconds are 30
+
+    def test_a_burst_of_connections_waits_to_be_accepted(self):
+        server = self.server
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            clients = [socket.create_connection(("127.0.0.1", server.port), timeout=5) for _ in range(40)]
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        for client in clients:
+            client.close()
+        wait_for("answer", lambda: server.ask("GET", "/healthz")[0] == 200)
 
     def test_says_what_is_wrong_with_its_flags(self):
         taken = f"--port={self.server.port}"

@@ -1,0 +1,13 @@
+// Query parameters top and score_threshold.
+#pragma once
+
+#include <httplib.h>
+
+#include "apps/serve/json_forms.h"
+
+namespace dtrain::serve {
+
+// `form` as `top` and `score_threshold` in the path change it. Throws Error(Fault::data) for a number out of range.
+AnswerForm form_of(const httplib::Request& request, AnswerForm form);
+
+}  // namespace dtrain::serve

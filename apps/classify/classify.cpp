@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 #include <ostream>
+#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,15 +13,13 @@
 #include "apps/cli/input_notices.h"
 #include "apps/cli/messages.h"
 #include "libdtrain/io/input_file.h"
+#include "libdtrain/io/record_file.h"
 #include "libdtrain/ops/loss.h"
 #include "models/conventions.h"
 #include "models/onnx/classifier.h"
 
 namespace dtrain::classify {
 namespace {
-
-// Far above any image; a larger file is not one.
-constexpr uint64_t kMaxImageBytes = uint64_t{1} << 30;
 
 class Classifier {
  public:
@@ -42,13 +41,10 @@ class Classifier {
   const std::vector<std::string>& names() const { return loaded_.class_names(); }
   // Throws Error(Fault::data) on a file that is no image, Error(Fault::numeric) where the result is not finite.
   Result run(const std::string& file) {
-    const InputFile encoded(file, Fault::data);
-    if (encoded.size() > kMaxImageBytes) throw Error(Fault::data, file + ": too large for an image");
-    std::vector<std::byte> bytes(encoded.size());
-    encoded.read(0, bytes.data(), bytes.size());
+    const std::string bytes = read_text(file, kMaxRecordBytes);
     data::SampleNotes notes;
     try {
-      notes = preprocess_(bytes, {}, {}, pixels_of_file_.raw());
+      notes = preprocess_(std::as_bytes(std::span(bytes)), {}, {}, pixels_of_file_.raw());
     } catch (const Error& error) {
       throw Error(error.fault(), fmt::format("{}: {}", file, error.what()));
     }

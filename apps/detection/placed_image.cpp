@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libdtrain/io/input_file.h"
+#include "libdtrain/io/record_file.h"
 
 namespace dtrain::detection {
 namespace {
@@ -27,6 +28,8 @@ std::vector<float> exactly_resized_onto(Placement placement, const data::ImageVi
 
 std::vector<std::byte> read_image_file(const std::string& path) {
   const InputFile file(path);
+  if (file.size() > kMaxRecordBytes)
+    throw Error(Fault::data, concat(path, ": ", file.size(), " bytes, expected at most ", kMaxRecordBytes));
   std::vector<std::byte> bytes(file.size());
   file.read(0, bytes.data(), bytes.size());
   return bytes;

@@ -32,7 +32,8 @@ struct PlacedImage {
   ImagePlace place{};
 };
 
-// Both throw Error(Fault::data) where the file cannot be read or the image decoded.
+// Both throw Error(Fault::data) where the file cannot be read, or has more than kMaxRecordBytes, or the image cannot be
+// decoded.
 std::vector<std::byte> read_image_file(const std::string& path);
 // `notes` takes what is known of the image.
 data::Image decode_image(std::span<const std::byte> bytes, const data::DecodeOptions& options = {},

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,30 +15,29 @@
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
+#include "libdtrain/io/record_file.h"
 
 namespace dtrain::report {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr int kShorterSide = 320;  // of pictures, in pixels
 
-std::string text_of(const OrderedJson& object, const char* key) {
-  const OrderedJson value = object.value(key, OrderedJson());
+std::string text_of(const Json& object, const char* key) {
+  const Json value = object.value(key, Json());
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-double number_of(const OrderedJson& object, const char* key) {
-  const OrderedJson value = object.value(key, OrderedJson());
+double number_of(const Json& object, const char* key) {
+  const Json value = object.value(key, Json());
   return value.is_number() ? value.get<double>() : std::nan("");
 }
 
 void embed(const std::string& path, Sample& sample, RunData& run) {
   try {
-    const InputFile file(path);
-    std::vector<std::byte> bytes(file.size());
-    file.read(0, bytes.data(), bytes.size());
-    const data::ShrunkImage small = data::shrink_image(bytes, {.size = kShorterSide});
+    const std::string bytes = read_text(path, kMaxRecordBytes);
+    const data::ShrunkImage small = data::shrink_image(std::as_bytes(std::span(bytes)), {.size = kShorterSide});
     sample.source = cli::data_uri("image/jpeg", small.jpeg);
     sample.width = small.width;
     sample.height = small.height;
@@ -47,10 +47,10 @@ void embed(const std::string& path, Sample& sample, RunData& run) {
   }
 }
 
-std::vector<Sample> gallery_list(const std::string& folder, const OrderedJson& gallery, const char* key, RunData& run) {
+std::vector<Sample> gallery_list(const std::string& folder, const Json& gallery, const char* key, RunData& run) {
   std::vector<Sample> samples;
   const std::string score = text_of(gallery, "score_name");
-  for (const OrderedJson& image : gallery.at(key)) {
+  for (const Json& image : gallery.at(key)) {
     Sample& sample = samples.emplace_back();
     sample.name = text_of(image, "file_name");
     sample.verdict = fmt::format("{} {:.2f}", score, number_of(image, "score"));
@@ -78,17 +78,17 @@ struct Prediction {
 };
 
 // The name of a guessed class, where the line has it, and its number.
-std::string title_of(const OrderedJson& guess, double number) {
+std::string title_of(const Json& guess, double number) {
   const std::string name = text_of(guess, "name");
   return name.empty() ? fmt::format("class {:.0f}", number) : fmt::format("{} (class {:.0f})", name, number);
 }
 
-std::optional<Prediction> prediction_of(const OrderedJson& row) {
+std::optional<Prediction> prediction_of(const Json& row) {
   if (!row.contains("top") || !row["top"].is_array() || row["top"].empty()) return std::nullopt;
   Prediction one{.file = text_of(row, "file")};
   const double label = number_of(row, "label");
   one.has_label = std::isfinite(label);
-  for (const OrderedJson& guess : row["top"]) {
+  for (const Json& guess : row["top"]) {
     if (!guess.is_object()) return std::nullopt;
     const double guessed = number_of(guess, "class"), probability = number_of(guess, "probability");
     one.sample.lines.push_back(fmt::format("{}: {} %", title_of(guess, guessed), percent(probability)));
@@ -116,24 +116,23 @@ void embed(const std::string& list, Prediction& one, RunData& run) {
 void read_gallery(const std::string& folder, RunData& run) {
   const std::string path = folder + "/gallery.json", text = read_text(path, JsonLimits{}.bytes);
   const JsonLimits limits{.values = 1'000'000};
-  check_json(text, path, Fault::data, limits);
+  const auto gallery = parse_json<Json>(text, path, Fault::data, limits);
   try {
-    const OrderedJson gallery = OrderedJson::parse(text);
     Samples samples{.title = text_of(gallery, "title")};
-    for (const OrderedJson& note : gallery.at("notes")) samples.notes.push_back(note.get<std::string>());
+    for (const Json& note : gallery.at("notes")) samples.notes.push_back(note.get<std::string>());
     samples.worst = gallery_list(folder, gallery, "worst", run);
     samples.best = gallery_list(folder, gallery, "best", run);
-    for (const OrderedJson& row : gallery.at("classes"))
+    for (const Json& row : gallery.at("classes"))
       samples.classes.push_back({text_of(row, "name"), fmt::format("{:.0f}", number_of(row, "objects")),
                                  percent(number_of(row, "box_ap")), percent(number_of(row, "mask_ap"))});
     run.samples.push_back(std::move(samples));
-  } catch (const OrderedJson::exception& error) {
+  } catch (const Json::exception& error) {
     throw Error(Fault::data, path + ": not what dtrain-mask-rcnn eval --gallery writes: " + error.what());
   }
 }
 
 bool is_prediction(const std::string& line) {
-  const OrderedJson row = OrderedJson::parse(line, nullptr, false);
+  const auto row = parse_json_line<Json>(line);
   return row.is_object() && row.contains("file") && (row.contains("top") || row.contains("error"));
 }
 
@@ -142,7 +141,7 @@ void read_predictions(const std::string& path, size_t most, RunData& run) {
   size_t failed = 0, right = 0, labelled = 0;
   for_each_line(path, [&](const Line& line) {
     if (line.text.empty()) return;
-    const OrderedJson row = OrderedJson::parse(line.text, nullptr, false);
+    const auto row = parse_json_line<Json>(line.text);
     if (!row.is_object() || !row.contains("file")) {
       if (line.is_cut) return run.notices.push_back(path + ": its last line is cut: it is left out");
       throw Error(Fault::data,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -12,7 +13,8 @@
 namespace dtrain::report {
 namespace {
 
-constexpr size_t kMostRemarks = 500;
+constexpr size_t kMostOfKind = 500;    // events of a kind from one log
+constexpr size_t kLongestText = 1000;  // bytes of a line
 
 struct Mark {
   std::string_view text;
@@ -43,6 +45,14 @@ std::optional<EventKind> kind_of(std::string_view text) {
   for (const Mark& mark : kMarks)
     if (mark.at_beginning ? text.starts_with(mark.text) : text.find(mark.text) != text.npos) return mark.kind;
   return std::nullopt;
+}
+
+// Without a part of a character at its end.
+std::string shortened(const std::string& text) {
+  if (text.size() <= kLongestText) return text;
+  size_t size = kLongestText;
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+  return text.substr(0, size) + " ...";
 }
 
 std::optional<uint64_t> number_at(std::string_view text, char end) {
@@ -76,33 +86,63 @@ std::optional<uint64_t> step_of(std::string_view text) {
   return text.find("\timages/sec: ") != text.npos ? number_at(text, '\t') : std::nullopt;
 }
 
+bool is_remark(EventKind kind) { return kind == EventKind::warning || kind == EventKind::notice; }
+
+// The events of a log, so many of each kind: a log may consist of nothing but errors.
+class LimitedEvents {
+ public:
+  LimitedEvents(const std::string& path, RunData& run)
+      : path_(path), file_(path.substr(path.rfind('/') + 1)), run_(run) {}
+
+  std::optional<EventKind> last() const { return last_; }
+  void add(EventKind kind, const Line& line, uint64_t step, const std::string& text) {
+    last_ = kind;
+    LogEvent event{kind, file_, line.number, step, shortened(text)};
+    const bool fits = ++counts_[kind] <= kMostOfKind;
+    if (!is_remark(kind)) end_ = fits ? std::nullopt : std::optional(event);
+    if (fits) run_.events.push_back(std::move(event));
+  }
+  // The last event says how the run ended, and is not left out.
+  void finish() {
+    if (end_) {
+      --counts_[end_->kind];
+      run_.events.push_back(*end_);
+    }
+    for (const auto& [kind, count] : counts_)
+      if (count > kMostOfKind)
+        run_.notices.push_back(fmt::format("{}: {} more events of the kind \"{}\" are left out", path_,
+                                           count - kMostOfKind, name_of(kind)));
+  }
+
+ private:
+  const std::string& path_;
+  const std::string file_;
+  RunData& run_;
+  std::optional<EventKind> last_;
+  std::optional<LogEvent> end_;  // the last one that is no remark, where it was left out
+  std::map<EventKind, uint64_t> counts_;
+};
+
 }  // namespace
 
 void read_log(const std::string& path, RunData& run) {
-  const std::string file = path.substr(path.rfind('/') + 1);
-  uint64_t step = 0, left_out = 0;
-  size_t remarks = 0;
+  uint64_t step = 0;
   bool under_way = false;
-  const auto add = [&](EventKind kind, const Line& line, const std::string& text) {
-    run.events.push_back({kind, file, line.number, step, text});
-  };
+  LimitedEvents events(path, run);
   for_each_line(path, [&](const Line& line) {
     if (const auto shown = step_of(line.text)) step = *shown;
     const auto kind = kind_of(line.text);
     if (!kind) return;
     const bool begins = *kind == EventKind::start || *kind == EventKind::restart;
-    const bool follows = run.events.size() > 0 && run.events.back().kind == EventKind::restart;
+    const bool follows = events.last() == EventKind::restart;
     if (begins && under_way && !(*kind == EventKind::start && follows))
-      add(EventKind::loss, line, "the process before ended without a word, as one that is killed");
+      events.add(EventKind::loss, line, step, "the process before ended without a word, as one that is killed");
     // A line about the schedule follows one about the checkpoint: together they are one restart.
     if (*kind == EventKind::start && follows) return;
-    under_way = begins || (under_way && (*kind == EventKind::warning || *kind == EventKind::notice));
-    if ((*kind == EventKind::warning || *kind == EventKind::notice) && ++remarks > kMostRemarks)
-      ++left_out;
-    else
-      add(*kind, line, line.text);
+    under_way = begins || (under_way && is_remark(*kind));
+    events.add(*kind, line, step, line.text);
   });
-  if (left_out > 0) run.notices.push_back(fmt::format("{}: {} more warnings and notices are left out", path, left_out));
+  events.finish();
 }
 
 std::string name_of(EventKind kind) {

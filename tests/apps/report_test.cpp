@@ -127,6 +127,23 @@ TEST_F(ReportFiles, ALogTellsOfAKillARestartAndAFailure) {
   EXPECT_EQ(run.events[5].line, 9u);
 }
 
+TEST_F(ReportFiles, ALogOfNothingButErrorsIsLimited) {
+  std::string log = "Schedule:    0.1\n";
+  for (int i = 0; i < 2000; ++i) log += "error: " + std::string(3000, 'x') + "\n";
+  log += "Finished in 1 s\n";
+  for (int i = 0; i < 600; ++i) log += "Restored step 4 from t\n";
+  RunData run;
+  read_log(write("train.log", log), run);
+  size_t bytes = 0;
+  for (const LogEvent& event : run.events) bytes += event.text.size();
+  EXPECT_LT(bytes, 600'000u);
+  EXPECT_EQ(std::ranges::count(run.events, EventKind::failure, &LogEvent::kind), 500);
+  EXPECT_EQ(run.events.back().line, 2602u) << "the last word, by which the outcome is told, stays";
+  EXPECT_TRUE(std::ranges::any_of(run.notices, [](const std::string& notice) {
+    return notice.ends_with("train.log: 1500 more events of the kind \"failure\" are left out");
+  }));
+}
+
 TEST_F(ReportFiles, TimelinesMayLackTheirEnd) {
   write("timeline.json",
         "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":0,\"args\":{\"name\":\"rank 0\"}},\n"

@@ -29,6 +29,8 @@ coco() {
   printf '{"images":[{"id":1,"file_name":"%s","width":%s,"height":%s}],"categories":[{"id":1,"name":"a"}],' "$1" $2 $3
   printf '"annotations":[{"id":1,"image_id":1,"category_id":1,"iscrowd":0,"segmentation":%s}]}' "$4"
 }
+# An object of JSON with $1 keys.
+keys() { seq 1 $1 | sed 's/.*/"&":0/' | paste -sd, | sed 's/.*/{&}/'; }
 score() { echo '[]' > R.json; dtrain-mask-rcnn eval --annotations=A.json --results=R.json "$@"; }
 # Safetensors with this header, of less than 256 bytes, and 16 bytes of zeros.
 safetensors() { printf "\\x$(printf %x ${#1})\\0\\0\\0\\0\\0\\0\\0"; printf %s "$1"; head -c 16 /dev/zero; }
@@ -70,6 +72,27 @@ ROWS = [
     ("a gallery that leads out of its folder", "mkdir -p R/g; printf '{\"title\":\"\",\"notes\":[],\"score_name\":\"F1\",\"worst\":"
      "[{\"picture\":\"../../secret.png\"}],\"best\":[],\"classes\":[]}' > R/g/gallery.json; dtrain-report R", 0,
      r"note: R/g/gallery.json: a picture that is not in the folder"),
+    ("a gallery of many keys", "mkdir -p R/g; keys 80000 > R/g/gallery.json; timeout 60 dtrain-report R", 2,
+     r"error: R/g/gallery.json: JSON object of more than 10000 keys"),
+    ("statistics of many keys", "mkdir R; { printf '['; keys 80000; printf ']'; } > R/stats.json; timeout 60 dtrain-report R",
+     2, r"error: R/stats.json: JSON object of more than 10000 keys"),
+    ("a line of many keys", "keys 8000 > m.jsonl; timeout 60 dtrain-report m.jsonl", 2, r"error: m\.jsonl, line 1: no line"),
+    ("an image of a report without an end", "truncate -s 20G x.jpg; echo '{\"file\":\"x.jpg\",\"top\":[{\"class\":1,"
+     "\"probability\":1}]}' > p.jsonl; ulimit -v 1000000; dtrain-report p.jsonl", 0,
+     r"note: .*x\.jpg: 21474836480 bytes, expected at most 268435456"),
+    ("a report of a million errors", "mkdir R; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; yes 'error: forged' | "
+     "head -n 1000000 > R/a.log; dtrain-report R; [ $(stat -c %s report.html) -lt 1000000 ] || exit 99", 0,
+     r"note: R/a\.log: 999499 more events of the kind .failure. are left out"),
+    ("a report over its metrics", "echo '{\"step\":1,\"loss\":2}' > m.jsonl; cp m.jsonl kept; dtrain-report m.jsonl "
+     "--output=./m.jsonl; code=$?; cmp m.jsonl kept || exit 99; exit $code", 1,
+     r"error: --output=\./m\.jsonl: is a file of the run m\.jsonl"),
+    ("a report over a checkpoint, by a link", "mkdir -p R/checkpoints; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; "
+     "echo kept > R/checkpoints/x; ln -s R/checkpoints/x page; dtrain-report R --output=page; code=$?; "
+     "grep -q kept R/checkpoints/x || exit 99; exit $code", 1, r"error: --output=page: is a file of the run R"),
+    ("a report in the folder of its run, twice", "mkdir R; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; dtrain-report R "
+     "--output=R/report.html >/dev/null && dtrain-report R --output=R/report.html", 0, r"Report: "),
+    ("an image without an end", "train lenet; truncate -s 20G x.jpg; ulimit -v 4000000; dtrain-classify --weights=$W "
+     "--device=cpu x.jpg", 2, r"x\.jpg: 21474836480 bytes, expected at most 268435456"),
     ("closed descriptors", "cnn --num_batches=2 --data_dir=$D --train_dir=T <&- >&-; [ $? = 0 ] && "
      "! grep -q image T/lock && head -c 300 T/checkpoints/step-2/model.safetensors | grep -aq __metadata__", 0, r""),
     ("a linked leftover", "mkdir -p T/checkpoints DIR; touch DIR/kept; ln -s ../../DIR T/checkpoints/step-40.tmp-1-2; "

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <regex>
 #include <sstream>
 
@@ -95,6 +96,23 @@ TEST(MetricsEndpoint, ServesTheFiguresOfTheLastShownStep) {
   EXPECT_EQ(sample(answer, "dtrain_notices_total"), 1);
   EXPECT_GT(sample(answer, "dtrain_resident_memory_bytes"), 1e6);
   EXPECT_NE(http_get(port, "/etc/passwd").find(" 404 "), std::string::npos);
+}
+
+TEST(MetricsEndpoint, AnswersBesideConnectionsThatSayNothing) {
+  const observers::MetricsEndpoint endpoint({});
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<uint16_t>(port_of(endpoint.url())));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::vector<int> silent;
+  for (int i = 0; i < 96; ++i) {
+    silent.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(silent.back(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(http_get(port_of(endpoint.url()), "/metrics").starts_with("HTTP/1.1 200"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  for (const int fd : silent) close(fd);
 }
 
 TEST(MetricsEndpoint, APortThatIsTakenIsNamed) {

@@ -188,15 +188,16 @@ TEST(Library, NeitherReadsTheEnvironmentNorPrintsNorExits) {
 // JSON from outside goes through parse_json, which bounds what it may cost. Two readers take a parser's events and
 // build no tree, with limits of their own.
 TEST(Library, JsonIsParsedInOnePlace) {
-  static const std::regex kParser(R"((\w*json|\w*Json|basic_json<.*>)::(parse|accept|sax_parse|from_\w+)\()");
+  static const std::regex kParser(R"((json|Json|basic_json<.*>)::(parse|accept|sax_parse|from_\w+)\()");
   const std::vector<std::string> excused = {"libdtrain/io/json_limits.", "libdtrain/io/safetensors_header.cpp",
                                             "data/coco/read_records.cpp"};
   int found = 0;
   for (const SourceFile& file : read_sources({"libdtrain", "models", "data", "apps", "benchmarks"}))
     for (size_t i = 0; i < file.lines.size(); ++i) {
-      if (!std::regex_search(file.lines[i], kParser)) continue;
+      const std::string& line = file.lines[i];
+      if (line.find("::") == line.npos || line.find("son") == line.npos || !std::regex_search(line, kParser)) continue;
       EXPECT_TRUE(starts_with_any(file.path, excused))
-          << file.path << ":" << i + 1 << ": " << file.lines[i] << ": use parse_json of libdtrain/io/json_limits.h";
+          << file.path << ":" << i + 1 << ": " << line << ": use parse_json of libdtrain/io/json_limits.h";
       ++found;
     }
   EXPECT_GE(found, 4);

@@ -10,6 +10,7 @@
 
 #include "apps/cli/flags.h"
 #include "apps/cli/messages.h"
+#include "apps/cli/toml_depth.h"
 #include "apps/cli/values.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/input_file.h"
@@ -63,6 +64,12 @@ std::string lowered(std::string_view text) {
     i += of_two ? 2 : 1;
   }
   return result;
+}
+
+// Throws Error where the text nests too deeply, and toml::parse_error.
+toml::table parsed(std::string_view text, const std::string& path) {
+  check_toml_depth(text, path);
+  return toml::parse(raised(text));
 }
 
 // Of what is no array; no kind where no flag has such a value.
@@ -120,7 +127,7 @@ std::vector<ConfigEntry> read_config_entries(const std::string& path) {
 std::vector<ConfigEntry> config_entries_of(std::string_view text, const std::string& path) {
   std::vector<Placed> placed;
   try {
-    collect(toml::parse(raised(text)), path, placed);
+    collect(parsed(text, path), path, placed);
   } catch (const toml::parse_error& error) {
     throw Error(fmt::format("{}:{}: {}", path, error.source().begin.line, lowered(error.description())));
   }
@@ -151,8 +158,8 @@ std::string toml_value(const std::string& type, const std::string& text) {
 
 bool same_settings(const std::string& a, const std::string& b) {
   try {
-    return toml::parse(raised(a)) == toml::parse(raised(b));
-  } catch (const toml::parse_error&) {
+    return parsed(a, "") == parsed(b, "");
+  } catch (const std::runtime_error&) {  // toml::parse_error or Error
     return false;
   }
 }

@@ -16,8 +16,8 @@ struct ConfigEntry {
 };
 
 // All keys of the file and of its tables, whose names say nothing, in the order of lines. Throws Error(Fault::config)
-// with the file and the line where it is no TOML or a value is none of a flag, and where it cannot be read or is larger
-// than 1 MiB.
+// with the file and the line where it is no TOML or a value is none of a flag, and where it cannot be read, is larger
+// than 1 MiB, or nests more deeply than toml_depth.h allows.
 std::vector<ConfigEntry> read_config_entries(const std::string& path);
 // The same for a file's text.
 std::vector<ConfigEntry> config_entries_of(std::string_view text, const std::string& path);
@@ -28,7 +28,7 @@ void require_kind(const ConfigEntry& entry, const std::string& type);
 // A flag's text as a value of TOML.
 std::string toml_value(const std::string& type, const std::string& text);
 
-// Whether both texts set the same flags to the same values. False where one of them is no TOML.
+// Whether both texts set the same flags to the same values. False where one of them is no TOML or nests too deeply.
 bool same_settings(const std::string& a, const std::string& b);
 
 }  // namespace dtrain::cli

@@ -120,6 +120,41 @@ TEST_F(ConfigFile, CharactersOfAllLengthsAreAllowedInStringsAndCommentsAlone) {
   EXPECT_EQ(failure("name = '\xC2'\n").substr(0, 4), ":1: ");
 }
 
+std::string repeated(const std::string& part, size_t count) {
+  std::string text;
+  while (count-- > 0) text += part;
+  return text;
+}
+
+// toml++ recurses over what it has parsed: 15,500 parts of a key overflowed the stack.
+TEST_F(ConfigFile, DeepKeysAndBracketsAreRefusedBeforeTheParser) {
+  const std::string expected = ", expected the name of a flag, alone or in a table";
+  const std::string key = ":2: a key or value of more than 16 parts" + expected;
+  EXPECT_EQ(failure("\na" + repeated(".a", 15500) + " = 1\n"), key);
+  EXPECT_EQ(failure("\n[a" + repeated(" . \"x]\"", 100000) + "]\n"), key);
+  EXPECT_EQ(failure("x = {y = '''\n''''', a" + repeated(".a", 30000) + " = 1}\n"), key);
+  const std::string brackets = ":1: more than 16 brackets open at a time" + expected;
+  EXPECT_EQ(failure("x = " + repeated("{a.b = ", 40000)), brackets);
+  EXPECT_EQ(failure("x = " + repeated("[", 17)), brackets);
+  const std::string deep = "a" + repeated(".a", 15500) + " = 1";
+  EXPECT_FALSE(cli::same_settings(deep, deep));
+}
+
+// No form of string or comment ends too late, which would hide a key, or too early, which would invent one.
+TEST_F(ConfigFile, DotsAndBracketsInStringsAndCommentsDoNotCount) {
+  const std::string dots = repeated(".[", 20), deep = "\na" + repeated(".a", 20) + " = 1\n";
+  for (const std::string& line :
+       {"# \" ' " + dots, "name = '" + dots + "'", "name = \"\\\"" + dots + "\"", std::string("name = '\\'"),
+        std::string("name = ''"), "name = '''" + dots + "''" + dots + "\n" + dots + "'''''",
+        std::string("name = '''a''''  # '"), std::string("name = \"\"\"\"\"\""),
+        "name = \"\"\"" + dots + "\\\"\"" + dots + "\"\"\"\"", "steps = ['" + dots + "', \"" + dots + "\"]",
+        "name = \"\"\"\\\n  " + dots + "\"\"\""}) {
+    EXPECT_EQ(failure(line + "\n"), "no error") << line;
+    EXPECT_NE(failure(line + deep).find("a key or value of more than 16 parts"), std::string::npos) << line;
+  }
+  EXPECT_EQ(failure("\nname = 'a" + deep).substr(0, 4), ":3: ");  // a string without an end ends with its line
+}
+
 TEST_F(ConfigFile, AFlagThatIsSetTwiceIsNamedWithBothLines) {
   EXPECT_EQ(failure("[a]\nrate = 0.1\n[b]\nratio = 0.2\n"), ":4: ratio is set twice; first at " + path + ":2");
 }

@@ -105,6 +105,8 @@ ROWS = [
      "exit $code", 1, r"error: --train_dir: expected a path of a file system, found the URL gs://bucket/run: mount"),
     ("a configuration of brackets", "{ printf 'x = '; head -c 100000 /dev/zero | tr '\\0' '['; } > c.toml; "
      "cnn --config=c.toml", 1, r"error: c\.toml:1: "),
+    ("a configuration of a deep key", "{ printf a; head -c 16000 /dev/zero | sed 's/\\x00/.a/g'; echo ' = 1'; } > c.toml; "
+     "cnn --config=c.toml", 1, r"error: c\.toml:1: a key or value of more than 16 parts"),
     ("a configuration with lines in a key", "printf '\"a\\\\nerror: forged\" = 1\\n' > c.toml; cnn --config=c.toml", 1,
      r"error: c\.toml:1: unknown flag a\\nerror"),
     ("a configuration that is a folder", "mkdir c.toml; cnn --config=c.toml", 1, r"error: .*c\.toml"),

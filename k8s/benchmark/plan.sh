@@ -9,23 +9,49 @@ plan_keys=' name region cluster nodes storage data data_path result_path image '
 experiment_keys=' manifest timeout metric '
 bucket_path='^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=-]+)*$'
 
-is_manifest() { [ -f "$root/$1" ] || [ -f "$root/$1/kustomization.yaml" ]; }
+# Paths are named from the repository on.
+place_of() { case $1 in /*) echo "$1" ;; *) echo "$root/$1" ;; esac }
+# A path that leads out of the repository, by `..` or a link, is none; one that begins with a hyphen would be an option.
+is_inside() {
+  local path
+  [[ $1 != -* ]] && path=$(realpath -e "$(place_of "$1")" 2>/dev/null) && [[ $path == "$(realpath "$root")"/* ]]
+}
+is_file() { is_inside "$1" && [ -f "$(place_of "$1")" ]; }
+is_manifest() { is_file "$1" || { is_inside "$1" && [ -f "$(place_of "$1")/kustomization.yaml" ]; }; }
+# Runs a script in a shell of its own: to compile or match an expression may take all memory, hours, or the shell's life.
+bounded() {  # SECONDS SCRIPT ARGUMENT...
+  { timeout --signal=KILL "$1" bash -c "ulimit -c 0 -v 1000000; $2" bash "${@:3}"; } 2>/dev/null
+}
+# Also for grep, which is stricter than the shell.
+has_group() {
+  # shellcheck disable=SC2016  # its own arguments
+  [ ${#1} -le 200 ] && bounded 10 '[[ "" =~ $1|$ ]] && [ ${#BASH_REMATCH[@]} -gt 1 ] &&
+    { grep -qE -e "$1" </dev/null || [ $? = 1 ]; }' "$1"
+}
+# Also U+0080 to U+009F, which some terminals obey, in any locale.
+has_control() {
+  local LC_ALL=C second=$'\xc2[\x80-\x9f]'
+  [[ ${1//$'\t'/ } =~ [[:cntrl:]]|$second ]]
+}
 
 # check_value KEY VALUE: why the value of a key cannot be, or nothing.
 check_value() {
-  local file
+  local file files
   case $1 in
     name) [[ $2 =~ ^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$ ]] || echo "small letters, digits and hyphens" ;;
     region) [[ $2 =~ ^[a-z]{2}(-[a-z]+)+-[0-9]$ ]] || echo "a region such as us-west-2" ;;
-    cluster) [ "$2" = existing ] || [ -f "$root/$2" ] || echo "'existing', or a file of eksctl's in $root" ;;
+    cluster) [ "$2" = existing ] || is_file "$2" || echo "'existing', or a file of eksctl's in $root" ;;
     nodes) [[ $2 =~ ^[A-Za-z0-9,-]+$ ]] || echo "names of node groups with commas between them" ;;
     data) [[ $2 =~ ^(imagenet|coco|code)$ ]] || echo "imagenet, coco or code" ;;
     data_path | result_path) [[ $2 =~ $bucket_path ]] || echo "BUCKET or BUCKET/PREFIX" ;;
     image) [[ $2 =~ ^[A-Za-z0-9._:/@-]+$ ]] || echo "the name of an image" ;;
     timeout) [[ $2 =~ ^[1-9][0-9]{0,4}$ ]] || echo "minutes" ;;
-    metric) [[ $2 == *'('*')'* ]] || echo "an extended regular expression with one group" ;;
+    metric) has_group "$2" || echo "an extended regular expression with a group, of 200 characters at most" ;;
     manifest) is_manifest "$2" || echo "a file or a kustomization in $root" ;;
-    storage) for file in $2; do is_manifest "$file" || echo "files or kustomizations in $root"; done | head -n 1 ;;
+    storage)
+      read -ra files <<<"$2"
+      for file in "${files[@]}"; do is_manifest "$file" || echo "files or kustomizations in $root"; done | head -n 1
+      ;;
   esac
 }
 
@@ -34,10 +60,13 @@ read_plan() {
   [ -f "$file" ] || die 1 "$file: there is no such file"
   while IFS= read -r line || [ -n "$line" ]; do
     number=$((number + 1))
+    line=${line%$'\r'}
+    ! has_control "$line" || die 1 "$file:$number: a control character, expected text"
     [[ ! $line =~ ^[[:space:]]*(#|$) ]] || continue
     if [[ $line =~ ^\[experiment\ ([a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?)\][[:space:]]*$ ]]; then
       section=${BASH_REMATCH[1]}
       keys=$experiment_keys
+      [ "$section" != plan ] || die 1 "$file:$number: an experiment cannot be called plan, which is a file of the results"
       for name in ${experiments[@]+"${experiments[@]}"}; do
         [ "$name" != "$section" ] || die 1 "$file:$number: a second experiment $section"
       done
@@ -68,6 +97,6 @@ check_cluster_region() {
   local cluster region
   cluster=$(value cluster)
   [ "$cluster" != existing ] || return 0
-  region=$(sed -nE 's/^  region: *"?([^" ]+)"?.*/\1/p' "$root/$cluster" | head -n 1)
+  region=$(sed -nE 's/^  region: *"?([^" ]+)"?.*/\1/p' "$(place_of "$cluster")" | head -n 1)
   [ "$region" = "$(value region)" ] || die 1 "$1: region is $(value region), and that of $cluster is $region"
 }

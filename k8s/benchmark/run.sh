@@ -119,7 +119,11 @@ render() {  # MANIFEST
   local image
   image=$(value image)
   if [ -d "$1" ]; then kubectl kustomize "$1"; else cat "$1"; fi |
-    if [ -n "$image" ]; then sed -E "s|^([- ]*image: ).*dtrain-[a-z0-9]+[:@].*|\\1$image|"; else cat; fi
+    IMAGE=$image awk 'ENVIRON["IMAGE"] != "" && /^[- ]*image: .*dtrain-[a-z0-9]+[:@]/ {
+      sub(/image: .*/, "image: ")
+      $0 = $0 ENVIRON["IMAGE"]
+    }
+    { print }'
 }
 storage_manifest() { echo "$results/$(basename "$1" .yaml).yaml"; }
 # A line for each object: kind, namespace, name, the conditions that hold, and its part in the experiment.
@@ -141,12 +145,24 @@ save_logs() {  # FOLDER
       --ignore-errors --max-log-requests=512 >"$1/$kind-$name.log" 2>&1 || say "there are no logs of $kind $name"
   done < <(jobs_of "$1/manifest.yaml")
 }
+# The group of PATTERN in its last match in the logs; exit code 1 where there is none. The pattern is an argument, never
+# part of a program, and of the logs only printable ASCII reaches the terminal.
+figure_of() {  # FOLDER PATTERN
+  # shellcheck disable=SC2016  # its own arguments
+  bounded 60 'set -o pipefail
+    shopt -s nullglob
+    logs=("$1"/*.log)
+    [ ${#logs[@]} != 0 ] || exit 1
+    match=$(grep -ahoE -e "$2" -- "${logs[@]}" | tail -n 1) || exit
+    [[ $match =~ $2 ]] && printf "%s\n" "${BASH_REMATCH[1]}"' "$1" "$2" | LC_ALL=C tr -cd '[:print:]'
+}
 running='' began=0 rows=()
 end_experiment() {  # OUTCOME
   local folder=$results/$running pattern figure=''
   save_logs "$folder"
   pattern=$(value "$running/metric")
-  figure=$(cat "$folder"/*.log 2>/dev/null | sed -nE "s"$'\001'".*${pattern:-total images/sec: ([0-9.]+)}.*"$'\001\\1\001'p | tail -n 1)
+  figure=$(figure_of "$folder" "${pattern:-total images/sec: ([0-9.]+)}") || [ $? = 1 ] ||
+    say "$running: its metric could not be looked for in its logs within 60 s and 1 GB"
   rows+=("$running"$'\t'"$1"$'\t'"$(($(date +%s) - began))"$'\t'"${figure:--}")
   [ "$1" = succeeded ] || code=3
   running=''
@@ -202,7 +218,8 @@ run_experiment() {  # NAME
 }
 
 # Storage whose parameters are not all set is found before anything is made.
-for file in $(value storage); do
+read -ra storages <<<"$(value storage)"
+for file in ${storages[@]+"${storages[@]}"}; do
   if ! render "$file" >"$(storage_manifest "$file")"; then
     rm -r "$results"
     die 1 "storage $file cannot be rendered: k8s/set.sh lists what is to be set"
@@ -228,7 +245,7 @@ if [ "$cluster" != existing ]; then
   [ -z "$nodes" ] || step nodes eksctl create nodegroup -f "$cluster" "--include=$nodes"
   step install k8s/cluster/install.sh
 fi
-for file in $(value storage); do
+for file in ${storages[@]+"${storages[@]}"}; do
   manifest=$(storage_manifest "$file")
   existing=$(kubectl get -f "$manifest" --ignore-not-found -o name)
   if [ -n "$existing" ]; then

@@ -57,7 +57,7 @@ case "$call" in
   *"get -f"*go-template*) echo "pvc-1 ${VOLUMES:-}" ;;
   "kubectl get pv pvc-1"*) echo Retain ;;
   "kubectl get pv pvc-2"*) echo Delete ;;
-  "kubectl logs"*) printf 'step 1\\ntotal images/sec: 12.5\\nspeed 7\\ntotal images/sec: 123.4\\n' ;;
+  "kubectl logs"*) printf "step 1\\ntotal images/sec: 12.5\\nspeed 7${LOG:-}\\ntotal images/sec: 123.4\\n" ;;
 esac
 """
 
@@ -145,6 +145,22 @@ def test_whole():
             assert name in saved, f"{name} is not among {saved}"
         assert "kubeconfig" not in str(saved)
         assert_torn_down(one)
+
+
+def test_metric_is_data():
+    """No part of a metric is run, and no control character of a log is printed."""
+    with trial() as one:
+        metric = r"speed ([^ ]+)|/e;touch evil;#|$(touch evil)|`touch evil`|']] && touch evil"
+        (one.tree / "plan").write_text(PLAN.replace("speed ([0-9]+)", metric))
+        output = one.run(LOG=r"\033]0;evil\007\xc2\x9b1m\t8")
+        assert " 7]0;evil1m8\n" in output and not set("\x1b\x9b") & set(output), output
+        assert not list(one.folder.rglob("evil"))
+        # One that grep has no memory for costs the figure alone, and is named.
+        grep = one.folder / "bin/grep"
+        grep.write_text('#!/bin/sh\n[ "$1" != -ahoE ] || exit 2\nexec /bin/grep "$@"\n')
+        grep.chmod(0o755)
+        output = one.run()
+        assert "second: its metric could not be looked for in its logs within 60 s and 1 GB" in output, output
 
 
 FAILURES = {  # what fails: exit code, and whether both experiments were tried
@@ -269,17 +285,39 @@ def test_plans():
         ("manifest = k8s/job.yaml\ntimeout", "timeout"): "plan: first has no manifest",
         ("k8s/claim.yaml", "k8s/none.yaml"): "plan:5: storage is 'k8s/none.yaml'",
         ("metric = speed ([0-9]+)", "metric = speed"): "plan:15: metric is 'speed'",
+        ("metric = speed ([0-9]+)", "metric = speed ([0-9]+"): "plan:15: metric is 'speed ([0-9]+'",
+        ("metric = speed", "metric = ((x?){200}){200}"): "plan:15: metric is '((x?){200}){200}",
+        ("metric = speed ([0-9]+)", "metric = a)|(b"): "plan:15: metric is 'a)|(b'",
+        ("metric = speed", f"metric = {'s' * 200}"): "of 200 characters at most",
+        ("[experiment second]", "[experiment plan]"): "plan:13: an experiment cannot be called plan",
+        ("([0-9]+)\n", "([0-9]+)\x01\\1\x01p;e touch evil #\n"): "plan:15: a control character",
+        ("name = trial", "name = \x1b[31mtrial"): "plan:1: a control character",
+        ("name = trial", "name = \x9b31mtrial"): "plan:1: a control character",
+        ("manifest = k8s/job.yaml\nmetric", "manifest = -k8s/job.yaml\nmetric"): "plan:14: manifest is '-k8s/job.yaml'",
+        ("manifest = k8s/job.yaml\nmetric", "manifest = ../outside.yaml\nmetric"): "plan:14: manifest is '../outside.yaml'",
+        ("manifest = k8s/job.yaml\nmetric", "manifest = k8s/link.yaml\nmetric"): "plan:14: manifest is 'k8s/link.yaml'",
+        ("k8s/claim.yaml", "k8s/*.yaml"): "plan:5: storage is 'k8s/*.yaml'",
+        ("cluster = k8s/cluster.yaml", "cluster = k8s/link.yaml"): "plan:3: cluster is 'k8s/link.yaml'",
     }
     with trial() as one:
         plan = one.tree / "plan"
+        (one.folder / "outside.yaml").write_text(JOB)
+        (one.tree / "k8s/link.yaml").symlink_to(one.folder / "outside.yaml")
+        (one.tree / "-k8s").symlink_to("k8s")
         for (old, new), line in cases.items():
             assert old in PLAN
             plan.write_text(PLAN.replace(old, new, 1))
-            output = one.run(code=1)
+            output = one.run(code=1, LC_ALL="C")
             assert line in output and len(output.splitlines()) == 1, (line, output)
             assert not one.calls() and not one.results.exists()
-        plan.write_text(PLAN)
+        assert not list(one.folder.rglob("evil"))
+        plan.write_text(PLAN.replace("\n", "\r\n"))
         assert one.run("--check", plan).strip() == f"{plan}: 2 experiments: first second"
+        shutil.copy(one.tree / "k8s/job.yaml", one.tree / "k8s/a+b@c, d.yaml")
+        honest = PLAN.replace("k8s/cluster.yaml", f"{one.tree}/k8s/cluster.yaml").replace("speed (", r"sp(e)\1d (")
+        honest = honest.replace("k8s/job.yaml", "./k8s/job.yaml", 1).replace("= k8s/job.yaml", "= k8s/a+b@c, d.yaml")
+        plan.write_text("# é \u201c\n" + honest)
+        assert "2 experiments" in one.run("--check", plan)
         example = ROOT / "k8s/benchmark/plan.example"
         checked = subprocess.run([ROOT / "k8s/benchmark/run.sh", "--check", example], text=True, capture_output=True,
                                  check=True).stdout

@@ -5,8 +5,8 @@
 # FILE is a rendered overlay. Nothing is changed. A line for each thing that is missing goes to stderr; lines that begin
 # with `note:` are for information. Nodes that an autoscaler has yet to make are no fault.
 # The second form says what an account of AWS lacks before there is a cluster: see k8s/tools/preflight-aws.sh.
-# Exit codes: 0 nothing is missing; 1 usage; 4 the cluster does not answer; 6 kubectl is missing. Otherwise that of the
-# first line:
+# Exit codes: 0 nothing is missing; 1 usage, or a name that Kubernetes does not allow; 4 the cluster does not answer;
+# 6 kubectl is missing. Otherwise that of the first line:
 #   10  the operator's kind of job (MPIJob, PyTorchJob, TFJob, TrainJob) is not installed, or not in the version that is
 #       needed
 #   11  the operator does not run
@@ -45,10 +45,17 @@ lacks() {  # CODE MESSAGE
 }
 note() { echo "note: $*" >&2; }
 ask() { kubectl --request-timeout=20s "$@"; }
-# The values of a key of the manifest, each once.
-values() { sed -n "s#^ *\(- \)\{0,1\}$1: *\"\{0,1\}\([^\"]*\)\"\{0,1\}\$#\2#p" "$manifest" | sort -u; }
+# The values of a key of the manifest, each once, but for empty ones.
+values() { sed -n "s#^ *\(- \)\{0,1\}$1: *\"\{0,1\}\([^\" ][^\"]*\)\"\{0,1\}\$#\2#p" "$manifest" | sort -u; }
 has_kind() { grep -q "^kind: $1\$" "$manifest"; }
 
+# Names become arguments of kubectl: one such as --server=... would send its credentials elsewhere.
+for key in namespace claimName secretName 'kueue\.x-k8s\.io/queue-name'; do
+  while IFS= read -r name; do
+    [[ $name =~ ^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$ ]] ||
+      die 1 "${key//\\/} is $(printf %q "$name"): expected small letters, digits, hyphens and dots"
+  done < <(values "$key")
+done
 namespace=$(values namespace | head -n 1)
 namespace=${namespace:-default}
 ask get --raw /version >/dev/null || die 4 "the cluster does not answer"

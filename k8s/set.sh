@@ -87,6 +87,9 @@ parameters=$folder/parameters.yaml
 command=$folder/command.yaml
 [ -f "$parameters" ] || die "there is no overlay $overlay: $(cd "$here/overlays" && echo -- * | cut -c 4-) $(cd "$here" && echo storage/*/)"
 mapfile -t lines <"$parameters" || die "$parameters cannot be read" 6
+# Values of a foreign overlay are shown. U+0080 to U+009F are control characters, too.
+number=$(LC_ALL=C grep -m 1 -naE $'[\x01-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' -- "$parameters") &&
+  die "$parameters:${number%%:*}: a control character, expected text"
 
 # The line of a parameter, and its value. One that has to be set first is a comment, with an example, and has none.
 line_of() {
@@ -229,6 +232,13 @@ while [ $# != 0 ]; do
 done
 
 # What follows from others, and what does not go together.
+# Arithmetic would run what a foreign overlay's file has in the place of a number.
+for name in WORKERS SLOTS MIN_RANKS STORAGE CLAIM_STORAGE; do
+  if value=$(value_of $name); then check_value $name "$value"; fi
+done
+if value=$(value_of LAUNCHERS); then
+  [[ $value =~ ^(0|[1-9][0-9]{0,2})$ ]] || die "LAUNCHERS='$value': expected a number"
+fi
 if workers=$(value_of WORKERS) && slots=$(value_of SLOTS); then
   ranks=$(((workers + $(value_of LAUNCHERS || echo 0)) * slots))
   set_value RANKS "$ranks"

@@ -21,8 +21,17 @@ if [ "${1:-}" = --list ]; then
   list=$2
   shift 2
 fi
-mapfile -t rows < <(grep -v '^#' "$list")
-names=("${rows[@]%% *}")
+# All of a row is data: no part of it is an option of git, helm or kubectl, or a path that leads out of its repository.
+expected='^([a-z][a-z0-9-]*) +([A-Za-z0-9][A-Za-z0-9._+-]*) +([A-Za-z0-9/][A-Za-z0-9@:/._~%+-]*) +([0-9a-f]{40}) +'
+expected+='([A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*) +'
+expected+='([a-z0-9][a-z0-9-]*)/([a-z]+/[a-z0-9][a-z0-9.-]*) *$'
+names=() rows=()
+while IFS= read -r row; do
+  [[ ${row//[[:space:]]/ } =~ $expected ]] ||
+    die 1 "$list: $(printf %q "$row"): expected NAME VERSION REPOSITORY COMMIT PATH NAMESPACE/KIND/NAME"
+  names+=("${BASH_REMATCH[1]}")
+  rows+=("${BASH_REMATCH[*]:1:5} ${BASH_REMATCH[*]:7:2}")
+done < <(grep -vE '^[[:space:]]*(#|$)' "$list")
 for name in "$@"; do
   [[ " ${names[*]} " == *" $name "* ]] || die 1 "'$name' is none of ${names[*]}"
 done
@@ -33,7 +42,7 @@ trap 'rm -rf "$work"' EXIT
 manager=dtrain-install
 
 fetch() {  # REPOSITORY COMMIT FOLDER
-  git init --quiet "$3" && git -C "$3" fetch --quiet --depth 1 "$1" "$2" &&
+  git init --quiet "$3" && git -C "$3" fetch --quiet --depth 1 -- "$1" "$2" &&
     git -C "$3" -c advice.detachedHead=false checkout --quiet "$2"
 }
 manifests() {  # FOLDER PATH NAMESPACE
@@ -41,13 +50,13 @@ manifests() {  # FOLDER PATH NAMESPACE
     cat "$1/$2"
   elif [ -f "$1/$2/Chart.yaml" ]; then
     # A device plugin has to run on the nodes that are kept for pods with GPUs.
-    helm template "$(basename "$2")" "$1/$2" --namespace "$3" --set-json 'tolerations=[{"operator":"Exists"}]'
+    helm template --namespace "$3" --set-json 'tolerations=[{"operator":"Exists"}]' -- "${2##*/}" "$1/$2"
   else
     kubectl kustomize "$1/$2"
   fi
 }
-install_one() {  # NAME VERSION REPOSITORY COMMIT PATH WITNESS
-  local name=$1 namespace=${6%%/*} object=${6#*/} found
+install_one() {  # NAME VERSION REPOSITORY COMMIT PATH NAMESPACE OBJECT
+  local name=$1 namespace=$6 object=$7 found
   found=$(kubectl get "$object" --namespace "$namespace" --ignore-not-found --show-managed-fields \
     -o jsonpath='{.spec.template.spec.containers[0].image} {.metadata.managedFields[*].manager}') ||
     die 4 "the cluster does not say whether $object is there"
@@ -69,8 +78,6 @@ install_one() {  # NAME VERSION REPOSITORY COMMIT PATH WITNESS
   fi
 }
 for row in "${rows[@]}"; do
-  read -r name version repository commit path witness <<<"$row"
-  if [ $# = 0 ] || [[ " $* " == *" $name "* ]]; then
-    install_one "$name" "$version" "$repository" "$commit" "$path" "$witness"
-  fi
+  read -ra fields <<<"$row"
+  if [ $# = 0 ] || [[ " $* " == *" ${fields[0]} "* ]]; then install_one "${fields[@]}"; fi
 done

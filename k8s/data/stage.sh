@@ -28,7 +28,8 @@ code) gigabytes=1 shards=0 needed="aws git" ;;
 *) die "$set_name is none of imagenet, coco and code" ;;
 esac
 gigabytes=${STAGE_GB:-$gigabytes} shards=${SHARDS:-$shards}
-[[ $gigabytes$shards =~ ^[0-9]+$ ]] || die "STAGE_GB and SHARDS are whole numbers"
+whole='^(0|[1-9][0-9]{0,8})$'
+[[ $gigabytes =~ $whole && $shards =~ $whole ]] || die "STAGE_GB and SHARDS are whole numbers, without zeros before them"
 token=${IMAGENET_TOKEN:-}
 unset IMAGENET_TOKEN
 [[ $token =~ ^[A-Za-z0-9._~+/-]*=*$ ]] || die "IMAGENET_TOKEN has a character that a bearer token cannot have"

@@ -115,7 +115,7 @@ push() {
   if [ "$tool" = docker ]; then
     { docker tag "$local_name" "$place:$version" && docker push "$place:$version"; } || die "$host refuses $place" 4
     digest=$(docker image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$place:$version" |
-      sed -n "s|^$place@||p" | head -n 1)
+      PLACE=$place@ awk 'index($0, ENVIRON["PLACE"]) == 1 { print substr($0, length(ENVIRON["PLACE"]) + 1); exit }')
   else
     local options=(--digestfile "$scratch/digest" --format v2s2)
     buildah push "${plain[@]}" "${options[@]}" "$local_name" "docker://$place:$version" || die "$host refuses $place" 4

@@ -209,6 +209,23 @@ def installation(root):
     return lambda *words: tools.run(CLUSTER / "install.sh", "--list", root / "list", *words, env=environment)
 
 
+def assert_rows_are_data(root, install, text):
+    """No part of a row is an option of git, helm or kubectl, and any wrong row refuses the list before anything is done."""
+    (root / "calls").unlink()
+    option = f"--upload-pack=touch${{IFS}}{root}/evil"
+    for old, new in ((f" {root}/", f" {option};{root}/"), (r"[0-9a-f]{40}", option), (r"[0-9a-f]{40}", "main"),
+                     ("stable/plugin", f"stable/--post-renderer={root}/evil.sh"), ("stable/plugin", "stable/../../plugin"),
+                     ("space/", "--server=https://evil.test/"), ("deployment/", "--server=https://evil.test/"),
+                     ("(deployment)/[a-z-]+", r"\1/--server=https://evil.test"), ("space/", "space/x/"),
+                     ("efa-device-plugin v1 ", "efa-device-plugin\tv1 main\t")):
+        wrong, count = re.subn(old, new, text)
+        (root / "list").write_text(wrong, encoding="utf-8")
+        result = install("operator")
+        assert count and result.returncode == 1, (old, new, result)
+        assert "expected NAME VERSION REPOSITORY COMMIT" in result.stderr and "\t" not in result.stderr, result
+    assert not (root / "evil").exists() and not (root / "calls").exists()
+
+
 def test_components_are_installed():
     if not shutil.which("kubectl") or not shutil.which("git"):
         tools.skip("there is no kubectl, or no git")
@@ -242,9 +259,12 @@ def test_components_are_installed():
         assert install("operator").returncode == 4
         for name in ("refuse", "silent"):
             (root / name).unlink()
+        text = (root / "list").read_text(encoding="utf-8")
+        assert_rows_are_data(root, install, text)
+        (root / "list").write_text(re.sub("(?m) |$", "\t", text), encoding="utf-8")
+        assert install("operator").returncode == 0
         # A commit that is not there is neither replaced by another nor half installed.
         (root / "applied").unlink()
-        text = (root / "list").read_text(encoding="utf-8")
         (root / "list").write_text(re.sub(r"[0-9a-f]{40}", "0" * 40, text), encoding="utf-8")
         result = install("operator")
         assert result.returncode == 5 and "cannot be fetched" in result.stderr, result

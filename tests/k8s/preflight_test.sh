@@ -98,6 +98,14 @@ sound && quota requests.cpu 2499m 0 && expect 16 trainjob "the job needs 2.5"
 sound && quota requests.cpu 2499m 0 && expect 16 no-operator "the job needs 2.5"
 sound && rm "$FAKE/get-localqueue-training" && expect 17 kueue "the queue training"
 sound && rm "$FAKE/get-secret-no-operator-ssh" && expect 18 no-operator "k8s/ssh-secret.sh no-operator default"
+# An empty name is none.
+{ cat "$source/k8s/peers/pytorchjob-static.yaml" && printf '      namespace: ""\n      claimName:\n'; } >"$work/empty.yaml"
+sound && expect 0 "$work/empty.yaml"
+# Names are no options of kubectl.
+{ cat "$source/k8s/peers/pytorchjob-static.yaml" && echo '      claimName: --server=https://elsewhere.test'; } >"$work/forged.yaml"
+sound && expect 1 "$work/forged.yaml" "claimName is --server=https://elsewhere.test: expected small letters"
+[ ! -e "$FAKE/calls" ] || ! grep -q elsewhere "$FAKE/calls" ||
+  { echo "preflight.sh gave a name to kubectl as an option"; failures=$((failures + 1)); }
 # The first thing that is missing makes the code; all are said.
 sound && rm "$FAKE/get-crd-mpijobs.kubeflow.org" "$FAKE/get-namespace-default" && expect 10 smoke "no namespace default"
 

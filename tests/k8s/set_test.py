@@ -205,6 +205,25 @@ def check_refused(tree):
             yield f"{overlay}: {change!r} is refused, and files have changed"
 
 
+def check_foreign(tree):
+    """What an overlay's file has in the place of a number is not run by the arithmetic that it enters, nor printed as it
+    is where a terminal would obey it."""
+    mark = tree.root / "ran"
+    run = f"BASH_VERSINFO[$(touch {mark})]"
+    for overlay, name, value in (("smoke", "WORKERS", run), ("smoke", "SLOTS", run), ("elastic", "MIN_RANKS", run),
+                                 ("launcher-as-worker", "LAUNCHERS", run), ("launcher-as-worker", "LAUNCHERS", "08"),
+                                 ("smoke", "SLOTS", "\x1b[2J"), ("smoke", "CPU", "\x9b2J")):
+        path = tree.root / "overlays" / overlay / "parameters.yaml"
+        text, count = re.subn(rf"(?m)^  {name}: .*", lambda _: f'  {name}: "{value}"', path.read_text())
+        path.write_text(text)
+        done = tree.set(overlay, "CPU=7")
+        reason = f"{name}='{value}'" if value.isprintable() else ": a control character"
+        if count != 1 or done.returncode != 1 or reason not in done.stderr or mark.exists():
+            yield f"{overlay}: {name}: exit code {done.returncode}, expected 1 and a reason: {done.stderr}"
+        mark.unlink(missing_ok=True)
+        tree.reset(overlay)
+
+
 def check_flags(tree):
     for overlay, changes, there, gone in FLAGS:
         done = tree.set(overlay, *changes)
@@ -235,6 +254,7 @@ def main():
                         faults += check_one(tree, overlay, before, name)
             faults += check_all(tree, overlay)
         faults += check_refused(tree)
+        faults += check_foreign(tree)
         faults += check_flags(tree)
     for fault in faults:
         print(fault)

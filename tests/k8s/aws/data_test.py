@@ -150,6 +150,8 @@ def test_stage_refuses():
     with setting() as (folder, _, environment):
         stage = [SCRIPTS / "stage.sh", "coco", "bucket"]
         assert "needed" in run(stage, {**environment, "STAGE_GB": "99999999"}, 6)
+        for name, octal in (("STAGE_GB", "010"), ("SHARDS", "08")):
+            assert "whole numbers" in run(stage, {**environment, name: octal}, 1)
         (folder / "stage").mkdir()
         assert "exists" in run(stage, environment, 1)
         run([SCRIPTS / "stage.sh", "mnist", "bucket"], environment, 1)

@@ -75,9 +75,10 @@ class Ranking {
   struct Found {
     uint64_t right, wrong;  // so far, at a detection that is right
   };
-  void accumulate(size_t category, size_t area, size_t limit, Evaluation& evaluation) const;
-  void write_precision(std::span<const Found> found, uint64_t truths, size_t at, size_t stride,
-                       Evaluation& evaluation) const;
+  // `found` is scratch memory.
+  void add_curve(size_t area, size_t limit, size_t iou_threshold, uint64_t truths, std::vector<Found>& found,
+                 PrecisionRecall& curves) const;
+  void add_steps(std::span<const Found> found, uint64_t truths, PrecisionRecall& curves) const;
 
   const EvaluationOptions& options_;
   std::span<const Match* const> matches_;
@@ -94,42 +95,43 @@ Ranking::Ranking(const EvaluationOptions& options, std::span<const Match* const>
 
 void Ranking::accumulate(size_t category, Evaluation& evaluation) const {
   const size_t areas = options_.areas.size();
-  for (size_t area = 0; area < areas; ++area) {
-    uint64_t& truths = evaluation.truths[category * areas + area];
-    for (const Match* match : matches_) truths += match->truths[area];
-    if (truths == 0) continue;
+  const std::span<uint64_t> truths(evaluation.truths.data() + category * areas, areas);
+  for (size_t area = 0; area < areas; ++area)
+    for (const Match* match : matches_) truths[area] += match->truths[area];
+  if (std::ranges::all_of(truths, [](uint64_t count) { return count == 0; })) return;
+  PrecisionRecall& curves = evaluation.curves[category];
+  const size_t count = areas * options_.max_detections.size() * options_.iou_thresholds.size();
+  curves.recall.reserve(count);
+  curves.ends.reserve(count);
+  std::vector<Found> found;
+  for (size_t area = 0; area < areas; ++area)
     for (size_t limit = 0; limit < options_.max_detections.size(); ++limit)
-      accumulate(category, area, limit, evaluation);
-  }
+      for (size_t t = 0; t < options_.iou_thresholds.size(); ++t)
+        add_curve(area, limit, t, truths[area], found, curves);
 }
 
-void Ranking::accumulate(size_t category, size_t area, size_t limit, Evaluation& evaluation) const {
-  const size_t areas = options_.areas.size(), limits = options_.max_detections.size();
-  const size_t stride = evaluation.categories.size() * areas * limits;  // from threshold to threshold
-  const size_t at = (category * areas + area) * limits + limit;
-  const uint64_t truths = evaluation.truths[category * areas + area];
-  std::vector<Found> found;
-  for (size_t t = 0; t < options_.iou_thresholds.size(); ++t) {
-    found.clear();
-    uint64_t right = 0, wrong = 0;
-    for (const Entry& entry : entries_) {
-      if (entry.rank >= options_.max_detections[limit]) continue;
-      const Match::Bits bits = entry.match->bits[area * entry.match->scores.size() + entry.rank];
-      if (bits.ignored >> t & 1) continue;
-      if (bits.matched >> t & 1)
-        found.push_back({++right, wrong});
-      else
-        ++wrong;
-    }
-    evaluation.recall[t * stride + at] = static_cast<double>(right) / static_cast<double>(truths);
-    write_precision(found, truths, t * options_.recall_thresholds.size() * stride + at, stride, evaluation);
+void Ranking::add_curve(size_t area, size_t limit, size_t iou_threshold, uint64_t truths, std::vector<Found>& found,
+                        PrecisionRecall& curves) const {
+  found.clear();
+  uint64_t right = 0, wrong = 0;
+  for (const Entry& entry : truths == 0 ? std::span<const Entry>() : std::span(entries_)) {
+    if (entry.rank >= options_.max_detections[limit]) continue;
+    const Match::Bits bits = entry.match->bits[area * entry.match->scores.size() + entry.rank];
+    if (bits.ignored >> iou_threshold & 1) continue;
+    if (bits.matched >> iou_threshold & 1)
+      found.push_back({++right, wrong});
+    else
+      ++wrong;
   }
+  curves.recall.push_back(truths == 0 ? -1 : static_cast<double>(right) / static_cast<double>(truths));
+  add_steps(found, truths, curves);
+  curves.ends.push_back(curves.steps.size());
 }
 
 // Precision at a recall is the largest one at that recall or beyond. It is largest at detections that are right.
-void Ranking::write_precision(std::span<const Found> found, uint64_t truths, size_t at, size_t stride,
-                              Evaluation& evaluation) const {
+void Ranking::add_steps(std::span<const Found> found, uint64_t truths, PrecisionRecall& curves) const {
   constexpr double kSpacing = 2.220446049250313e-16;  // which COCO's API adds so as not to divide by 0
+  const auto begin = static_cast<std::ptrdiff_t>(curves.steps.size());
   size_t i = found.size();
   double best = 0;
   for (size_t r = options_.recall_thresholds.size(); r-- > 0;) {
@@ -140,8 +142,10 @@ void Ranking::write_precision(std::span<const Found> found, uint64_t truths, siz
       const double right = static_cast<double>(found[i - 1].right), wrong = static_cast<double>(found[i - 1].wrong);
       best = std::max(best, right / (wrong + right + kSpacing));
     }
-    evaluation.precision[at + r * stride] = best;
+    if (best > (std::ssize(curves.steps) > begin ? curves.steps.back().precision : 0))
+      curves.steps.push_back({static_cast<uint32_t>(r + 1), best});
   }
+  std::reverse(curves.steps.begin() + begin, curves.steps.end());
 }
 
 }  // namespace
@@ -245,12 +249,10 @@ std::vector<std::vector<Match>> Evaluator::matches() const {
 }
 
 Evaluation Evaluator::score() const {
-  Evaluation evaluation{options_, truth_->categories, {}, {}, {}};
-  const size_t categories = truth_->categories.size(), areas = options_.areas.size();
-  const size_t values = options_.iou_thresholds.size() * categories * areas * options_.max_detections.size();
-  evaluation.truths.assign(categories * areas, 0);
-  evaluation.precision.assign(values * options_.recall_thresholds.size(), -1);
-  evaluation.recall.assign(values, -1);
+  Evaluation evaluation{options_, truth_->categories, {}, {}};
+  const size_t categories = truth_->categories.size();
+  evaluation.truths.assign(categories * options_.areas.size(), 0);
+  evaluation.curves.resize(categories);
 
   const std::vector<std::vector<Match>> all = matches();
   std::vector<std::vector<const Match*>> by_category(categories);

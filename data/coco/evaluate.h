@@ -37,13 +37,35 @@ struct Statistic {
   std::string why_absent{};  // "no ground truth of area small", where there is none
 };
 
-// Precision and recall over all images; -1 where a category has no ground truth in a range of areas.
+// The precision-recall curves of one category, [areas][max detections][IoU thresholds] of them. Interpolated precision
+// never rises with recall, so a curve is stored as its steps: memory grows with the detections that are right, not with
+// the number of recall thresholds.
+struct PrecisionRecall {
+  struct Step {
+    uint32_t end = 0;  // index of the first recall threshold beyond the step
+    double precision = 0;
+    bool operator==(const Step&) const = default;
+  };
+  std::vector<double> recall{};  // of each curve; -1 without ground truth in the range of areas, empty without any
+  std::vector<size_t> ends{};    // of the steps of each curve
+  std::vector<Step> steps{};     // beyond the last step of a curve precision is 0
+
+  // Interpolated precision at a recall threshold, both by index; -1 without ground truth.
+  double precision(size_t curve, size_t recall_threshold) const;
+  bool operator==(const PrecisionRecall&) const = default;
+};
+
+// Precision and recall over all images.
 struct Evaluation {
   EvaluationOptions options{};
   std::vector<Category> categories{};
-  std::vector<uint64_t> truths{};   // [categories][areas] that count, which crowds do not
-  std::vector<double> precision{};  // [IoU thresholds][recall thresholds][categories][areas][max detections]
-  std::vector<double> recall{};     // [IoU thresholds][categories][areas][max detections]
+  std::vector<uint64_t> truths{};         // [categories][areas] that count, which crowds do not
+  std::vector<PrecisionRecall> curves{};  // [categories]
+
+  // Index of a curve of PrecisionRecall.
+  size_t curve(size_t area, size_t limit, size_t iou_threshold) const {
+    return (area * options.max_detections.size() + limit) * options.iou_thresholds.size() + iou_threshold;
+  }
 
   // The twelve numbers of COCO in its order: average precisions, then recalls, one of them for each of max_detections.
   // The last of these, 100 in COCO, is that of all others.

@@ -44,14 +44,18 @@ bool is_asked(const Query& query, double threshold) { return query.iou == 0 || s
 
 double mean(const Evaluation& evaluation, const Query& query, size_t area) {
   const EvaluationOptions& options = evaluation.options;
-  const size_t limits = options.max_detections.size(), areas = options.areas.size();
   const size_t rows = query.precision ? options.recall_thresholds.size() : 1;
-  const std::vector<double>& values = query.precision ? evaluation.precision : evaluation.recall;
+  std::vector<const PrecisionRecall*> categories;
+  for (const PrecisionRecall& one : evaluation.curves)
+    if (!one.recall.empty()) categories.push_back(&one);
+  // The order of pycocotools, on which the last bits of the sum depend: categories vary faster than recall thresholds.
   Mean mean;
   for (size_t t = 0; t < options.iou_thresholds.size(); ++t) {
     if (!is_asked(query, options.iou_thresholds[t])) continue;
-    for (size_t i = t * rows * evaluation.categories.size(); i < (t + 1) * rows * evaluation.categories.size(); ++i)
-      mean.add(values[(i * areas + area) * limits + query.limit]);
+    const size_t curve = evaluation.curve(area, query.limit, t);
+    for (size_t r = 0; r < rows; ++r)
+      for (const PrecisionRecall* one : categories)
+        mean.add(query.precision ? one->precision(curve, r) : one->recall[curve]);
   }
   return mean.value();
 }
@@ -91,6 +95,14 @@ std::vector<double> linspace(double first, double last, size_t count) {
   return values;
 }
 
+double PrecisionRecall::precision(size_t curve, size_t recall_threshold) const {
+  if (recall.empty() || recall[curve] < 0) return -1;
+  const std::span<const Step> all(steps.data() + (curve == 0 ? 0 : ends[curve - 1]), steps.data() + ends[curve]);
+  const auto step =
+      std::ranges::partition_point(all, [&](const Step& one) { return size_t{one.end} <= recall_threshold; });
+  return step == all.end() ? 0 : step->precision;
+}
+
 std::vector<Statistic> Evaluation::statistics() const {
   const size_t last = options.max_detections.size() - 1;
   std::vector<std::pair<std::string, Query>> queries = {
@@ -113,10 +125,9 @@ std::vector<Statistic> Evaluation::statistics() const {
 
 double Evaluation::average_precision(size_t category) const {
   Mean mean;
-  const size_t limits = options.max_detections.size(), areas = options.areas.size();
-  for (size_t i = category; i < options.iou_thresholds.size() * options.recall_thresholds.size() * categories.size();
-       i += categories.size())
-    mean.add(precision[i * areas * limits + limits - 1]);
+  for (size_t t = 0; t < options.iou_thresholds.size(); ++t)
+    for (size_t r = 0; r < options.recall_thresholds.size(); ++r)
+      mean.add(curves[category].precision(curve(0, options.max_detections.size() - 1, t), r));
   return mean.value();
 }
 

@@ -6,6 +6,7 @@
 #include <regex>
 #include <thread>
 
+#include "tests/data/coco/evaluated.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 
@@ -14,40 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 using Compare = EvaluationOptions::Compare;
-
-std::vector<double> values_of(const Evaluation& evaluation) {
-  std::vector<double> values;
-  for (const Statistic& one : evaluation.statistics()) values.push_back(one.value);
-  return values;
-}
-
-Evaluation evaluate(const Annotations& truth, std::span<const Detection> detections,
-                    const EvaluationOptions& options = {}) {
-  Evaluator evaluator(truth, options);
-  evaluator.add(detections);
-  return evaluator.score();
-}
-
-Detection boxed(int64_t image, double score, const Box& box, int64_t category = 1) {
-  return {image, category, score, box, {}};
-}
-
-// Objects of category 1, in the images 1 and 2 of 200 x 200 pixels.
-Annotations objects(const std::vector<std::pair<uint32_t, Box>>& boxes, size_t crowds = 0) {
-  Annotations truth;
-  truth.images = {{1, "1.jpg", 200, 200}, {2, "2.jpg", 200, 200}};
-  truth.categories = {{1, "thing"}};
-  truth.begins.resize(3, boxes.size());
-  for (const auto& [image, box] : boxes) {
-    Annotation& one = truth.annotations.emplace_back();
-    one.image = image;
-    one.box = box;
-    one.area = box.width * box.height;
-    one.is_crowd = truth.annotations.size() <= crowds;
-    if (image == 0) truth.begins[1] = truth.annotations.size();
-  }
-  return truth;
-}
 
 TEST(Evaluate, MadeUpSetsAsPycocotoolsDoes) {
   const Json sets = Json::parse(read_file(source_dir() / "tests/data/coco/evaluations.json"));
@@ -116,10 +83,9 @@ TEST(Evaluate, GivesTheSameWithAnyThreadsAndPieces) {
   evaluator.add(detections);
   Evaluation scored;
   std::thread([&] { scored = copy.score(); }).join();
-  EXPECT_EQ(scored.precision, whole.precision);
-  EXPECT_EQ(scored.recall, whole.recall);
+  EXPECT_EQ(scored.curves, whole.curves);
   EXPECT_EQ(scored.truths, whole.truths);
-  EXPECT_NE(evaluator.score().precision, whole.precision);
+  EXPECT_NE(evaluator.score().curves, whole.curves);
 }
 
 TEST(Evaluate, PerfectDetectionsArePerfect) {

@@ -165,6 +165,11 @@ def test_fetches_coco():
             script = script_of(objects, "coco-data.sh")
             codes = [tools.run("sh", "-c", script, env=environment).returncode for _ in range(3)]
             count = len(Server.asked)
+            # A name that curl would expand, in the address and in the file.
+            (origin / "other").mkdir()
+            forged = dict(environment, ARCHIVES="{../../../other}/#1.zip")
+            assert tools.run("sh", "-c", script, env=forged).returncode != 0
+            assert not list(pathlib.Path(folder).rglob("other.zip*"))
             server.shutdown()
         assert codes[-2:] == [0, 0], codes
         assert count <= 8, "what is complete is fetched again"

@@ -2,12 +2,12 @@
 # Fetches ARCHIVES from COCO_URL and WEIGHTS from WEIGHTS_URL to DATA_DIR, and unpacks the archives. What is complete is
 # not fetched again, and what was cut off is continued where the server can, so that the job can be started again at any
 # time.
-set -eu
+set -euf
 fetched=$DATA_DIR/.fetched
 mkdir -p "$fetched" "$DATA_DIR/pretrained-models"
 
 get() {  # URL FILE
-  curl --fail --silent --show-error --location --retry 8 --retry-delay 5 --continue-at - --output "$2" "$1"
+  curl --globoff --fail --silent --show-error --location --retry 8 --retry-delay 5 --continue-at - --output "$2" "$1"
 }
 
 fetch() {  # URL FILE

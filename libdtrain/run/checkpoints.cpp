@@ -76,7 +76,8 @@ std::optional<RestoreReport> RunCheckpoints::load_common(const TrainState& state
       return false;
     }
   });
-  if (!step || !files_) return std::nullopt;
+  if (!files_) return std::nullopt;
+  if (!step) return files_->restore_latest(state);  // none, or an error that says why none can be used
   return files_->restore(checkpoint_path(directory, *step), state);
 }
 

@@ -41,6 +41,7 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
   std::string average;  // a file of the chief's
   if (group.rank() == chief) {
     TrainState state;
+    std::error_code unknown;
     const auto usable = [&](const std::string& candidate) {
       try {
         state = verify_checkpoint(candidate).state;
@@ -51,11 +52,11 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
         return false;
       }
     };
-    const bool itself = std::filesystem::exists(train_dir + "/model.safetensors") && usable(train_dir);
+    const bool itself = std::filesystem::exists(train_dir + "/model.safetensors", unknown) && usable(train_dir);
     if (const auto path = itself ? std::optional(train_dir) : newest_checkpoint(train_dir, usable))
       found = fmt::format("{} {}", state.step, *path);
     if (!found.empty()) check_identity(path_in(found), state, must_match);
-    if (!found.empty() && std::filesystem::exists(path_in(found) + "/averaged.safetensors"))
+    if (!found.empty() && std::filesystem::exists(path_in(found) + "/averaged.safetensors", unknown))
       average = path_in(found) + "/averaged.safetensors";
   }
   found = group.broadcast(found, chief, "checkpoint");

@@ -70,6 +70,12 @@ struct Checkpointer::Writer {
     DT_CHECK(options.max_failures >= 1, "checkpoints: max_failures is ", options.max_failures, ", expected 1 or more");
     if (const int removed = remove_leftovers(files, directory))
       warn(concat("removed ", removed, " unfinished checkpoint", removed > 1 ? "s" : "", " from ", directory));
+    for (const BrokenLink& link : list_broken_links(directory)) warn(concat(text_of(link), ": passed over"));
+  }
+
+  std::string text_of(const BrokenLink& link) const {
+    return concat(checkpoint_path(directory, link.step), " is a link that cannot be followed (", link.reason.message(),
+                  ")");
   }
 
   void join_thread() {
@@ -131,13 +137,16 @@ struct Checkpointer::Writer {
   // What a later step left, in a run that this one does not continue, must neither be taken for the newest checkpoint
   // nor be lost.
   void set_aside_from(uint64_t step) const {
-    for (uint64_t later : list_checkpoints(directory)) {
+    std::vector<uint64_t> steps = list_checkpoints(directory);
+    for (const BrokenLink& link : list_broken_links(directory)) steps.push_back(link.step);
+    for (const uint64_t later : steps) {
       if (later < step) continue;
       const std::string path = checkpoint_path(directory, later), aside = path + ".superseded-" + unique_suffix();
       require_success(files.rename(path, aside), "rename", path);
       warn(concat(path, " is not of this run's past: set aside as ", aside));
     }
-    if (const std::string link = best_link(); std::filesystem::is_symlink(link) && !std::filesystem::exists(link))
+    std::error_code loop;
+    if (const std::string link = best_link(); std::filesystem::is_symlink(link) && !std::filesystem::exists(link, loop))
       require_success(files.unlink(link), "remove", link);
   }
 
@@ -319,6 +328,8 @@ std::optional<RestoreReport> Checkpointer::restore_latest(const TrainState& expe
     report.notices.insert(report.notices.begin(), notices.begin(), notices.end());
     return report;
   }
+  for (const BrokenLink& link : list_broken_links(writer_->directory))
+    if (!link.is_loop()) problems.push_back(writer_->text_of(link));
   if (problems.empty()) return std::nullopt;
   throw Error(Fault::checkpoint, concat("no usable checkpoint in ", writer_->directory, ": ", join(problems),
                                         "; to start from the beginning, move them away"));
@@ -327,7 +338,8 @@ std::optional<RestoreReport> Checkpointer::restore_latest(const TrainState& expe
 RestoreReport Checkpointer::restore(const std::string& path, const TrainState& expected) {
   writer_->finish_thread();
   writer_->require_allocated();
-  if (!std::filesystem::exists(path + "/MANIFEST.json"))
+  std::error_code unknown;
+  if (!std::filesystem::exists(path + "/MANIFEST.json", unknown))
     throw Error(
         Fault::checkpoint,
         concat(path, " is not the folder of a checkpoint: no MANIFEST.json in it; expected .../checkpoints/step-<N>"));

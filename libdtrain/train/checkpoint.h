@@ -85,8 +85,9 @@ class Checkpointer {
   // That of `step` is not removed either until the next call, because it may turn out to be the best.
   void keep_candidate(uint64_t step);
   // The newest complete checkpoint, verified by its checksums, loaded into the store; none in an empty directory.
-  // Throws Error(Fault::checkpoint) where all are damaged, or where `expected.identity` differs (the difference is
-  // shown). Settings of `expected` that differ are among the notices. After an error the store's values are undefined.
+  // Throws Error(Fault::checkpoint) where all are damaged or links whose targets are missing, or where
+  // `expected.identity` differs (the difference is shown). Settings of `expected` that differ are among the notices.
+  // After an error the store's values are undefined.
   std::optional<RestoreReport> restore_latest(const TrainState& expected);
   // The same for the checkpoint directory `path`, of this train_dir or another.
   RestoreReport restore(const std::string& path, const TrainState& expected);

@@ -165,6 +165,25 @@ std::vector<fs::directory_entry> entries_of(const std::string& directory) {
   return entries;
 }
 
+// The step that a checkpoint's name states; none for other names.
+std::optional<uint64_t> step_of(const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename();
+  uint64_t step = 0;
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+  return name == concat(kPrefix, step) ? std::optional(step) : std::nullopt;
+}
+
+// Whether an entry is a directory or a link to one. Throws Error where that cannot be found out, but for links.
+bool is_directory(const fs::directory_entry& entry) {
+  std::error_code failure, unknown;
+  const fs::file_type type = entry.status(failure).type();
+  if (type == fs::file_type::none && !entry.is_symlink(unknown))
+    throw Error(fault_of_errno(failure.value(), Fault::checkpoint),
+                concat(entry.path().string(), ": ", failure.message()));
+  return type == fs::file_type::directory;
+}
+
 }  // namespace
 
 uint64_t CheckpointSnapshot::bytes() const {
@@ -176,15 +195,23 @@ uint64_t CheckpointSnapshot::bytes() const {
 
 std::vector<uint64_t> list_checkpoints(const std::string& directory) {
   std::vector<uint64_t> steps;
-  for (const fs::directory_entry& entry : entries_of(directory)) {
-    const std::string name = entry.path().filename();
-    uint64_t step = 0;
-    if (!name.starts_with(kPrefix) || !entry.is_directory()) continue;
-    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
-    if (name == concat(kPrefix, step)) steps.push_back(step);
-  }
+  for (const fs::directory_entry& entry : entries_of(directory))
+    if (const auto step = step_of(entry); step && is_directory(entry)) steps.push_back(*step);
   std::sort(steps.begin(), steps.end());
   return steps;
+}
+
+std::vector<BrokenLink> list_broken_links(const std::string& directory) {
+  std::vector<BrokenLink> links;
+  for (const fs::directory_entry& entry : entries_of(directory)) {
+    std::error_code reason, unknown;
+    const auto step = step_of(entry);
+    if (!step || !entry.is_symlink(unknown)) continue;
+    entry.status(reason);
+    if (reason) links.push_back({*step, reason});
+  }
+  std::ranges::sort(links, {}, &BrokenLink::step);
+  return links;
 }
 
 std::string checkpoint_path(const std::string& directory, uint64_t step) {
@@ -194,7 +221,9 @@ std::string checkpoint_path(const std::string& directory, uint64_t step) {
 std::optional<std::string> newest_checkpoint(const std::string& train_dir,
                                              const std::function<bool(const std::string& path)>& usable) {
   const std::string directory = train_dir + "/checkpoints";
-  if (!fs::is_directory(directory)) return std::nullopt;
+  std::error_code failure;  // of which list_checkpoints() tells
+  const fs::file_type type = fs::status(directory, failure).type();
+  if (type != fs::file_type::directory && type != fs::file_type::none) return std::nullopt;
   std::vector<uint64_t> steps = list_checkpoints(directory);
   for (; !steps.empty(); steps.pop_back())
     if (std::string path = checkpoint_path(directory, steps.back()); usable(path)) return path;
@@ -311,7 +340,8 @@ void load_tensors(const std::string& path, ParameterStore& store, const Tensor& 
   };
   const std::string model = path + "/" + kModel, averaged = path + "/" + kAveraged;
   if (average) {
-    load(fs::exists(averaged) ? averaged : model);
+    std::error_code unknown;
+    load(fs::exists(averaged, unknown) ? averaged : model);
     store.context().copy(store.values(), average);
   }
   load(model);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "libdtrain/train/checkpoint.h"
@@ -22,8 +23,19 @@ struct CheckpointSnapshot {
 // Steps of the checkpoints step-<N> in `directory`, ascending; complete or not. Folders of other names, step-007 for
 // instance, are none.
 std::vector<uint64_t> list_checkpoints(const std::string& directory);
+
+// A link of such a name that cannot be followed.
+struct BrokenLink {
+  uint64_t step = 0;
+  std::error_code reason;
+  // A link in a loop has never led to a checkpoint; the target of another may be on storage that is not mounted now.
+  bool is_loop() const { return reason == std::errc::too_many_symbolic_link_levels; }
+};
+// Ascending by steps.
+std::vector<BrokenLink> list_broken_links(const std::string& directory);
 std::string checkpoint_path(const std::string& directory, uint64_t step);
 // The path of the newest checkpoint of `train_dir` for which usable(path) is true; none where there is no such folder.
+// Throws Error where the folder cannot be read.
 std::optional<std::string> newest_checkpoint(const std::string& train_dir,
                                              const std::function<bool(const std::string& path)>& usable);
 

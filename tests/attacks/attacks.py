@@ -142,6 +142,18 @@ ROWS = [
      r"Restored step 2"),
     ("folders that look like checkpoints", "mkdir -p T/checkpoints/step- T/checkpoints/step-007; "
      "cnn --num_batches=1 --train_dir=T", 0, r""),
+    ("a loop of links among the checkpoints", "cnn --num_batches=1 --train_dir=T >/dev/null 2>&1; "
+     "ln -s step-5 T/checkpoints/step-5; cnn --num_batches=2 --train_dir=T", 0, r"Restored step 1"),
+    ("nothing but a loop of links", "mkdir -p T/checkpoints; ln -s step-5 T/checkpoints/step-5; "
+     "cnn --num_batches=1 --train_dir=T && [ -d T/checkpoints/step-1 ]", 0, r"step-5 is a link that cannot be followed"),
+    ("nothing but a link to what is gone", "mkdir -p T/checkpoints; ln -s /archive/step-5 T/checkpoints/step-5; "
+     "cnn --num_batches=1 --train_dir=T", 5, r"error: no usable checkpoint in T/checkpoints: .*step-5 is a link"),
+    ("a loop in place of checkpoints/", "mkdir T; ln -s checkpoints T/checkpoints; cnn --num_batches=1 --train_dir=T",
+     5, r"error: T/checkpoints: Too many levels of symbolic links"),
+    ("a loop in place of a manifest", "mkdir step-5; ln -s MANIFEST.json step-5/MANIFEST.json; "
+     "cnn --num_batches=1 --train_dir=T --resume=step-5", 5, r"error: step-5"),
+    ("a loop in place of the best checkpoint", "mkdir T; ln -s best T/best; cnn --num_batches=1 --train_dir=T && "
+     "[ -d T/checkpoints/step-1 ]", 0, r""),
     # Data.
     ("a million zeros, packed", "mkdir E; head -c 100000000 /dev/zero | gzip > E/train-00000-of-00001; "
      "cnn --num_batches=1 --data_dir=E", 2, r"error: .*train-00000-of-00001"),

@@ -107,6 +107,14 @@ TEST_F(RunOfHosts, HostsWithoutAStepInCommonAreRefused) {
   expect_error([&] { train(6, Resume::never); }, Fault::config, "the run is to start afresh");
 }
 
+TEST_F(RunOfHosts, LinksToWhatIsGoneAreRefused) {
+  for (const size_t host : {0, 1}) {
+    std::filesystem::create_directories(disk(host) + "/checkpoints");
+    std::filesystem::create_symlink("/archive/step-4", checkpoint(host, 4));
+  }
+  expect_error([&] { train(6); }, Fault::checkpoint, "step-4 is a link that cannot be followed");
+}
+
 TEST_F(RunOfHosts, OneRankOfEachHostWrites) {
   on_two([](Context&, ThreadCommunicator& communicator) {
     Group& ranks = communicator.group();

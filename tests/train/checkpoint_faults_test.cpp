@@ -285,6 +285,64 @@ TEST(CheckpointFaults, TheBestIsNamedWithoutWaitingForASave) {
   EXPECT_TRUE(fs::equivalent(run + "/best", checkpoint_path(run + "/checkpoints", 1)));
 }
 
+// A start names them, and a save of their steps sets them aside.
+TEST(CheckpointFaults, BrokenLinksArePassedOver) {
+  const TempDirectory directory;
+  const std::string run = directory / "run", checkpoints = run + "/checkpoints";
+  save_steps(run, system_files(), 1, 1);
+  fs::create_symlink("step-2", checkpoints + "/step-2");
+  fs::create_symlink("gone", checkpoints + "/step-3");
+  fs::create_symlink(std::string(300, 'x'), checkpoints + "/step-4");
+  fs::create_symlink("best", run + "/best");
+  std::vector<std::string> warnings;
+  SmallModel model;
+  Checkpointer checkpointer(model.store, options_for(run), [&](const std::string& line) { warnings.push_back(line); });
+  const auto warning = [&](int step, const char* reason) {
+    return concat(checkpoints, "/step-", step, " is a link that cannot be followed (", reason, "): passed over");
+  };
+  EXPECT_EQ(warnings, (std::vector{warning(2, "Too many levels of symbolic links"),
+                                   warning(3, "No such file or directory"), warning(4, "File name too long")}));
+  EXPECT_EQ(checkpointer.restore_latest(state_at(0))->state.step, 1u);
+  save_step(checkpointer, model, 2);
+  EXPECT_EQ(checkpointer.latest(), checkpoints + "/step-2");
+  EXPECT_TRUE(list_broken_links(checkpoints).empty());
+  EXPECT_EQ(warnings.size(), 6u);
+  EXPECT_FALSE(fs::is_symlink(run + "/best"));
+}
+
+// The target may be on storage that is not mounted: a start from step 0 would lose the run's place.
+TEST(CheckpointFaults, ALinkToWhatIsGoneIsNoEmptyDirectory) {
+  const TempDirectory directory;
+  const std::string run = directory / "run", checkpoints = run + "/checkpoints";
+  fs::create_directories(checkpoints);
+  fs::create_symlink("step-1", checkpoints + "/step-1");
+  SmallModel model;
+  Checkpointer checkpointer(model.store, options_for(run), ignore);
+  EXPECT_FALSE(checkpointer.restore_latest(state_at(0)));  // a loop has never been a checkpoint
+  fs::create_symlink("/archive/step-2", checkpoints + "/step-2");
+  expect_error([&] { checkpointer.restore_latest(state_at(0)); }, Fault::checkpoint,
+               "no usable checkpoint in " + checkpoints + ": " + checkpoints + "/step-2 is a link that cannot be");
+}
+
+TEST(CheckpointFaults, LoopsOfLinksAreErrors) {
+  const TempDirectory directory;
+  const std::string run = directory / "run", other = directory / "other";
+  save_steps(run, system_files(), 1, 1);
+  SmallModel model;
+  CheckpointOptions options = options_for(run);
+  options.average = model.context->empty(model.store.values().shape());
+  Checkpointer checkpointer(model.store, options, ignore);
+  fs::create_directories(other);
+  for (const std::string link : {"checkpoints", "MANIFEST.json"}) fs::create_symlink(link, other + "/" + link);
+  expect_error([&] { newest_checkpoint(other, looks_complete); }, Fault::checkpoint,
+               other + "/checkpoints: Too many levels of symbolic links");
+  expect_error([&] { checkpointer.restore(other, state_at(0)); }, Fault::checkpoint,
+               other + " is not the folder of a checkpoint");
+  const std::string averaged = checkpoint_path(run + "/checkpoints", 1) + "/averaged.safetensors";
+  fs::create_symlink("averaged.safetensors", averaged);
+  EXPECT_EQ(checkpointer.restore_latest(state_at(0))->notices, std::vector{averaged + ": ignored"});
+}
+
 TEST(CheckpointFaults, ADirectoryThatCannotBeWrittenIsRefusedAtTheStart) {
   const TempDirectory directory;
   const std::string run = directory / "run";

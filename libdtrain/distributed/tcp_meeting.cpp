@@ -21,6 +21,7 @@ constexpr double kPatience = 5;     // seconds that a visitor may take to say wh
 constexpr double kQuiet = 10;       // seconds that are waited before people hear of it
 constexpr size_t kStrangers = 256;  // visitors at a time, beside ranks
 constexpr uint64_t kTold = 8;       // of them that are reported
+constexpr char kSecrets[] = "all ranks need one DTRAIN_JOB_SECRET, or DTRAIN_JOB_SECRET_FILE, or none of both";
 
 using Warn = std::function<void(const std::string&)>;
 
@@ -161,6 +162,7 @@ class Reception {
     const Socket::Arrived arrived = visitor.socket.receive(message, visitor.proven ? kHelloBytes : 0, why);
     if (arrived == Socket::Arrived::no && !visitor.deadline.is_past()) return true;
     if (arrived != Socket::Arrived::yes) {
+      if (why == kUnproven) unproven_ = visitor.caller;
       tell_of_stranger(visitor.caller, why);
     } else if (!visitor.proven) {
       visitor.proven = message.kind == Kind::proof && visitor.socket.send({Kind::proof, 0, {}}, in(0), why);
@@ -197,8 +199,10 @@ class Reception {
   }
 
   [[noreturn]] void give_up(double limit) {
-    end_all(concat("set-up: no word within ", limit, " s from ", list_of(missing()), " (rank 0 on ",
-                   meeting_.places[0].host, " listens on port ", tcp_.port, ")"));
+    end_all(
+        concat("set-up: no word within ", limit, " s from ", list_of(missing()), " (rank 0 on ",
+               meeting_.places[0].host, " listens on port ", tcp_.port, ")",
+               unproven_.empty() ? "" : concat("; a caller from ", unproven_, " has another job secret: ", kSecrets)));
   }
   // `visitor`: one that is told, too.
   [[noreturn]] void end_all(const std::string& text, Socket* visitor = nullptr) {
@@ -235,6 +239,7 @@ class Reception {
   Socket listener_;
   std::vector<Visitor> visitors_;  // in the order in which they came
   uint64_t strangers_ = 0;
+  std::string unproven_;  // where the last caller called from that spoke as a rank without this job's secret
   bool told_of_waiting_ = false;
   Meeting meeting_;
 };
@@ -252,19 +257,25 @@ std::vector<Place> places_in(const std::string& welcome, int size) {
   return places;
 }
 
-// A connection to rank 0, which has proved that it knows the secret; none, and why, otherwise.
-Socket call_rank_zero(const TcpOptions& tcp, const Bytes32& key, double patience, std::string& why, const Warn& warn) {
+// A connection to rank 0, which has proved that it knows the secret; none, and why, otherwise. `unproven` is why the
+// last one that answered did not prove it.
+Socket call_rank_zero(const TcpOptions& tcp, const Bytes32& key, double patience, std::string& why,
+                      std::string& unproven, const Warn& warn) {
   const Deadline deadline = in(patience);
   Socket socket = connect_to(number_of(tcp.address), tcp.port, deadline, why);
   if (!socket) return Socket();
   why.clear();
   Message answer;
-  const bool met = socket.greet(key, /*is_rank_zero=*/false, why) && socket.await_greeting(deadline, why) &&
-                   socket.send({Kind::proof, 0, {}}, deadline, why) && socket.receive(answer, 0, deadline, why) &&
-                   answer.kind == Kind::proof;
+  const bool greeted = socket.greet(key, /*is_rank_zero=*/false, why) && socket.await_greeting(deadline, why);
+  const bool met = greeted && socket.send({Kind::proof, 0, {}}, deadline, why) &&
+                   socket.receive(answer, 0, deadline, why) && answer.kind == Kind::proof;
   if (met) return socket;
+  // Rank 0 ends the connection of a caller whose proof is wrong.
+  const bool refused = greeted && (why == kUnproven || socket.is_gone());
   why = concat("whoever listens there does not prove to be rank 0 of this job (this rank was given ",
-               tcp.secret.empty() ? "no secret" : "a secret", ")", why.empty() ? "" : ": ", why);
+               tcp.secret.empty() ? "no secret" : "a secret", ")", why.empty() ? "" : ": ", why,
+               refused ? concat("; it has another job secret, unless it has just ended: ", kSecrets) : "");
+  unproven = why;
   warn(concat(tcp.address, " port ", tcp.port, ": ", why));
   return Socket();
 }
@@ -276,7 +287,7 @@ Meeting visit(const TcpOptions& tcp, const Bytes32& key, double limit, const War
   const Hello hello{
       .job = tcp.job, .host = host_name(), .members = tcp.members, .rank = tcp.rank, .size = tcp.size, .pid = getpid()};
   const size_t most = kHelloBytes + kWelcomeBytesPerRank * static_cast<size_t>(tcp.size);
-  std::string why;
+  std::string why, unproven;
   bool warned = false;
   const Warn warn_once = [&](const std::string& line) {
     if (warn && !std::exchange(warned, true)) warn(line);
@@ -284,7 +295,7 @@ Meeting visit(const TcpOptions& tcp, const Bytes32& key, double limit, const War
   for (double pause = 0.05; !deadline.is_past(); pause = std::min(1.0, 1.5 * pause)) {
     if (waited_since(deadline.begun) > kQuiet)
       warn_once(concat("waiting for rank 0 at ", tcp.address, " port ", tcp.port, ", limit ", limit, " s: ", why));
-    Socket socket = call_rank_zero(tcp, key, std::min(deadline.left(), kPatience), why, warn_once);
+    Socket socket = call_rank_zero(tcp, key, std::min(deadline.left(), kPatience), why, unproven, warn_once);
     Message answer;
     if (socket && socket.send({Kind::hello, 0, write(hello)}, deadline, why) &&
         socket.receive(answer, most, deadline, why)) {
@@ -303,8 +314,11 @@ Meeting visit(const TcpOptions& tcp, const Bytes32& key, double limit, const War
     }
     std::this_thread::sleep_for(std::chrono::duration<double>(pause));
   }
-  throw Error(Fault::communication, concat("rank ", tcp.rank, " on ", hello.host, " did not reach rank 0 at ",
-                                           tcp.address, " port ", tcp.port, " within ", limit, " s: ", why));
+  // A rank 0 with another secret gives up first, so that the last reason is that nobody listens.
+  throw Error(Fault::communication,
+              concat("rank ", tcp.rank, " on ", hello.host, " did not reach rank 0 at ", tcp.address, " port ",
+                     tcp.port, " within ", limit, " s: ", why,
+                     unproven.empty() || unproven == why ? "" : concat("; before that, ", unproven)));
 }
 
 // Anybody who reaches rank 0's port could take part, and anybody who listens there could be rank 0.

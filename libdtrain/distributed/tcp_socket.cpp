@@ -217,7 +217,7 @@ Socket::Arrived Socket::receive(Message& message, size_t most, std::string& why)
   std::string text = begun_.substr(sizeof header);
   begun_.clear();
   if (!same(header.tag, receives_.value().next(header.sealed(), text))) {
-    why = "it does not prove that it knows this job's secret";
+    why = kUnproven;
     return Arrived::gone;
   }
   message = {static_cast<Kind>(header.kind), header.sequence, std::move(text)};

@@ -30,6 +30,9 @@ struct Message {
   std::string text;
 };
 
+// Why a peer whose message has a wrong tag is refused.
+inline constexpr char kUnproven[] = "it does not prove that it knows this job's secret";
+
 // A connection, closed at the end. Each side greets with a nonce; all messages after that are sealed.
 class Socket {
  public:

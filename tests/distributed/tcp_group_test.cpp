@@ -155,6 +155,30 @@ TEST(TcpGroup, SendsAwayWhoIsNoRank) {
         << line;
 }
 
+// Rank 0 gives up first, so that the last that rank 1 finds is that nobody listens.
+TEST(TcpGroup, SaysThatSecretsDiffer) {
+  const int port = free_port();
+  const auto failure = [port](int rank, const char* secret, double limit) {
+    TcpOptions tcp = rank_of(rank, 2, port);
+    tcp.secret = secret;
+    try {
+      make_tcp_group(limits(limit), tcp);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  std::string first;
+  std::thread rank_zero([&] { first = failure(0, "0123456789abcdef", 0.5); });
+  const std::string second = failure(1, "fedcba9876543210", 0.6);
+  rank_zero.join();
+  EXPECT_TRUE(contains(first, "no word within 0.5 s from rank 1")) << first;
+  EXPECT_TRUE(contains(first, "; a caller from 127.0.0.1 has another job secret: all ranks need one DTRAIN_JOB_SECRET"))
+      << first;
+  EXPECT_TRUE(contains(second, "Connection refused; before that, whoever listens there does not prove")) << second;
+  EXPECT_TRUE(contains(second, "it has another job secret, unless it has just ended: all ranks need one")) << second;
+}
+
 TEST(TcpGroup, NeedsASecretBeyondThisMachine) {
   TcpOptions far = rank_of(1, 2, free_port());
   far.address = "192.0.2.1";

@@ -21,7 +21,7 @@ constexpr double kPatience = 5;     // seconds that a visitor may take to say wh
 constexpr double kQuiet = 10;       // seconds that are waited before people hear of it
 constexpr size_t kStrangers = 256;  // visitors at a time, beside ranks
 constexpr uint64_t kTold = 8;       // of them that are reported
-constexpr char kSecrets[] = "all ranks need one DTRAIN_JOB_SECRET, or DTRAIN_JOB_SECRET_FILE, or none of both";
+constexpr char kSecretAdvice[] = "all ranks need one DTRAIN_JOB_SECRET (or DTRAIN_JOB_SECRET_FILE), or none";
 
 using Warn = std::function<void(const std::string&)>;
 
@@ -162,7 +162,7 @@ class Reception {
     const Socket::Arrived arrived = visitor.socket.receive(message, visitor.proven ? kHelloBytes : 0, why);
     if (arrived == Socket::Arrived::no && !visitor.deadline.is_past()) return true;
     if (arrived != Socket::Arrived::yes) {
-      if (why == kUnproven) unproven_ = visitor.caller;
+      if (visitor.socket.has_failed_proof()) unproven_ = visitor.caller;
       tell_of_stranger(visitor.caller, why);
     } else if (!visitor.proven) {
       visitor.proven = message.kind == Kind::proof && visitor.socket.send({Kind::proof, 0, {}}, in(0), why);
@@ -199,10 +199,11 @@ class Reception {
   }
 
   [[noreturn]] void give_up(double limit) {
-    end_all(
-        concat("set-up: no word within ", limit, " s from ", list_of(missing()), " (rank 0 on ",
-               meeting_.places[0].host, " listens on port ", tcp_.port, ")",
-               unproven_.empty() ? "" : concat("; a caller from ", unproven_, " has another job secret: ", kSecrets)));
+    end_all(concat("set-up: no word within ", limit, " s from ", list_of(missing()), " (rank 0 on ",
+                   meeting_.places[0].host, " listens on port ", tcp_.port, ")",
+                   unproven_.empty()
+                       ? ""
+                       : concat("; a caller from ", unproven_, " did not prove the job secret: ", kSecretAdvice)));
   }
   // `visitor`: one that is told, too.
   [[noreturn]] void end_all(const std::string& text, Socket* visitor = nullptr) {
@@ -239,7 +240,7 @@ class Reception {
   Socket listener_;
   std::vector<Visitor> visitors_;  // in the order in which they came
   uint64_t strangers_ = 0;
-  std::string unproven_;  // where the last caller called from that spoke as a rank without this job's secret
+  std::string unproven_;  // address of the last caller that did not prove the secret
   bool told_of_waiting_ = false;
   Meeting meeting_;
 };
@@ -270,11 +271,11 @@ Socket call_rank_zero(const TcpOptions& tcp, const Bytes32& key, double patience
   const bool met = greeted && socket.send({Kind::proof, 0, {}}, deadline, why) &&
                    socket.receive(answer, 0, deadline, why) && answer.kind == Kind::proof;
   if (met) return socket;
-  // Rank 0 ends the connection of a caller whose proof is wrong.
-  const bool refused = greeted && (why == kUnproven || socket.is_gone());
+  // Rank 0 ends the connection of a caller whose proof is wrong, but also that of one too many.
+  const bool refused = greeted && (socket.has_failed_proof() || socket.is_gone());
   why = concat("whoever listens there does not prove to be rank 0 of this job (this rank was given ",
                tcp.secret.empty() ? "no secret" : "a secret", ")", why.empty() ? "" : ": ", why,
-               refused ? concat("; it has another job secret, unless it has just ended: ", kSecrets) : "");
+               refused ? concat("; it probably has another job secret: ", kSecretAdvice) : "");
   unproven = why;
   warn(concat(tcp.address, " port ", tcp.port, ": ", why));
   return Socket();

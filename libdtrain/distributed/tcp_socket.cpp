@@ -122,6 +122,7 @@ Socket& Socket::operator=(Socket&& other) noexcept {
 
 void Socket::swap(Socket& other) noexcept {
   std::swap(file_, other.file_);
+  std::swap(failed_proof_, other.failed_proof_);
   std::swap(begun_, other.begun_);
   std::swap(opening_, other.opening_);
   std::swap(sends_, other.sends_);
@@ -217,7 +218,8 @@ Socket::Arrived Socket::receive(Message& message, size_t most, std::string& why)
   std::string text = begun_.substr(sizeof header);
   begun_.clear();
   if (!same(header.tag, receives_.value().next(header.sealed(), text))) {
-    why = kUnproven;
+    failed_proof_ = true;
+    why = "it does not prove that it knows this job's secret";
     return Arrived::gone;
   }
   message = {static_cast<Kind>(header.kind), header.sequence, std::move(text)};

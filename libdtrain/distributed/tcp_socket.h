@@ -30,9 +30,6 @@ struct Message {
   std::string text;
 };
 
-// Why a peer whose message has a wrong tag is refused.
-inline constexpr char kUnproven[] = "it does not prove that it knows this job's secret";
-
 // A connection, closed at the end. Each side greets with a nonce; all messages after that are sealed.
 class Socket {
  public:
@@ -58,6 +55,8 @@ class Socket {
   bool receive(Message& message, size_t most, Deadline deadline, std::string& why);
   // What seals the two directions from here on, for whoever sends and receives in another way.
   Seals take_seals() const { return {sends_.value(), receives_.value()}; }
+  // True once the peer has sent a message that was not sealed with this job's key.
+  bool has_failed_proof() const { return failed_proof_; }
   // True where the peer has ended or reset the connection, whatever it sent before.
   bool is_gone() const;
 
@@ -72,6 +71,7 @@ class Socket {
   Arrived take_greeting(std::string& why);
 
   int file_ = -1;
+  bool failed_proof_ = false;
   std::string begun_;  // what has come of the message that is arriving
   Opening opening_{};
   std::optional<Seal> sends_, receives_;

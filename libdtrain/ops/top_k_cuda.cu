@@ -122,12 +122,12 @@ __device__ void keep_in_tile(Scan& s, uint64_t out, int64_t w, int64_t m, int32_
 // words beside one another, and several loads are on their way at a time.
 __device__ void suppress_later(uint64_t kept, int64_t w, int64_t tiles, const uint64_t* words,
                                unsigned long long* out) {
-  constexpr int kRows = kScanThreads / kTile;
+  constexpr int kRowsAtOnce = kScanThreads / kTile;
   const int row = static_cast<int>(threadIdx.x) / kTile;
   for (int64_t later = w + 1 + threadIdx.x % kTile; later < tiles; later += kTile) {
     uint64_t drops = 0;
 #pragma unroll
-    for (int i = 0; i < kTile; i += kRows)
+    for (int i = 0; i < kTile; i += kRowsAtOnce)
       if (kept >> (i + row) & 1) drops |= words[(w * kTile + i + row) * tiles + later];
     if (drops != 0) atomicOr(out + later, drops);
   }

@@ -15,6 +15,7 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kMaxBytes = size_t{64} << 20;
+constexpr const char* kRecordEnd = "}\n";
 constexpr JsonLimits kLimits = {.bytes = kMaxBytes, .values = size_t{4} << 20};
 
 }  // namespace
@@ -33,7 +34,7 @@ EvaluationRecord::EvaluationRecord(FollowOptions options, const std::string& tra
 std::string EvaluationRecord::text() const {
   nlohmann::json list = nlohmann::json::array();
   for (const auto& [step, values] : evaluations_) list.push_back({{"step", step}, {"values", values}});
-  return nlohmann::json{{"evaluations", std::move(list)}}.dump(1) + "\n";
+  return nlohmann::json{{"evaluations", std::move(list)}}.dump(1) + "\n";  // ends with kRecordEnd
 }
 
 void EvaluationRecord::read(const std::string& text) {
@@ -50,14 +51,19 @@ void EvaluationRecord::read(const std::string& text) {
   }
 }
 
-void EvaluationRecord::restore(Group& group, int chief, uint64_t step) {
+std::string EvaluationRecord::restore(Group& group, int chief, uint64_t step) {
   evaluations_.clear();
-  if (!follows() || path_.empty()) return;
-  std::string text, failure;
+  if (!follows() || path_.empty()) return {};
+  std::string text, failure, lost;
   if (group.rank() == chief && std::filesystem::exists(path_)) {
     try {
       text = read_text(path_, kMaxBytes, Fault::checkpoint);
-      read(text);
+      if (text.ends_with(kRecordEnd)) {
+        read(text);
+      } else {
+        lost = path_ + ": cut off, as by a loss of power; earlier evaluations are not known any more";
+        text.clear();
+      }
     } catch (const Error& error) {
       failure = error.what();
     }
@@ -69,6 +75,7 @@ void EvaluationRecord::restore(Group& group, int chief, uint64_t step) {
   if (!failure.empty()) throw Error(Fault::checkpoint, failure);
   if (group.rank() != chief && !text.empty()) read(text);
   evaluations_.erase(evaluations_.upper_bound(step), evaluations_.end());
+  return lost;
 }
 
 void EvaluationRecord::add(uint64_t step, const Evaluation& evaluation, bool writes) {
@@ -84,7 +91,7 @@ void EvaluationRecord::add(uint64_t step, const Evaluation& evaluation, bool wri
   if (!writes || path_.empty()) return;
   AtomicFile file(path_);
   file.write(text());
-  file.commit();
+  file.commit(/*durable=*/false);  // other ranks would wait for a slow disk
 }
 
 std::optional<double> EvaluationRecord::value_of(const Values& values) const {

@@ -25,7 +25,7 @@ struct FollowOptions {
 
 // The file <train_dir>/evaluations.json holds the values of all evaluations by their steps, so that what follows from
 // them is the same whether or not a run was interrupted, and whatever was followed before. It is replaced as a whole
-// after each evaluation.
+// after each evaluation, without waiting for the disk: a loss of power may take it.
 class EvaluationRecord {
  public:
   struct Best {
@@ -38,9 +38,10 @@ class EvaluationRecord {
   EvaluationRecord(FollowOptions options, const std::string& train_dir);
 
   bool follows() const { return !options_.metric.empty(); }
-  // Takes over what the chief's file says of steps up to `step`, which the run goes on from. Throws
-  // Error(Fault::checkpoint) on all ranks where it is damaged. Collective.
-  void restore(Group& group, int chief, uint64_t step);
+  // Takes over what the chief's file says of steps up to `step`, which the run goes on from. Where the file is empty
+  // or cut off nothing is taken over, and the chief gets a line for people. Throws Error(Fault::checkpoint) on all
+  // ranks where it is damaged otherwise. Collective.
+  std::string restore(Group& group, int chief, uint64_t step);
   // The evaluation after step `step`, in place of an earlier one after the same step; without values, as of a rank that
   // is not told them, it is left out. `writes`: this rank writes the file. Throws Error(Fault::config) where the metric
   // is not among the values, and Error(Fault::resource) where the file cannot be written.

@@ -146,11 +146,12 @@ Outcome Run::Training::train() {
            "run: no steps to train; expected Cadence::total_steps of at least 1, those of a checkpoint included");
   started_ = true;
   const std::string restored = checkpoints_.restore(state_);
-  record_.restore(group_, options_.chief, state_.step);
+  const std::string record_lost = record_.restore(group_, options_.chief, state_.step);
   steps_.resume(state_);
   observers_.begun({state_.step, restored, ended(), trainer_.schedule().describe(), trainer_.optimizer().describe(),
                     state_.identity, state_.settings});
   pass_on_notices();
+  if (!record_lost.empty()) observers_.noticed({record_lost});
   if (const StepState& saved = state_.device;
       !restored.empty() && saved.double_after > 0 && trainer_.options().double_loss_scale_after > 0)
     observers_.noticed({fmt::format("the loss scale goes on at {}, after {} good steps; {} updates were skipped so far",

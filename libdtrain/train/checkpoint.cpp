@@ -87,7 +87,7 @@ struct Checkpointer::Writer {
     const bool saved = thread.joinable();
     join_thread();
     if (thrown) std::rethrow_exception(std::exchange(thrown, nullptr));
-    if (saved) link_best();  // which may have become known too late for the thread
+    if (saved) link_best(/*durable=*/false);  // which may have become known too late for the thread
   }
 
   void start_thread() {
@@ -166,8 +166,10 @@ struct Checkpointer::Writer {
            std::filesystem::equivalent(best_link(), checkpoint_path(directory, step), missing);
   }
 
-  // The link is made under another name first: at any time there is one that leads to a complete checkpoint.
-  void link_best() const {
+  // The link is made under another name first: at any time there is one that leads to a complete checkpoint. `durable`:
+  // the thread waits for the disk; others do not, since ranks wait for them, and a link that a loss of power takes is
+  // made again by the next start.
+  void link_best(bool durable) const {
     std::error_code missing;
     const std::string link = best_link(), made = link + ".new";
     const std::optional<uint64_t> known = kept().first;
@@ -176,7 +178,7 @@ struct Checkpointer::Writer {
       return;
     files.unlink(made);  // of a run that was killed here
     if (files.symlink(checkpoint_path("checkpoints", *known), made) < 0 || files.rename(made, link) < 0 ||
-        files.sync_directory(options.train_dir) < 0)
+        (durable && files.sync_directory(options.train_dir) < 0))
       warn(describe_errno("link the best checkpoint", link));
   }
 
@@ -192,7 +194,7 @@ struct Checkpointer::Writer {
       const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
       last = SaveReport{step, path, bytes, elapsed.count()};
       failures = 0;
-      link_best();
+      link_best(/*durable=*/true);
       prune();
     } catch (const std::exception& error) {
       const auto* const known = dynamic_cast<const Error*>(&error);
@@ -300,7 +302,7 @@ void Checkpointer::keep_best(uint64_t step) {
   }
   if (busy()) return;
   writer_->finish_thread();
-  writer_->link_best();
+  writer_->link_best(/*durable=*/false);
 }
 
 void Checkpointer::keep_candidate(uint64_t step) {

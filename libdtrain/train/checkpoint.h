@@ -80,7 +80,7 @@ class Checkpointer {
   bool busy(double seconds = 0) const;
   // The checkpoint of `step`, which is there or will be saved, is the best: once it is complete <train_dir>/best leads
   // to it, in one step, and however old it gets it is not removed. That of an earlier call is one like others from then
-  // on. Where a save is under way the link is made at its end; one that cannot be made is warned of.
+  // on. Where a save is under way the link is made at its end; one that cannot be made is warned of. Waits for no disk.
   void keep_best(uint64_t step);
   // That of `step` is not removed either until the next call, because it may turn out to be the best.
   void keep_candidate(uint64_t step);

@@ -83,10 +83,27 @@ TEST(EvaluationRecord, IsTakenUpFromItsFileUpToTheStepOfTheCheckpoint) {
   EXPECT_EQ(other.best()->step, 30u) << "another metric may be followed later";
   expect_error([&] { other.add(60, evaluation_of("loss", 1), true); }, Fault::config,
                "evaluations have no metric 'accuracy'; they have loss");
-  for (const std::string text : {"", "{", "[]", "{\"evaluations\": [{\"step\": -1, \"values\": {}}]}",
-                                 "{\"evaluations\": [{\"step\": 1, \"values\": {\"loss\": \"1\"}}]}"}) {
+  for (const std::string text : {"[{}\n", "{}\n", "{\"evaluations\": [{\"step\": -1, \"values\": {}}]}\n",
+                                 "{\"evaluations\": [{\"step\": 1, \"values\": {\"loss\": \"1\"}}]}\n"}) {
     write_file(file, text);
     expect_error([&] { record.restore(*group, 0, 30); }, Fault::checkpoint, file);
+  }
+}
+
+TEST(EvaluationRecord, ALossOfPowerTakesTheFileAndNotTheRun) {
+  const TempDirectory directory;
+  const auto group = make_single_group();
+  const std::string folder = directory.path().string(), file = folder + "/evaluations.json";
+  EvaluationRecord record({.metric = "loss", .better = Better::lower}, folder);
+  EXPECT_EQ(record.restore(*group, 0, 30), "");
+  record.add(10, evaluation_of("loss", 1), true);
+  EXPECT_EQ(record.restore(*group, 0, 30), "");
+  EXPECT_TRUE(record.holds(10));
+  const std::string whole = read_file(file);
+  for (const std::string& text : {std::string(), whole.substr(0, whole.size() - 1), std::string(whole.size(), '\0')}) {
+    write_file(file, text);
+    EXPECT_NE(record.restore(*group, 0, 30).find("cut off"), std::string::npos);
+    EXPECT_FALSE(record.best());
   }
 }
 

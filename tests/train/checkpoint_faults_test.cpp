@@ -4,7 +4,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <iostream>
@@ -16,6 +15,7 @@
 #include "tests/files.h"
 #include "tests/testing.h"
 #include "tests/train/checkpoint_fixture.h"
+#include "tests/waiting_disk.h"
 
 namespace dtrain {
 namespace {
@@ -247,26 +247,11 @@ TEST(CheckpointFaults, VanishedDirectoryStopsNothingUntilTheThirdTime) {
                  "file: is not a directory");
 }
 
-// Takes nothing until it is told to.
-class WaitingDisk : public FileSystem {
- public:
-  int sync(int fd) override {
-    answers_.wait(false);
-    return FileSystem::sync(fd);
-  }
-  void answer() {
-    answers_ = true;
-    answers_.notify_all();
-  }
-
- private:
-  std::atomic<bool> answers_ = false;
-};
-
 // Other ranks wait for whoever says which checkpoint is the best.
 TEST(CheckpointFaults, TheBestIsNamedWithoutWaitingForASave) {
   const TempDirectory directory;
   const std::string run = directory / "run";
+  fs::create_directories(run + "/checkpoints");  // that would wait, too
   SmallModel model;
   WaitingDisk disk;
   CheckpointOptions options = options_for(run);
@@ -283,6 +268,18 @@ TEST(CheckpointFaults, TheBestIsNamedWithoutWaitingForASave) {
   checkpointer.wait();
   EXPECT_FALSE(checkpointer.busy());
   EXPECT_TRUE(fs::equivalent(run + "/best", checkpoint_path(run + "/checkpoints", 1)));
+}
+
+TEST(CheckpointFaults, TheBestIsLinkedWithoutWaitingForTheDisk) {
+  const TempDirectory directory;
+  const std::string run = directory / "run";
+  save_steps(run, system_files(), 1, 2);
+  SmallModel model;
+  WaitingDisk disk;
+  Checkpointer checkpointer(model.store, options_for(run), ignore, disk);
+  checkpointer.keep_best(1);
+  EXPECT_TRUE(fs::equivalent(run + "/best", checkpoint_path(run + "/checkpoints", 1)));
+  EXPECT_EQ(disk.waits(), 0);
 }
 
 // A start names them, and a save of their steps sets them aside.

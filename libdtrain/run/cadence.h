@@ -27,9 +27,10 @@ struct Cadence {
   }
   // Saves are due 2^times as often: in steps, at most after each, where they are not due by the clock.
   Cadence saving_sooner(int times) const {
+    constexpr double kLeastSeconds = 0.001;  // 0 would be never
     Cadence result = *this;
     if (save_every_steps == 0 && save_every_seconds > 0)
-      result.save_every_seconds = std::ldexp(save_every_seconds, -times);
+      result.save_every_seconds = std::max(kLeastSeconds, std::ldexp(save_every_seconds, -times));
     else
       result.save_every_steps =
           std::max<uint64_t>(1, (save_every_steps > 0 ? save_every_steps : total_steps) >> std::min(times, 63));

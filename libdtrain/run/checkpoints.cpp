@@ -123,7 +123,12 @@ void RunCheckpoints::begin_steps() {
   const std::vector<Place>& places = group_.places();
   for (const Place& place : places)
     if (place.node == places[static_cast<size_t>(group_.rank())].node) pids.push_back(place.pid);
-  crash_loop_.open(pids);
+  crash_loop_.begin_attempt(pids);
+}
+
+void RunCheckpoints::failed(const std::exception& error, uint64_t at) {
+  const auto* const known = dynamic_cast<const Error*>(&error);
+  crash_loop_.record(known ? *known : Error(Fault::resource, error.what()), at);
 }
 
 void RunCheckpoints::save_sooner(int kills, uint64_t step) {

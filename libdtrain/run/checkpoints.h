@@ -26,11 +26,11 @@ class RunCheckpoints {
   std::string restore(TrainState& state);
   bool has_directory() const { return !options_.train_dir.empty(); }
 
-  // Steps are about to be made, one has been done, and what ended the run in disorder after step `at`: a run that fails
-  // by itself again and again at one place ends for good.
+  // Steps are about to be made, one has been done, and the exception that ended the run after step `at`: a run that
+  // fails by itself again and again at one place ends for good.
   void begin_steps();
-  void step_done() { crash_loop_.count(); }
-  void failed(const std::exception& error, uint64_t at) { crash_loop_.record(error, at); }
+  void step_done() { crash_loop_.first_step_done(); }
+  void failed(const std::exception& error, uint64_t at);
 
   // After step `step`.
   bool save_is_due(uint64_t step);

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "libdtrain/core/control_groups.h"
-#include "libdtrain/core/error.h"
 #include "libdtrain/core/kernel_log.h"
 #include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/input_file.h"
@@ -48,6 +47,7 @@ CrashLoop::Marker CrashLoop::read() const {
     marker.error_step = count("error_step", UINT64_MAX);
     marker.code = static_cast<int>(count("code", 255));
     marker.oom_kills = count("oom_kills", UINT64_MAX);
+    marker.memory_limit = count("memory_limit", UINT64_MAX);
     marker.time = count("kernel_time", UINT64_MAX);
     json.at("pids").get_to(marker.pids);
     json.at("error").get_to(marker.error);
@@ -74,6 +74,7 @@ void CrashLoop::write() const {
                                {"trained", marker_.trained},
                                {"control_group", marker_.group},
                                {"oom_kills", marker_.oom_kills},
+                               {"memory_limit", marker_.memory_limit},
                                {"kernel_time", marker_.time},
                                {"pids", marker_.pids}};
   try {
@@ -85,7 +86,7 @@ void CrashLoop::write() const {
 }
 
 // How the last start ended, if it left no word.
-void CrashLoop::judge_last() {
+void CrashLoop::classify_last_exit() {
   if (!std::exchange(marker_.open, false)) return;
   const MemoryGroup now = memory_group(root_);
   const bool for_memory = (now.name == marker_.group && now.oom_kills > marker_.oom_kills) ||
@@ -99,12 +100,12 @@ void CrashLoop::judge_last() {
 }
 
 void CrashLoop::refuse_memory() const {
-  const uint64_t limit = memory_group(root_).limit;
-  const std::string had = limit > 0 ? fmt::format("more than the {} MiB that its control group allows", limit >> 20)
+  const uint64_t limit = marker_.memory_limit;
+  const std::string had = limit > 0 ? fmt::format("more than the {} MiB that its control group allowed", limit >> 20)
                                     : "more than this machine had free";
   throw Error(Fault::resource,
               fmt::format("{} starts from step {} were killed for lack of memory before the next checkpoint: the job "
-                          "needs {}; allow it more, or use a smaller batch or fewer workers, then delete {} to go on",
+                          "needs {}; allow it more, or use a smaller batch or fewer workers and delete {} to go on",
                           marker_.memory, marker_.step, had, path_));
 }
 
@@ -120,28 +121,33 @@ int CrashLoop::begin(uint64_t step) {
   marker_.step = step;
   if (path_.empty() || !is_chief_) return 0;
   marker_ = read();
-  judge_last();
+  classify_last_exit();
+  const uint64_t had = marker_.memory_limit, has = memory_group(root_).limit;
+  if (had > 0 && (has == 0 || has > had)) marker_.memory = 0;
   if (marker_.memory >= kStarts) refuse_memory();
   if (marker_.errors >= kStarts) refuse_errors();
   return marker_.kills;
 }
 
-void CrashLoop::open(const std::vector<int>& pids) {
+void CrashLoop::begin_attempt(const std::vector<int>& pids) {
   if (path_.empty() || !is_chief_) return;
   const MemoryGroup now = memory_group(root_);
   marker_.open = true;
   marker_.trained = false;
   marker_.group = now.name;
   marker_.oom_kills = now.oom_kills;
+  marker_.memory_limit = now.limit;
   marker_.time = kernel_time();
   marker_.pids = pids;
   write();
 }
 
-void CrashLoop::count() {
+void CrashLoop::first_step_done() {
   if (path_.empty() || counted_) return;
   counted_ = true;
   if (!is_chief_) return;
+  marker_ = read();
+  if (!marker_.open) return;  // another rank has failed in the next step, and has written it down
   ++marker_.starts;
   marker_.trained = true;
   marker_.code = 0;
@@ -149,20 +155,26 @@ void CrashLoop::count() {
   write();
 }
 
-void CrashLoop::record(const std::exception& error, uint64_t at) {
-  const auto* const known = dynamic_cast<const Error*>(&error);
-  const Fault fault = known ? known->fault() : Fault::resource;
-  if (path_.empty() || fault == Fault::communication) return;
+void CrashLoop::record(const Error& error, uint64_t at) {
+  if (path_.empty() || error.fault() == Fault::communication) return;
   marker_ = read();
   if (!marker_.open) return;  // another rank has written it down
   marker_.open = false;
-  if (counted_) {
+  if (counted_ || marker_.step > 0) {
+    marker_.starts += marker_.trained ? 0 : 1;
+    marker_.trained = true;
     marker_.errors = marker_.errors > 0 && are_near(marker_.error_step, at) ? marker_.errors + 1 : 1;
     marker_.error_step = at;
-    marker_.code = static_cast<int>(fault);
+    marker_.code = static_cast<int>(error.fault());
     marker_.error = error.what();
   }
   write();
+}
+
+void CrashLoop::leave_out() {
+  if (path_.empty()) return;
+  marker_ = read();
+  if (std::exchange(marker_.open, false)) write();
 }
 
 void CrashLoop::clear() {

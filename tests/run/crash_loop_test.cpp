@@ -12,7 +12,7 @@ namespace {
 std::string marker(const std::string& errors, const std::string& killed = "0") {
   return R"({"checkpoint_step": 0, "starts": 3, "errors": )" + errors + R"(, "killed_for_memory": 0, "killed": )" +
          killed + R"(, "error_step": 4, "code": 2, "error": "", "open": false, "trained": true, "control_group": "",
-         "oom_kills": 0, "kernel_time": 0, "pids": []})";
+         "oom_kills": 0, "memory_limit": 0, "kernel_time": 0, "pids": []})";
 }
 
 class Starts : public testing::Test {
@@ -20,26 +20,26 @@ class Starts : public testing::Test {
   Starts() { memory_kills(0); }
 
   // What the kernel has counted in the control group.
-  void memory_kills(int count) const {
+  void memory_kills(int count, const std::string& limit = "536870912") const {
     for (const char* folder : {"proc/self", "sys/fs/cgroup/job"}) std::filesystem::create_directories(root / folder);
     write_file(root / "proc/self/cgroup", "0::/job\n");
     write_file(root / "sys/fs/cgroup/job/memory.events", "oom 1\noom_kill " + std::to_string(count) + "\n");
-    write_file(root / "sys/fs/cgroup/job/memory.max", "536870912\n");
+    write_file(root / "sys/fs/cgroup/job/memory.max", limit + "\n");
   }
-  CrashLoop loop() const { return {directory.path().string(), /*is_chief=*/true, root.path()}; }
+  CrashLoop loop(bool is_chief = true) const { return {directory.path().string(), is_chief, root.path()}; }
   // A start from step 0 that makes a step and is killed; how many were before it.
   int killed() const {
     CrashLoop start = loop();
     const int before = start.begin(0);
-    start.open({});
-    start.count();
+    start.begin_attempt({});
+    start.first_step_done();
     return before;
   }
-  void fails(const Error& error, uint64_t at, bool trains = true) const {
+  void fails(const Error& error, uint64_t at, bool trains = true, uint64_t from = 0) const {
     CrashLoop start = loop();
-    start.begin(0);
-    start.open({});
-    if (trains) start.count();
+    start.begin(from);
+    start.begin_attempt({});
+    if (trains) start.first_step_done();
     start.record(error, at);
   }
   void expect_refusal(Fault fault, const std::string& text) const {
@@ -87,18 +87,54 @@ TEST_F(Starts, ErrorsElsewhereOfOthersOrBeforeTheFirstStepDoNot) {
   EXPECT_EQ(loop().begin(0), 6) << "the end of another rank is a kill from outside";
 }
 
+// Rank 1 has been given the next step before the chief sees that the first is done.
+TEST_F(Starts, AnErrorOfAnotherRankIsNotLostToTheChief) {
+  for (int i = 0; i < 3; ++i) {
+    CrashLoop chief = loop(), other = loop(/*is_chief=*/false);
+    for (CrashLoop* rank : {&chief, &other}) rank->begin(0);
+    for (CrashLoop* rank : {&chief, &other}) rank->begin_attempt({});
+    other.first_step_done();
+    other.record(Error(Fault::data, "a bad record"), 1);
+    chief.first_step_done();
+  }
+  expect_refusal(Fault::data, "3 starts have trained from step 0 and failed at the same place");
+}
+
+// A run that is killed again and again saves after each step, and so right before the one that fails.
+TEST_F(Starts, ErrorsRightAfterACheckpointStopIt) {
+  for (int i = 0; i < 3; ++i) fails(Error(Fault::numeric, "step 8: not finite"), 7, /*trains=*/false, /*from=*/7);
+  expect_error([&] { loop().begin(7); }, Fault::numeric, "step 8: not finite");
+}
+
+TEST_F(Starts, OnesThatAreLeftOutCountAsNothing) {
+  for (int i = 0; i < 4; ++i) {
+    CrashLoop start = loop();
+    EXPECT_EQ(start.begin(0), 0);
+    start.begin_attempt({});
+    start.first_step_done();
+    start.leave_out();
+  }
+}
+
 TEST_F(Starts, KillsForLackOfMemoryStopIt) {
   for (int kills = 1; kills <= 3; ++kills) {
     CrashLoop start = loop();
     EXPECT_EQ(start.begin(0), 0);
-    start.open({});
-    if (kills == 2) start.count();  // in the first step or later
+    start.begin_attempt({});
+    if (kills == 2) start.first_step_done();  // in the first step or later
     memory_kills(kills);
   }
   expect_refusal(Fault::resource,
                  "3 starts from step 0 were killed for lack of memory before the next checkpoint: the "
-                 "job needs more than the 512 MiB that its control group allows");
+                 "job needs more than the 512 MiB that its control group allowed; allow it more, or");
   expect_refusal(Fault::resource, "delete ");
+  memory_kills(3, "268435456");
+  expect_refusal(Fault::resource, "512 MiB");
+  for (const char* more : {"536870913", "max"}) {
+    memory_kills(3, more);
+    EXPECT_NO_THROW(loop().begin(0)) << more;
+  }
+  memory_kills(3);
   std::filesystem::remove(directory / "starts.json");
   EXPECT_NO_THROW(loop().begin(0));
 }
@@ -109,7 +145,7 @@ TEST_F(Starts, KillsForLackOfMemoryThatTheKernelLogsStopIt) {
   for (int i = 0; i < 3; ++i) {
     CrashLoop start = loop();
     EXPECT_EQ(start.begin(0), 0);
-    start.open({123, 124});
+    start.begin_attempt({123, 124});
     write_file(root / "dev/kmsg", "3,1,9000000000000000,-;Out of memory: Killed process 124 (dtrain) total-vm:1kB\n");
   }
   expect_refusal(Fault::resource, "3 starts from step 0 were killed for lack of memory");
@@ -124,6 +160,7 @@ TEST(Cadence, SavesSoonerByHalves) {
   const Cadence seconds{.total_steps = 1000, .save_every_seconds = 600};
   EXPECT_EQ(seconds.saving_sooner(1).save_every_seconds, 300);
   EXPECT_EQ(seconds.saving_sooner(1).save_every_steps, 0u);
+  EXPECT_GT(seconds.saving_sooner(2000).save_every_seconds, 0);
 }
 
 class RunAfterKills : public RunTest {};

@@ -2,7 +2,11 @@
 #include "libdtrain/run/checkpoints.h"
 
 #include <algorithm>
+#include <future>
 #include <limits>
+#include <memory>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,12 +17,20 @@
 #include "libdtrain/train/replicas.h"
 
 namespace dtrain {
+namespace {
 
-RunCheckpoints::RunCheckpoints(const RunOptions& options, Trainer& trainer, Group& group, Observer& observer)
+// A rank that waits for its disk says so as often.
+constexpr double kHeartbeatSeconds = 1;
+
+}  // namespace
+
+RunCheckpoints::RunCheckpoints(const RunOptions& options, Trainer& trainer, Group& group, Observer& observer,
+                               FileSystem& disk)
     : options_(options),
       trainer_(trainer),
       group_(group),
       observer_(observer),
+      disk_(disk),
       crash_loop_(options.train_dir, group.rank() == options.chief),
       saving_(options.cadence) {}
 
@@ -35,6 +47,7 @@ void RunCheckpoints::report() {
   }
   for (std::string& text : warnings) observer_.noticed({std::move(text)});
   if (!files_) return;
+  if (files_->busy()) check_save_timeout();
   const std::optional<SaveReport> last = files_->finished();
   if (!last || reported_ == last->step) return;
   reported_ = last->step;
@@ -47,7 +60,8 @@ void RunCheckpoints::open() {
   options.train_dir = options_.train_dir;
   options.keep = options_.keep;
   options.average = trainer_.optimizer().average();
-  files_.emplace(trainer_.store(), options, [this](const std::string& text) { warn(text); });
+  files_.emplace(
+      trainer_.store(), options, [this](const std::string& text) { warn(text); }, disk_);
   report();
 }
 
@@ -126,11 +140,6 @@ void RunCheckpoints::begin_steps() {
   crash_loop_.begin_attempt(pids);
 }
 
-void RunCheckpoints::failed(const std::exception& error, uint64_t at) {
-  const auto* const known = dynamic_cast<const Error*>(&error);
-  crash_loop_.record(known ? *known : Error(Fault::resource, error.what()), at);
-}
-
 void RunCheckpoints::save_sooner(int kills, uint64_t step) {
   const Cadence& usual = options_.cadence;
   saving_ = usual.saving_sooner(kills);
@@ -170,27 +179,76 @@ void RunCheckpoints::verify(uint64_t step) {
   if (replicas) check_replicas(trainer_.store(), group_, step);
 }
 
-void RunCheckpoints::tell_of_disk() {
-  const double waited = waited_since(saved_at_), limit = options_.checkpoint_timeout;
-  const std::string slow = fmt::format("the checkpoint of step {} has been under way to {} for {:.1f} s", saved_step_,
-                                       options_.train_dir, waited);
-  if (waited > limit)
-    group_.fail(fmt::format("{}{}, limit {:g} s: the disk is too slow, or does not answer",
-                            group_.size() > 1 ? group_.name(group_.rank()) + ": " : "", slow, limit),
-                Fault::resource);
-  if (told_ || waited < std::min(limit / 4, 10.0)) return;
-  told_ = true;
-  observer_.noticed({fmt::format("{} (limit {:g} s): the disk is slow", slow, limit)});
+void RunCheckpoints::tell(const std::string& text) {
+  if (is_chief())
+    observer_.noticed({text});
+  else
+    group_.tell(text);
 }
 
-bool RunCheckpoints::disk_is_free(double patience) {
+void RunCheckpoints::fail(const std::string& report, Fault fault) {
+  group_.fail((group_.size() > 1 ? group_.name(group_.rank()) + ": " : "") + report, fault);
+}
+
+void RunCheckpoints::mark_briefly(const std::function<void(CrashLoop& loop)>& change) const {
+  constexpr std::chrono::seconds kPatience{2};
+  auto done = std::make_shared<std::promise<void>>();
+  try {
+    std::thread([loop = crash_loop_, change, done]() mutable {
+      change(loop);
+      done->set_value();
+    }).detach();
+  } catch (const std::system_error&) {  // no room for a thread: the start counts as one that was killed
+    return;
+  }
+  done->get_future().wait_for(kPatience);
+}
+
+void RunCheckpoints::failed(const std::exception& error, uint64_t at) {
+  const auto* const known = dynamic_cast<const Error*>(&error);
+  const Error failure(known ? known->fault() : Fault::resource, error.what());
+  // The others wait for this rank, and are to hear what has happened before they give up. The checkpoint that is under
+  // way is what the next start goes on from.
+  const double limit = options_.checkpoint_timeout, patience = group_.size() > 1 ? group_.limit() / 2 : limit;
+  const auto begun = std::chrono::steady_clock::now();
+  for (bool told = false; files_ && files_->busy(kHeartbeatSeconds);) {
+    if (!std::exchange(told, true))
+      tell(fmt::format("the checkpoint of step {} is waited for before the run ends: {}", saved_step_, failure.what()));
+    if (waited_since(begun) < patience && waited_since(saved_at_) < limit) continue;
+    mark_briefly([failure, at](CrashLoop& loop) { loop.record(failure, at); });
+    fail(failure.what(), failure.fault());
+  }
+  crash_loop_.record(failure, at);
+}
+
+std::string RunCheckpoints::describe_save() const {
+  return fmt::format("the checkpoint of step {} has been under way to {} for {:.1f} s", saved_step_, options_.train_dir,
+                     waited_since(saved_at_));
+}
+
+void RunCheckpoints::check_save_timeout() {
+  const double limit = options_.checkpoint_timeout;
+  if (waited_since(saved_at_) <= limit) return;
+  mark_briefly([](CrashLoop& loop) { loop.leave_out(); });
+  fail(fmt::format("{}, limit {:g} s: the disk is too slow, or does not answer", describe_save(), limit),
+       Fault::resource);
+}
+
+void RunCheckpoints::tell_of_slow_save() {
+  const double limit = options_.checkpoint_timeout;
+  if (told_ || waited_since(saved_at_) < std::min(limit / 4, 10.0)) return;
+  told_ = true;
+  tell(fmt::format("{} (limit {:g} s): the disk is slow", describe_save(), limit));
+}
+
+bool RunCheckpoints::wait_for_saves(double patience) {
   enum : int64_t { kFree, kBusy, kTooLong };
-  constexpr double kBeat = 1;
   const auto begun = std::chrono::steady_clock::now();
   while (true) {
     int64_t mine = kFree;
-    if (files_ && files_->busy(std::min(kBeat, patience))) {
-      tell_of_disk();
+    if (files_ && files_->busy(std::min(kHeartbeatSeconds, patience))) {
+      check_save_timeout();
+      tell_of_slow_save();
       const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begun;
       mine = waited.count() < patience ? kBusy : kTooLong;
     }
@@ -211,21 +269,21 @@ void RunCheckpoints::write(const TrainState& state) {
 void RunCheckpoints::save(const TrainState& state) {
   verify(state.step);  // as long as a step may last, and no longer: it waits for no disk
   group_.enter(Section::checkpoint, state.step);
-  disk_is_free(std::numeric_limits<double>::infinity());
+  wait_for_saves(std::numeric_limits<double>::infinity());
   write(state);
 }
 
 void RunCheckpoints::save_or_skip(const TrainState& state) {
   verify(state.step);
   group_.enter(Section::checkpoint, state.step);
-  if (disk_is_free(std::min(5.0, options_.checkpoint_timeout / 10))) return write(state);
+  if (wait_for_saves(skipping_ ? 0 : std::min(5.0, options_.checkpoint_timeout / 10))) return write(state);
   skipped_at_ = std::chrono::steady_clock::now();
   ++skipped_;
   if (std::exchange(skipping_, true) || !files_ || !files_->busy()) return;
-  observer_.noticed(
-      {fmt::format("the checkpoint of step {} is still under way to {}: the disk is slow, and saves are "
-                   "skipped until it is there, from that of step {} on",
-                   saved_step_, options_.train_dir, state.step)});
+  tell(
+      fmt::format("the checkpoint of step {} is still under way to {}: the disk is slow, and saves are "
+                  "skipped until it is there, from that of step {} on",
+                  saved_step_, options_.train_dir, state.step));
 }
 
 void RunCheckpoints::keep_best(uint64_t step) {
@@ -238,7 +296,7 @@ void RunCheckpoints::keep_candidate(uint64_t step) {
 
 void RunCheckpoints::save_last(const TrainState& state) {
   save(state);
-  disk_is_free(std::numeric_limits<double>::infinity());
+  wait_for_saves(std::numeric_limits<double>::infinity());
   const bool complete = !files_ || files_->wait().has_value();
   report();
   if (skipped_ > 0 && is_chief())

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "libdtrain/io/file_system.h"
 #include "libdtrain/run/crash_loop.h"
 #include "libdtrain/run/observer.h"
 #include "libdtrain/run/run.h"
@@ -18,7 +20,8 @@ namespace dtrain {
 // the same steps.
 class RunCheckpoints {
  public:
-  RunCheckpoints(const RunOptions& options, Trainer& trainer, Group& group, Observer& observer);
+  RunCheckpoints(const RunOptions& options, Trainer& trainer, Group& group, Observer& observer,
+                 FileSystem& disk = system_files());
 
   // Opens train_dir, if there is one, and brings parameters, optimizer state and `state` of all ranks to where its
   // checkpoint was made, or to the initial parameters of the chief. Returns the checkpoint's path on the chief, nothing
@@ -27,7 +30,8 @@ class RunCheckpoints {
   bool has_directory() const { return !options_.train_dir.empty(); }
 
   // Steps are about to be made, one has been done, and the exception that ended the run after step `at`: a run that
-  // fails by itself again and again at one place ends for good.
+  // fails by itself again and again at one place ends for good. failed() waits for a save that is under way; where the
+  // disk does not answer in time, it ends the job with the error.
   void begin_steps();
   void step_done() { crash_loop_.first_step_done(); }
   void failed(const std::exception& error, uint64_t at);
@@ -46,7 +50,8 @@ class RunCheckpoints {
   // The checkpoint of `step` is the best, or may turn out to be, see Checkpointer. Of ranks that know it.
   void keep_best(uint64_t step);
   void keep_candidate(uint64_t step);
-  // Passes on what the writer has finished or warned about since the last call.
+  // Passes on what the writer has finished or warned about since the last call. Ends the job where a save takes longer
+  // than RunOptions::checkpoint_timeout.
   void report();
 
  private:
@@ -61,11 +66,19 @@ class RunCheckpoints {
   // How many starts from `step` were killed before the next checkpoint. Saves are due the sooner for each of them.
   void save_sooner(int kills, uint64_t step);
   // Waits until no rank writes a checkpoint any more, so many seconds at most, and says whether that is so. The ranks
-  // that write tell the others each second that they do: a slow disk is no lost rank. Ends the job where one save takes
-  // longer than RunOptions::checkpoint_timeout. Collective.
-  bool disk_is_free(double patience);
-  // This rank waits for its disk.
-  void tell_of_disk();
+  // that write tell the others each second that they do: a slow disk does not count as a lost rank. Ends the job where
+  // one save takes longer than RunOptions::checkpoint_timeout. Collective.
+  bool wait_for_saves(double patience);
+  // Of a rank whose save is under way: ends the job where that takes longer than RunOptions::checkpoint_timeout.
+  void check_save_timeout();
+  // Says once of a save that the disk is slow.
+  void tell_of_slow_save();
+  std::string describe_save() const;
+  // Changes the marker of crash loops before the process ends, on a disk that may not answer.
+  void mark_briefly(const std::function<void(CrashLoop& loop)>& change) const;
+  [[noreturn]] void fail(const std::string& report, Fault fault);
+  // A line about this rank's disk: in the log of the chief, on stderr of other ranks, whose log nobody sees.
+  void tell(const std::string& text);
   void write(const TrainState& state);
   // More time than a save takes has passed since the last one. Collective.
   bool save_pays();
@@ -79,6 +92,7 @@ class RunCheckpoints {
   Trainer& trainer_;
   Group& group_;
   Observer& observer_;
+  FileSystem& disk_;
   CrashLoop crash_loop_;
   Cadence saving_;  // when saves are due
   bool sooner_ = false;

@@ -165,8 +165,8 @@ Outcome Run::Training::train() {
   try {
     outcome = make_steps();
   } catch (const std::exception& error) {
-    checkpoints_.report();
     checkpoints_.failed(error, steps_.queued());
+    checkpoints_.report();
     throw;
   }
   if (skipped_ > 0)

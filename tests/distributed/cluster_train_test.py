@@ -16,7 +16,7 @@ from cluster_test import MPIRUN, expect, expect_errors
 FOLDER = pathlib.Path("/run/training")  # all pods see it
 FOR_EVER = 10**6
 WAITED = r"has waited (?:[5-9]|\d\d+) s for"  # the limit, or more where a busy core lets the watchdog come late
-BEFORE_THE_FAULT = 12  # steps: the checkpoint after step 10 waits until that after step 5 is on the disk
+BEFORE_THE_FAULT = 12  # steps
 
 
 def in_one_host(ranks, *command):
@@ -37,9 +37,12 @@ class Job:
         return training.command(FOLDER / "data", self.train_dir, steps, "--save_model_steps=5", *flags)
 
     def start(self, *flags, launcher=MPIRUN, environment=None):
-        """Starts what ends by a fault only, and waits until it has made steps."""
+        """Starts what ends by a fault only, and waits until it has made steps and a checkpoint is on the disk."""
         self.cluster.start(launcher, "-np", self.ranks, *self.command(FOR_EVER, *flags), environment=environment)
         self.wait_for_step(BEFORE_THE_FAULT)
+        folder = self.train_dir / "checkpoints"
+        self.cluster.wait_for(lambda: any(".tmp-" not in str(path) for path in folder.glob("step-*/MANIFEST.json")),
+                              f"a checkpoint in {folder}", timeout=120)
 
     def step(self):
         return max(training.losses_of(self.cluster.launcher.output()), default=0)

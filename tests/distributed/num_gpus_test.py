@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 
+import disk_test
 import faults_test
 from faults_test import HOST, Training, wait_until
 from strangers_test import expect
@@ -55,7 +56,7 @@ def test_a_mistake_is_told_once(folder):
 def test_a_killed_rank_ends_all(folder):
     training = Training(folder, "--save_model_steps=5")
     job = start(training, 3, FOR_EVER)
-    job.wait_for_step(12)  # the checkpoint after step 10 waits until that after step 5 is on the disk
+    training.wait_for_checkpoint(job)
     os.kill(pids_of(job)[1], signal.SIGKILL)
     job.ends(137, "error: rank 1 (process ", " was ended by signal 9 (Killed)\n")
     expect_one_error(job)
@@ -65,8 +66,10 @@ def test_a_killed_rank_ends_all(folder):
 def test_a_stopped_rank_ends_all(folder):
     job = start(Training(folder, "--collective_timeout=2"), 3, FOR_EVER)
     job.wait_for_step(3)
-    os.kill(pids_of(job)[1], signal.SIGSTOP)
-    job.ends(4, "error: ", f"rank 1 on {HOST} did not ", ": stopped, ")  # answer, or come to it
+    stopped = pids_of(job)[1]
+    os.kill(stopped, signal.SIGSTOP)
+    job.ends(4, "error: ", f"rank 1 on {HOST} did not ", ": stopped, ",  # answer, or come to it
+             f"warning: rank 1 (process {stopped}) is stopped by a signal, and is killed: another one has failed\n")
     expect(re.search(r"^error: .* step \d+", job.errors(), re.M), job.errors())
     expect_one_error(job)
 
@@ -105,7 +108,7 @@ def test_the_rank_that_failed_says_why(folder):
 
 
 def test_slow_disk(folder):
-    faults_test.slow_disk(folder, lambda training, **options: start(training, 2, "--collective_timeout=6", **options))
+    disk_test.slow_disk(folder, lambda training, **options: start(training, 2, **options))
 
 
 def test_workers_have_several_devices(folder):

@@ -137,6 +137,7 @@ void RunCheckpoints::begin_steps() {
   const std::vector<Place>& places = group_.places();
   for (const Place& place : places)
     if (place.node == places[static_cast<size_t>(group_.rank())].node) pids.push_back(place.pid);
+  if (has_directory() && (is_chief() || !options_.local_checkpoints)) crash_marker_.emplace(crash_loop_.crash_path());
   crash_loop_.begin_attempt(pids);
 }
 

@@ -11,6 +11,7 @@
 
 #include "libdtrain/io/file_system.h"
 #include "libdtrain/run/crash_loop.h"
+#include "libdtrain/run/crash_marker.h"
 #include "libdtrain/run/observer.h"
 #include "libdtrain/run/run.h"
 
@@ -94,6 +95,7 @@ class RunCheckpoints {
   Observer& observer_;
   FileSystem& disk_;
   CrashLoop crash_loop_;
+  std::optional<CrashMarker> crash_marker_;
   Cadence saving_;  // when saves are due
   bool sooner_ = false;
   std::mutex mutex_;

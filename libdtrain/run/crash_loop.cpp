@@ -26,7 +26,10 @@ bool are_near(uint64_t a, uint64_t b) { return (a < b ? b - a : a - b) <= kNear;
 }  // namespace
 
 CrashLoop::CrashLoop(const std::string& train_dir, bool is_chief, std::filesystem::path root)
-    : path_(train_dir.empty() ? "" : train_dir + "/starts.json"), is_chief_(is_chief), root_(std::move(root)) {}
+    : path_(train_dir.empty() ? "" : train_dir + "/starts.json"),
+      crash_path_(train_dir.empty() ? "" : train_dir + "/crashed"),
+      is_chief_(is_chief),
+      root_(std::move(root)) {}
 
 // A marker that is damaged or of another step counts nothing: it shall not keep a job from its work.
 CrashLoop::Marker CrashLoop::read() const {
@@ -87,15 +90,17 @@ void CrashLoop::write() const {
 
 // How the last start ended, if it left no word.
 void CrashLoop::classify_last_exit() {
+  std::error_code none;
+  const bool crashed = std::filesystem::remove(crash_path_, none);
   if (!std::exchange(marker_.open, false)) return;
   const MemoryGroup now = memory_group(root_);
   const bool for_memory = (now.name == marker_.group && now.oom_kills > marker_.oom_kills) ||
                           logs_oom_kill(marker_.pids, marker_.time, root_ / "dev/kmsg");
-  if (!for_memory && !marker_.trained) return;
+  if (!for_memory && !marker_.trained && !(crashed && marker_.step > 0)) return;
   marker_.starts += marker_.trained ? 0 : 1;
-  ++(for_memory ? marker_.memory : marker_.kills);
+  ++(for_memory ? marker_.memory : crashed ? marker_.errors : marker_.kills);
   marker_.code = for_memory ? static_cast<int>(Fault::resource) : 0;
-  marker_.error = for_memory ? "killed for lack of memory" : "";
+  marker_.error = for_memory ? "killed for lack of memory" : crashed ? "a crash of a rank" : "";
   write();  // the group may be another one the next time
 }
 

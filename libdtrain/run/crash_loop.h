@@ -12,10 +12,11 @@
 namespace dtrain {
 
 // The marker <train_dir>/starts.json counts the starts since a checkpoint, by how they ended: with an error of their
-// own, killed for lack of memory by the count of their control group or by the kernel's log, or preempted or killed by
-// a signal. Starts from another checkpoint are counted anew. One that never finished a step counts only where it was
-// killed for memory, or failed with an error after a checkpoint, which proves that the set-up works. The marker is
-// written as a whole or not at all; where it cannot be, nothing is counted. An empty train_dir: nothing is done.
+// own or a crash, which leaves the file <train_dir>/crashed; killed for lack of memory by the count of their control
+// group or by the kernel's log; or preempted or killed by a signal. Starts from another checkpoint are counted anew.
+// One that never finished a step counts only where it was killed for memory, or failed after a checkpoint, which proves
+// that the set-up works. The marker is written as a whole or not at all; where it cannot be, nothing is counted. An
+// empty train_dir: nothing is done.
 class CrashLoop {
  public:
   // `root`: where proc, sys and dev are.
@@ -27,6 +28,8 @@ class CrashLoop {
   // ended with errors at about the same step, of the last one's fault if this is Fault::data or Fault::numeric, and
   // Fault::checkpoint otherwise: the next is missing.
   int begin(uint64_t step);
+  // Where a CrashMarker has to leave its file; empty without train_dir.
+  const std::string& crash_path() const { return crash_path_; }
   // Steps are about to be made; `pids`: the processes of the job on this host.
   void begin_attempt(const std::vector<int>& pids);
   // A step is done; the first of a start counts, where this is the chief.
@@ -62,7 +65,7 @@ class CrashLoop {
   void refuse_memory() const;
   void refuse_errors() const;
 
-  std::string path_;
+  std::string path_, crash_path_;
   bool is_chief_;
   std::filesystem::path root_;
   Marker marker_;

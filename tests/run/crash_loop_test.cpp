@@ -1,7 +1,13 @@
 #include "libdtrain/run/crash_loop.h"
 
+#include <csignal>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "libdtrain/core/error.h"
 #include "libdtrain/run/cadence.h"
+#include "libdtrain/run/crash_marker.h"
 #include "tests/files.h"
 #include "tests/run/drawn_task.h"
 #include "tests/testing.h"
@@ -76,6 +82,29 @@ TEST_F(Starts, ErrorsOfOnePlaceStopIt) {
   killed();
   fails(error, 20);
   expect_refusal(Fault::data, "3 starts have trained from step 0");
+}
+
+TEST_F(Starts, CrashesStopIt) {
+  for (int i = 0; i < CrashLoop::kStarts; ++i) {
+    EXPECT_EQ(killed(), 0);
+    write_file(loop().crash_path(), "");
+  }
+  expect_refusal(Fault::checkpoint, "the last ended with: a crash of a rank");
+  EXPECT_FALSE(std::filesystem::exists(loop().crash_path()));
+}
+
+TEST_F(Starts, ACrashLeavesItsFileAndTakesItsCourse) {
+  const std::string path = loop().crash_path();
+  const pid_t child = fork();
+  if (child == 0) {
+    const CrashMarker marker(path);
+    raise(SIGABRT);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_TRUE(std::filesystem::exists(path));
 }
 
 TEST_F(Starts, ErrorsElsewhereOfOthersOrBeforeTheFirstStepDoNot) {

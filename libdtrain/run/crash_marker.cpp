@@ -1,0 +1,55 @@
+#include "libdtrain/run/crash_marker.h"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <string>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace dtrain {
+namespace {
+
+constexpr std::array kCrashes = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+
+// What the handler reads; there is one of each process.
+std::atomic<bool> is_taken = false;
+std::string marker_path;
+std::array<struct sigaction, kCrashes.size()> handlers_before;
+
+void restore_handlers() {
+  for (size_t i = 0; i < kCrashes.size(); ++i) sigaction(kCrashes[i], &handlers_before[i], nullptr);
+}
+
+// Calls only what is async-signal-safe. A fault of the processor happens again after the return; what was sent is sent
+// again.
+void mark_crash(int number, siginfo_t* info, void* /*context*/) {
+  const int error = errno;
+  const int file = open(marker_path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+  if (file >= 0) close(file);
+  restore_handlers();
+  if (info->si_code <= 0) raise(number);
+  errno = error;
+}
+
+}  // namespace
+
+CrashMarker::CrashMarker(const std::string& path) : is_first_(!is_taken.exchange(true)) {
+  if (!is_first_) return;
+  marker_path = path;
+  struct sigaction action {};
+  action.sa_sigaction = mark_crash;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  for (size_t i = 0; i < kCrashes.size(); ++i) sigaction(kCrashes[i], &action, &handlers_before[i]);
+}
+
+CrashMarker::~CrashMarker() {
+  if (!is_first_) return;
+  restore_handlers();
+  is_taken = false;
+}
+
+}  // namespace dtrain

@@ -30,7 +30,8 @@ class Predictions {
     const AnswerForm form = form_of(request, e_.form);
     const auto session = session_for(model, response);
     if (!session) return;
-    auto results = run(session, prepared([&] { return pixels_of(*session, request.body); }), response);
+    auto results =
+        run(session, prepared([&] { return decoded_instances(*session, request.body, e_.decoding); }), response);
     if (!results.empty()) answer(response, 200, predictions_json(results, *session, form));
   }
 
@@ -40,7 +41,7 @@ class Predictions {
     if (!session) return;
     const auto decode = [&] {
       std::vector<Pixels> one;
-      one.push_back(decoded(*session, std::as_bytes(std::span(request.body))));
+      one.push_back(decoded_image(*session, std::as_bytes(std::span(request.body)), e_.decoding));
       return one;
     };
     const auto results = run(session, prepared(decode), response);
@@ -100,26 +101,6 @@ class Predictions {
       ~Release() { semaphore.release(); }
     } release{preparing_};
     return make();
-  }
-
-  Pixels decoded(const Session& session, std::span<const std::byte> encoded) const {
-    Pixels pixels = session.decode(encoded);
-    if (e_.refuses_damaged_images && !pixels.damage.empty())
-      throw Error(Fault::data, concat("damaged image: ", pixels.damage));
-    return pixels;
-  }
-
-  std::vector<Pixels> pixels_of(const Session& session, const std::string& body) const {
-    std::vector<Pixels> images;
-    for (const Instance& instance : read_instances(body, e_.max_instances, request_is_over)) {
-      const auto* encoded = std::get_if<std::vector<std::byte>>(&instance);
-      try {
-        images.push_back(encoded ? decoded(session, *encoded) : session.from_levels(std::get<1>(instance)));
-      } catch (const Error& error) {
-        throw Error(error.fault(), concat("instances[", images.size(), "]: ", error.what()));
-      }
-    }
-    return images;
   }
 
   // Empty where the response already says why.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "apps/serve/batcher.h"
+#include "apps/serve/decoding.h"
 #include "apps/serve/http_server.h"
 #include "apps/serve/json_forms.h"
 #include "apps/serve/metrics.h"
@@ -19,10 +20,9 @@ struct NamedModel {
 struct Endpoints {
   std::vector<NamedModel> models;  // the first is the one whose readiness is the server's
   AnswerForm form{};               // where a request does not say otherwise
-  size_t max_instances = 0;
-  size_t max_image_bytes = 0;           // of a file of `images`
-  int preparing = 1;                    // requests whose JSON or images are decoded at once
-  bool refuses_damaged_images = false;  // with 400; else the answer has a warning
+  DecodeLimits decoding{};
+  size_t max_image_bytes = 0;  // of a file of `images`
+  int preparing = 1;           // requests whose JSON or images are decoded at once
   std::vector<LabelledImage> images;
   Batcher& batcher;
   Metrics& metrics;

@@ -83,7 +83,8 @@ void Options::declare(cli::FlagSet& flags) {
   flags.group("Limits");
   flags.add("max_waiting", max_waiting, "images that wait; more are answered with 503", {1, 1 << 20});
   flags.add("max_body_mb", body_mb, "most MiB of a body", {1, 1024});
-  flags.add("max_image_megapixels", megapixels, "most million pixels of an image", {1, 1000});
+  flags.add("max_image_megapixels", megapixels,
+            "most million pixels of an image; a request may have four times as many", {1, 1000});
   flags.add("refuse_damaged_images", refuse_damaged_images,
             "answer a truncated or otherwise damaged image with 400; else the answer has the field \"warning\"");
   flags.add("max_connections", connections, "at once; more are answered with 503", {1, 900});
@@ -157,10 +158,9 @@ int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
   serve::Batcher batcher(options.batcher);
   serve::add_endpoints(server, {models,
                                 {static_cast<size_t>(options.top), 0},
-                                options.batcher.max_waiting,
+                                {options.batcher.max_waiting, options.model.max_pixels, options.refuse_damaged_images},
                                 options.limits().body_bytes,
                                 cli::available_cores().usable,
-                                options.refuse_damaged_images,
                                 std::move(images),
                                 batcher,
                                 metrics});

@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
 """Whoever means harm to dtrain-serve: it goes on answering others, and under sanitizers nothing is found."""
+import base64
+import concurrent.futures
 import contextlib
 import json
 import os
+import signal
 import socket
+import struct
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import zlib
 from pathlib import Path
 
 from http_test import IMAGE, PREDICT
-from serving import Server, jpeg, train, wait_for
+from serving import BIN, Server, jpeg, train, wait_for
 
 CORPUS = Path(__file__).parents[1] / "fuzz/corpus"
 
@@ -30,14 +37,29 @@ def listening(process):
     return found
 
 
+def blank_png(side):
+    """side x side pixels of 16-bit RGBA, a thousandth of their size."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    packer = zlib.compressobj(9)
+    rows = b"".join(packer.compress(bytes(1 + 8 * side)) for _ in range(side)) + packer.flush()
+    header = struct.pack(">IIBBBBB", side, side, 16, 6, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+def body_of(images):
+    return json.dumps({"instances": [{"b64": base64.b64encode(one).decode()} for one in images]})
+
+
 class Hostile(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         trained = Path(cls.folder.name) / "trained"
         train(trained, 1)
-        cls.server = Server(f"--train_dir={trained}", "--max_body_mb=1", "--max_image_megapixels=1", "--request_seconds=20",
-                            "--max_connections=16")
+        cls.trained = trained
+        cls.server = Server(f"--train_dir={trained}", "--max_body_mb=1", "--max_image_megapixels=1",
+                            "--request_seconds=20", "--max_connections=16")
         cls.answer = cls.server.ask("PUT", IMAGE, jpeg())
 
     @classmethod
@@ -78,11 +100,64 @@ class Hostile(unittest.TestCase):
         for body in (huge, b'{"instances": [' + b"1," * 300_000 + b"1]}", b'{"instances": [[[[1e999, 0, 0]]]]}',
                      b'{"instances": [[[[-1, 256, 0.5]]]]}', b'{"instances": {"a": 1}}', b'{"instances": [[]]}',
                      b'{"instances": [[[]]]}', b'{"instances": [[[[1, 2]]]]}', b'{"instances": [null]}',
-                     b'{"instances": [{"b64": 7}]}', b"{" + b",".join(b'"%d":0' % i for i in range(80_000)) + b"}", b'{"instances": [], "instances": [1]}',
+                     b'{"instances": [{"b64": 7}]}', b'{"instances": [], "instances": [1]}',
                      b'{"instances": ["\\ud800"]}', b'\x00' * 1000, b'{"instances": [{"b64": "' + b"A" * 999_000 + b'"}]}'):
             status, answer = self.server.ask("POST", PREDICT, body)
             self.assertEqual(status, 400, (body[:60], answer[:200]))
             self.assertLess(len(answer), 1000)  # what was sent is not sent back
+
+    def test_reads_many_keys_in_linear_time(self):
+        """Others are answered meanwhile, and it takes no time as the square of 80,000."""
+        keys = b"{" + b",".join(b'"%d":0' % i for i in range(80_000)) + b"}"
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            began = time.monotonic()
+            hostile = pool.submit(self.server.ask, "POST", PREDICT, keys)
+            self.assertEqual(self.server.ask("GET", "/healthz")[0], 200)
+            self.assertEqual(self.server.ask("PUT", IMAGE, jpeg()), self.answer)
+            self.assertEqual(hostile.result()[0], 400)
+            self.assertLess(time.monotonic() - began, 20)
+        self.assertIn(b"more than 1000 keys", hostile.result()[1])
+
+    def test_limits_the_pixels_of_a_request(self):
+        """One body of many images would take as long as all of them: it is refused by their headers."""
+        body = body_of([blank_png(1000)] * 40)
+        self.assertLess(len(body), 1 << 20)
+        status, answer = self.server.ask("POST", PREDICT, body)
+        self.assertEqual(status, 400, answer)
+        self.assertIn(b"instances[4]: the images have more than 4000000 pixels together", answer)
+        self.assertEqual(self.server.ask("POST", PREDICT, body_of([blank_png(1000)] * 4))[0], 200)
+
+    def test_decodes_no_longer_than_a_request_may_take(self):
+        """Many images, in pixels as few as a request may have, at the end of its time and of that at SIGTERM."""
+        count, image = 250, blank_png(1000)
+        body = body_of([image] * count)
+        for stops, limit in ((False, "--request_seconds=1"), (True, "--drain_seconds=1")):
+            with Server(f"--train_dir={self.trained}", "--max_image_megapixels=63", limit) as server, \
+                    concurrent.futures.ThreadPoolExecutor(1) as pool:
+                server.ask("PUT", IMAGE, image)
+                began = time.monotonic()
+                self.assertEqual(server.ask("PUT", IMAGE, image)[0], 200)
+                whole = count * (time.monotonic() - began)
+                began = time.monotonic()
+                hostile = pool.submit(server.ask, "POST", PREDICT, body)
+                wait_for("decoding", lambda: hostile.done() or time.monotonic() - began > 0.3)
+                if stops:
+                    self.assertEqual(server.stop(), 0)
+                else:
+                    self.assertEqual(server.ask("GET", "/healthz")[0], 200)
+                self.assertEqual(hostile.result()[0], 503)
+                self.assertLess(time.monotonic() - began, whole)
+
+    def test_ends_on_request_while_it_loads(self):
+        """A request to stop before the listener runs is none that is lost."""
+        with subprocess.Popen([BIN / "dtrain-serve", "--port=0", "--num_intra_threads=1", f"--train_dir={self.trained}"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                wait_for("port", lambda: listening(process.pid))
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual(process.wait(60), 0, process.stderr.read())
+            finally:
+                process.kill()
 
     def test_answers_no_page_of_another_site(self):
         own = f"127.0.0.1:{self.server.port}"
@@ -103,6 +178,20 @@ class Hostile(unittest.TestCase):
                 ("POST", IMAGE, {"Origin": "https://evil.example", "Content-Type": "text/plain"}, 403)):
             body = jpeg() if path == IMAGE or method == "POST" else None
             self.assertEqual(self.server.ask(method, path, body, headers)[0], status, (method, path, headers))
+        with Server(f"--train_dir={self.trained}", "--allowed_hosts=a_b,svc.ns,.example.org") as named:
+            port = named.port
+            for host, origin, status in (
+                    (f"a_b:{port}", None, 200), ("SVC.ns", None, 200), ("svc", None, 403), ("example.org", None, 200),
+                    ("a.b.example.org:1", None, 200), ("badexample.org", None, 403), (".example.org", None, 403),
+                    (f"a_b:{port}", f"http://a_b:{port}", 200), (f"a_b:{port}", "http://a_b:1", 403),
+                    (f"a_b:{port}", "http://a_b", 403), (f"127.0.0.1:{port}", "https://svc.ns", 200),
+                    (f"127.0.0.1:{port}", "https://x.example.org:8443", 200), (f"a_b:{port}", "http://svc", 403)):
+                headers = {"Host": host, **({"Origin": origin} if origin else {})}
+                self.assertEqual(named.ask("GET", "/models", None, headers)[0], status, headers)
+        for wrong in (".", "..a", "a:1", "a,,b", "*"):
+            refused = subprocess.run([BIN / "dtrain-serve", f"--train_dir={self.trained}", "--port=0",
+                                      f"--allowed_hosts={wrong}"], capture_output=True, text=True, timeout=60)
+            self.assertEqual((refused.returncode, "--allowed_hosts=" in refused.stderr), (1, True), refused.stderr)
         twice = self.server.raw(b"GET /models HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", half_close=True)
         self.assertTrue(twice.startswith(b"HTTP/1.1 403"), twice)
 
@@ -117,6 +206,7 @@ class Hostile(unittest.TestCase):
             self.assertEqual(len(policies), 1, head)
             self.assertIn(b"default-src 'none'", policies[0])
             self.assertIn(b"frame-ancestors 'none'", policies[0])
+            self.assertNotIn(b"unsafe", policies[0])
 
     def test_closes_connections_that_say_nothing(self):
         """As many as there may be, all of them silent: others are served once their time is over."""

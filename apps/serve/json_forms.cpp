@@ -110,8 +110,11 @@ std::vector<std::byte> from_base64(std::string_view text) {
 }
 
 std::vector<Instance> read_instances(std::string_view body, size_t max_instances, bool (*stop)()) {
-  const JsonLimits limits{
-      .bytes = body.size(), .depth = kDepth, .keys = kMostKeys, .values = kMostValues, .stop = stop};
+  const JsonLimits limits{.bytes = body.size() /* which --max_body_mb limits */,
+                          .depth = kDepth,
+                          .keys = kMostKeys,
+                          .values = kMostValues,
+                          .stop = stop};
   const auto json = parse_json<BodyJson>(body, "the body", Fault::data, limits);
   if (!json.is_object() || !json.contains("instances") || !json.at("instances").is_array())
     throw Error(Fault::data, R"(expected {"instances": [...]})");

@@ -1,6 +1,5 @@
 #include "libdtrain/io/json_limits.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -57,32 +56,27 @@ class Counter {
 
 }  // namespace
 
-JsonWatch::JsonWatch(const std::string& where, Fault fault, const JsonLimits& limits)
+JsonDeadline::JsonDeadline(const std::string& where, Fault fault, const JsonLimits& limits)
     : where_(where), fault_(fault), limits_(limits), begin_(Clock::now()) {}
 
-void JsonWatch::look() const {
+void JsonDeadline::check() const {
   if (limits_.stop != nullptr && limits_.stop())
     throw Error(Fault::resource, where_ + ": the reading of its JSON was stopped");
   if (std::chrono::duration<double>(Clock::now() - begin_).count() > limits_.seconds)
     throw Error(fault_, concat(where_, ": JSON that takes more than ", limits_.seconds, " s to read"));
 }
 
-void JsonWatch::Characters::look() {
-  constexpr int kCharacters = 4096;  // between two looks
-  watch_->look();
-  until_look_ = kCharacters;
+void JsonDeadline::Characters::check() {
+  constexpr int kCharacters = 4096;  // between two checks
+  deadline_->check();
+  until_check_ = kCharacters;
 }
 
-std::string JsonWatch::problem_of(std::string_view text) const {
+std::string JsonDeadline::problem_of(std::string_view text) const {
   if (text.size() > limits_.bytes) return concat("JSON of ", text.size(), " bytes, expected at most ", limits_.bytes);
   Counter counter(limits_);
   nlohmann::json::sax_parse(begin(text), end(text), &counter);
   return counter.problem();
-}
-
-void check_json(std::string_view text, const std::string& where, Fault fault, const JsonLimits& limits) {
-  const JsonWatch watch(where, fault, limits);
-  if (const std::string problem = watch.problem_of(text); !problem.empty()) throw Error(fault, where + ": " + problem);
 }
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// The one reader of JSON from outside: the text is checked against limits before a parser makes a tree of it.
+// Trees of JSON from outside: the text is checked against limits before a parser makes a tree of it.
 #pragma once
 
 #include <chrono>
@@ -22,13 +22,13 @@ struct JsonLimits {
   bool (*stop)() = nullptr;  // called every few KiB while JSON is read: true ends it
 };
 
-// What bounds the time of one reading: nlohmann's parsers take the text from its characters, which look at the clock
-// now and then.
-class JsonWatch {
+// Bounds the time of one reading: nlohmann's parsers take the text from its characters, which check the clock every few
+// KiB.
+class JsonDeadline {
  public:
   using Clock = std::chrono::steady_clock;
   // All three outlive this.
-  JsonWatch(const std::string& where, Fault fault, const JsonLimits& limits);
+  JsonDeadline(const std::string& where, Fault fault, const JsonLimits& limits);
 
   class Characters {
    public:
@@ -38,21 +38,21 @@ class JsonWatch {
     using pointer = const char*;
     using reference = const char&;
 
-    Characters(const char* at, const JsonWatch* watch) : at_(at), watch_(watch) {}
+    Characters(const char* at, const JsonDeadline* deadline) : at_(at), deadline_(deadline) {}
     const char& operator*() const { return *at_; }
     Characters& operator++() {
       ++at_;
-      if (--until_look_ == 0) look();
+      if (--until_check_ == 0) check();
       return *this;
     }
     bool operator==(const Characters& other) const { return at_ == other.at_; }
 
    private:
-    void look();
+    void check();
 
     const char* at_;
-    const JsonWatch* watch_;
-    int until_look_ = 1;  // characters
+    const JsonDeadline* deadline_;
+    int until_check_ = 1;  // characters
   };
   Characters begin(std::string_view text) const { return {text.data(), this}; }
   Characters end(std::string_view text) const { return {text.data() + text.size(), this}; }
@@ -64,7 +64,7 @@ class JsonWatch {
 
  private:
   // Throws where the time is over.
-  void look() const;
+  void check() const;
 
   const std::string& where_;
   const Fault fault_;
@@ -72,28 +72,28 @@ class JsonWatch {
   const Clock::time_point begin_;
 };
 
-// Throws Error(fault), its message beginning with `where`, for text that is not JSON or not UTF-8, or exceeds `limits`;
-// Error(Fault::resource) where limits.stop() ended the reading.
-void check_json(std::string_view text, const std::string& where, Fault fault, const JsonLimits& limits = {});
-
-// The tree of `text`, an nlohmann::json, made in time in proportion to the text. Throws as check_json does.
+// The tree of `text`, an nlohmann::json, made in time in proportion to the text. Throws Error(fault), its message
+// beginning with `where`, for text that is not JSON or not UTF-8, or exceeds `limits`; Error(Fault::resource) where
+// limits.stop() ended the reading.
 template <class Json>
 Json parse_json(std::string_view text, const std::string& where, Fault fault, const JsonLimits& limits = {}) {
   static_assert(
       requires(typename Json::object_t object) { object.lower_bound(std::string()); },
       "an object that keeps the order of its keys takes time in proportion to the square of their number");
-  const JsonWatch watch(where, fault, limits);
-  if (const std::string problem = watch.problem_of(text); !problem.empty()) throw Error(fault, where + ": " + problem);
-  return Json::parse(watch.begin(text), watch.end(text));
+  const JsonDeadline deadline(where, fault, limits);
+  if (const std::string problem = deadline.problem_of(text); !problem.empty())
+    throw Error(fault, where + ": " + problem);
+  return Json::parse(deadline.begin(text), deadline.end(text));
 }
 
-// The same, and Json(value_t::discarded) for what is refused: one line among many that need not be JSON.
+// The same, and Json(value_t::discarded) for what is refused, of which the caller has more to say, such as its line.
 template <class Json>
 Json parse_json_line(std::string_view text, const JsonLimits& limits = {}) {
-  const std::string where;
-  const JsonWatch watch(where, Fault::data, limits);
-  if (!watch.problem_of(text).empty()) return Json(Json::value_t::discarded);
-  return Json::parse(watch.begin(text), watch.end(text));
+  try {
+    return parse_json<Json>(text, "", Fault::data, limits);
+  } catch (const Error&) {
+    return Json(Json::value_t::discarded);
+  }
 }
 
 // The whole number object[key] of an nlohmann object, whose own conversion has no defined result for one that does not

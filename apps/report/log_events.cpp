@@ -92,7 +92,7 @@ bool is_remark(EventKind kind) { return kind == EventKind::warning || kind == Ev
 class LimitedEvents {
  public:
   LimitedEvents(const std::string& path, RunData& run)
-      : path_(path), file_(path.substr(path.rfind('/') + 1)), run_(run) {}
+      : path_(path), file_(path.substr(path.rfind('/') + 1)), run_(run), first_(run.events.size()) {}
 
   std::optional<EventKind> last() const { return last_; }
   void add(EventKind kind, const Line& line, uint64_t step, const std::string& text) {
@@ -106,7 +106,10 @@ class LimitedEvents {
   void finish() {
     if (end_) {
       --counts_[end_->kind];
-      run_.events.push_back(*end_);
+      // Remarks may follow it.
+      const auto follows = [&](const LogEvent& event) { return event.line > end_->line; };
+      const auto first = run_.events.begin() + static_cast<std::ptrdiff_t>(first_);
+      run_.events.insert(std::find_if(first, run_.events.end(), follows), *end_);
     }
     for (const auto& [kind, count] : counts_)
       if (count > kMostOfKind)
@@ -118,6 +121,7 @@ class LimitedEvents {
   const std::string& path_;
   const std::string file_;
   RunData& run_;
+  const size_t first_;  // of this log's events in the run's
   std::optional<EventKind> last_;
   std::optional<LogEvent> end_;  // the last one that is no remark, where it was left out
   std::map<EventKind, uint64_t> counts_;

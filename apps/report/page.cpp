@@ -19,7 +19,7 @@ std::string to_page(const std::string& title, const std::vector<Section>& sectio
         section.id, html_text(section.title), section.body);
   }
   return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "{5}"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src "
       "'unsafe-inline'; script-src 'unsafe-inline'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -27,7 +27,7 @@ std::string to_page(const std::string& title, const std::vector<Section>& sectio
       "<a class=\"skip\" href=\"#report\">To the report</a>\n<header>\n<h1>{0}</h1>\n"
       "<nav aria-label=\"Sections\"><ul>\n{2}</ul></nav>\n</header>\n<main id=\"report\">\n{3}</main>\n"
       "<script>{4}</script>\n</body>\n</html>\n",
-      html_text(title), page_style(), links, bodies, page_script());
+      html_text(title), page_style(), links, bodies, page_script(), kPageBegin);
 }
 
 std::string to_html(const Table& table) {

@@ -12,6 +12,11 @@ struct Section {
   std::string body{};  // HTML; a section without any is left out
 };
 
+// By which a file is known for such a page.
+inline constexpr std::string_view kPageBegin =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"generator\" content=\"dtrain-report\">\n";
+
 // A page of UTF-8 with its style and script inside, which may load nothing from elsewhere.
 std::string to_page(const std::string& title, const std::vector<Section>& sections);
 

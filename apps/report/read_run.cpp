@@ -5,17 +5,19 @@
 
 #include <fmt/format.h>
 
-#include "apps/report/lines.h"
 #include "apps/report/log_events.h"
 #include "apps/report/metrics.h"
 #include "apps/report/samples.h"
 #include "apps/report/timelines.h"
 #include "libdtrain/core/error.h"
+#include "apps/report/lines.h"
 
 namespace dtrain::report {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr size_t kMostNotices = 500;  // of a run
 
 // Regular files and folders in it, in the order of their names.
 std::vector<std::string> entries_of(const std::string& folder, bool folders) {
@@ -80,6 +82,11 @@ RunData read_run(const std::string& path, size_t pictures) {
     throw Error(Fault::data, path +
                                  ": no run, expected a folder with a metrics file (*.jsonl, *.csv), stats.json or "
                                  "checkpoints, or a metrics file");
+  if (run.notices.size() > kMostNotices) {
+    const size_t more = run.notices.size() - kMostNotices;
+    run.notices.resize(kMostNotices);
+    run.notices.push_back(fmt::format("{}: {} more notices are left out", path, more));
+  }
   order_curves(run.curves);
   take_rank_lanes(run);
   return run;

@@ -10,12 +10,12 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/html.h"
-#include "apps/report/lines.h"
 #include "data/shrink.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 #include "libdtrain/io/record_file.h"
+#include "apps/report/lines.h"
 
 namespace dtrain::report {
 namespace {
@@ -23,6 +23,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kShorterSide = 320;  // of pictures, in pixels
+// Of a gallery: images of each end, notes, and classes.
+constexpr size_t kMostImages = 100, kMostNotes = 100, kMostClasses = 10'000;
 
 std::string text_of(const Json& object, const char* key) {
   const Json value = object.value(key, Json());
@@ -47,10 +49,21 @@ void embed(const std::string& path, Sample& sample, RunData& run) {
   }
 }
 
+// Calls use(item) for those of the list gallery[key], at most so many; a notice counts the others.
+template <class Use>
+void for_each_of(const Json& gallery, const char* key, size_t most, const std::string& path, RunData& run,
+                 const Use& use) {
+  const auto& list = gallery.at(key).get_ref<const Json::array_t&>();
+  for (size_t i = 0; i < std::min(most, list.size()); ++i) use(list[i]);
+  if (list.size() > most)
+    run.notices.push_back(
+        fmt::format("{}: {} of the {} items of \"{}\" are left out", path, list.size() - most, list.size(), key));
+}
+
 std::vector<Sample> gallery_list(const std::string& folder, const Json& gallery, const char* key, RunData& run) {
   std::vector<Sample> samples;
   const std::string score = text_of(gallery, "score_name");
-  for (const Json& image : gallery.at(key)) {
+  for_each_of(gallery, key, kMostImages, folder + "/gallery.json", run, [&](const Json& image) {
     Sample& sample = samples.emplace_back();
     sample.name = text_of(image, "file_name");
     sample.verdict = fmt::format("{} {:.2f}", score, number_of(image, "score"));
@@ -63,7 +76,7 @@ std::vector<Sample> gallery_list(const std::string& folder, const Json& gallery,
           fmt::format("{}/gallery.json: a picture that is not in the folder: {}", folder, picture.string()));
     else
       embed(folder + "/" + picture.string(), sample, run);
-  }
+  });
   return samples;
 }
 
@@ -119,12 +132,14 @@ void read_gallery(const std::string& folder, RunData& run) {
   const auto gallery = parse_json<Json>(text, path, Fault::data, limits);
   try {
     Samples samples{.title = text_of(gallery, "title")};
-    for (const Json& note : gallery.at("notes")) samples.notes.push_back(note.get<std::string>());
+    for_each_of(gallery, "notes", kMostNotes, path, run,
+                [&](const Json& note) { samples.notes.push_back(note.get<std::string>()); });
     samples.worst = gallery_list(folder, gallery, "worst", run);
     samples.best = gallery_list(folder, gallery, "best", run);
-    for (const Json& row : gallery.at("classes"))
+    for_each_of(gallery, "classes", kMostClasses, path, run, [&](const Json& row) {
       samples.classes.push_back({text_of(row, "name"), fmt::format("{:.0f}", number_of(row, "objects")),
                                  percent(number_of(row, "box_ap")), percent(number_of(row, "mask_ap"))});
+    });
     run.samples.push_back(std::move(samples));
   } catch (const Json::exception& error) {
     throw Error(Fault::data, path + ": not what dtrain-mask-rcnn eval --gallery writes: " + error.what());

@@ -54,6 +54,12 @@ ResultFile::ResultFile(const std::string& path, FileSystem& files) {
   replaced_.emplace(place, files);
 }
 
+std::string replaced_file(const std::string& path) {
+  std::error_code failure;
+  const std::string place = follow_links(path);
+  return !names_descriptor(place) && fs::is_regular_file(place, failure) ? place : std::string();
+}
+
 void ResultFile::commit() { through_ ? through_->sync() : replaced_->commit(); }
 
 }  // namespace dtrain

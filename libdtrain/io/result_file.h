@@ -28,4 +28,7 @@ class ResultFile {
   std::optional<OutputFile> through_;
 };
 
+// The regular file that ResultFile(path) would replace; empty where there is none.
+std::string replaced_file(const std::string& path);
+
 }  // namespace dtrain

@@ -132,13 +132,17 @@ TEST_F(ReportFiles, ALogOfNothingButErrorsIsLimited) {
   for (int i = 0; i < 2000; ++i) log += "error: " + std::string(3000, 'x') + "\n";
   log += "Finished in 1 s\n";
   for (int i = 0; i < 600; ++i) log += "Restored step 4 from t\n";
+  log += "note: written after all\n";
   RunData run;
   read_log(write("train.log", log), run);
   size_t bytes = 0;
   for (const LogEvent& event : run.events) bytes += event.text.size();
   EXPECT_LT(bytes, 600'000u);
   EXPECT_EQ(std::ranges::count(run.events, EventKind::failure, &LogEvent::kind), 500);
-  EXPECT_EQ(run.events.back().line, 2602u) << "the last word, by which the outcome is told, stays";
+  EXPECT_EQ(run.events.back().line, 2603u);
+  EXPECT_TRUE(std::ranges::is_sorted(run.events, {}, &LogEvent::line));
+  EXPECT_EQ(std::ranges::count(run.events, 2602u, &LogEvent::line), 1)
+      << "the last word, by which the outcome is told, stays";
   EXPECT_TRUE(std::ranges::any_of(run.notices, [](const std::string& notice) {
     return notice.ends_with("train.log: 1500 more events of the kind \"failure\" are left out");
   }));

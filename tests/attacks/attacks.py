@@ -72,11 +72,19 @@ ROWS = [
     ("a gallery that leads out of its folder", "mkdir -p R/g; printf '{\"title\":\"\",\"notes\":[],\"score_name\":\"F1\",\"worst\":"
      "[{\"picture\":\"../../secret.png\"}],\"best\":[],\"classes\":[]}' > R/g/gallery.json; dtrain-report R", 0,
      r"note: R/g/gallery.json: a picture that is not in the folder"),
+    ("a gallery without an end", "mkdir -p R/g; { printf '{\"title\":\"\",\"notes\":[],\"score_name\":\"F1\",\"best\":[],"
+     "\"classes\":[],\"worst\":[{\"picture\":\"/\"}'; yes ',{\"picture\":\"/\"}' | head -n 400000; printf ']}'; } > "
+     "R/g/gallery.json; dtrain-report R > log 2>&1; code=$?; [ $(wc -l < log) -lt 200 ] || exit 99; cat log; "
+     "[ $(stat -c %s report.html) -lt 1000000 ] || exit 98; exit $code", 0,
+     r"note: R/g/gallery\.json: 399901 of the 400001 items of .worst. are left out"),
+    ("galleries without end", "for i in 1 2 3 4 5 6; do mkdir -p R/$i; { printf '{\"title\":\"\",\"notes\":[],\"score_name\":"
+     "\"F1\",\"best\":[],\"classes\":[],\"worst\":[{\"picture\":\"/\"}'; yes ',{\"picture\":\"/\"}' | head -n 99; printf "
+     "']}'; } > R/$i/gallery.json; done; dtrain-report R > log 2>&1; code=$?; [ $(wc -l < log) -lt 510 ] || exit 99; "
+     "cat log; exit $code", 0, r"note: R: 100 more notices are left out"),
     ("a gallery of many keys", "mkdir -p R/g; keys 80000 > R/g/gallery.json; timeout 60 dtrain-report R", 2,
      r"error: R/g/gallery.json: JSON object of more than 10000 keys"),
     ("statistics of many keys", "mkdir R; { printf '['; keys 80000; printf ']'; } > R/stats.json; timeout 60 dtrain-report R",
      2, r"error: R/stats.json: JSON object of more than 10000 keys"),
-    ("a line of many keys", "keys 8000 > m.jsonl; timeout 60 dtrain-report m.jsonl", 2, r"error: m\.jsonl, line 1: no line"),
     ("an image of a report without an end", "truncate -s 20G x.jpg; echo '{\"file\":\"x.jpg\",\"top\":[{\"class\":1,"
      "\"probability\":1}]}' > p.jsonl; ulimit -v 1000000; dtrain-report p.jsonl", 0,
      r"note: .*x\.jpg: 21474836480 bytes, expected at most 268435456"),
@@ -85,10 +93,19 @@ ROWS = [
      r"note: R/a\.log: 999499 more events of the kind .failure. are left out"),
     ("a report over its metrics", "echo '{\"step\":1,\"loss\":2}' > m.jsonl; cp m.jsonl kept; dtrain-report m.jsonl "
      "--output=./m.jsonl; code=$?; cmp m.jsonl kept || exit 99; exit $code", 1,
-     r"error: --output=\./m\.jsonl: is a file of the run m\.jsonl"),
+     r"error: --output=\./m\.jsonl: exists and is no page that dtrain-report has written"),
+    ("a report over the page of a gallery", "mkdir -p R/g; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; printf '<!DOCTYPE "
+     "html>\\n<html lang=\"en\">\\n<head>\\n<meta charset=\"utf-8\">\\n' > R/g/index.html; cp R/g/index.html kept; dtrain-report R "
+     "--output=R/g/index.html; code=$?; cmp R/g/index.html kept || exit 99; exit $code", 1,
+     r"error: --output=R/g/index\.html: exists and is no page"),
+    ("a report over a letter", "echo dear > letter; echo '{\"step\":1,\"loss\":2}' > m.jsonl; dtrain-report m.jsonl "
+     "--output=letter; code=$?; grep -q dear letter || exit 99; exit $code", 1,
+     r"error: --output=letter: exists and is no page"),
+    ("a report after another in a redirected stdout", "echo '{\"step\":1,\"loss\":2}' > m.jsonl; echo dear > all; "
+     "dtrain-report m.jsonl --output=/dev/stdout >> all && grep -q dear all && grep -q '</html>' all", 0, r""),
     ("a report over a checkpoint, by a link", "mkdir -p R/checkpoints; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; "
      "echo kept > R/checkpoints/x; ln -s R/checkpoints/x page; dtrain-report R --output=page; code=$?; "
-     "grep -q kept R/checkpoints/x || exit 99; exit $code", 1, r"error: --output=page: is a file of the run R"),
+     "grep -q kept R/checkpoints/x || exit 99; exit $code", 1, r"error: --output=page: exists and is no page"),
     ("a report in the folder of its run, twice", "mkdir R; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; dtrain-report R "
      "--output=R/report.html >/dev/null && dtrain-report R --output=R/report.html", 0, r"Report: "),
     ("an image without an end", "train lenet; truncate -s 20G x.jpg; ulimit -v 4000000; dtrain-classify --weights=$W "

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "apps/report/lines.h"
+#include "libdtrain/io/text_lines.h"
 
 namespace dtrain::report {
 namespace {
@@ -95,7 +95,7 @@ class LimitedEvents {
       : path_(path), file_(path.substr(path.rfind('/') + 1)), run_(run), first_(run.events.size()) {}
 
   std::optional<EventKind> last() const { return last_; }
-  void add(EventKind kind, const Line& line, uint64_t step, const std::string& text) {
+  void add(EventKind kind, const TextLine& line, uint64_t step, const std::string& text) {
     last_ = kind;
     LogEvent event{kind, file_, line.number, step, shortened(text)};
     const bool fits = ++counts_[kind] <= kMostOfKind;
@@ -133,7 +133,7 @@ void read_log(const std::string& path, RunData& run) {
   uint64_t step = 0;
   bool under_way = false;
   LimitedEvents events(path, run);
-  for_each_line(path, [&](const Line& line) {
+  for_each_line(path, [&](const TextLine& line) {
     if (const auto shown = step_of(line.text)) step = *shown;
     const auto kind = kind_of(line.text);
     if (!kind) return;

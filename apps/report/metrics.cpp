@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/report/lines.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
+#include "libdtrain/io/text_lines.h"
 
 namespace dtrain::report {
 namespace {
@@ -79,7 +79,7 @@ bool add_row(const std::vector<std::string>& names, const std::string& line, Run
 }  // namespace
 
 void read_json_lines(const std::string& path, RunData& run) {
-  for_each_line(path, [&](const Line& line) {
+  for_each_line(path, [&](const TextLine& line) {
     if (line.text.empty()) return;
     if (add_object(parse_json_line<Json>(line.text), "step", run)) return;
     if (!line.is_cut) refuse(path, line.number, "a JSON object with the number step");
@@ -89,7 +89,7 @@ void read_json_lines(const std::string& path, RunData& run) {
 
 void read_csv(const std::string& path, RunData& run) {
   std::vector<std::string> names;
-  for_each_line(path, [&](const Line& line) {
+  for_each_line(path, [&](const TextLine& line) {
     if (line.text.empty()) return;
     if (line.text.starts_with("step,") && !line.is_cut) {
       names = fields_of(line.text);

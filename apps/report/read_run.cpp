@@ -10,7 +10,7 @@
 #include "apps/report/samples.h"
 #include "apps/report/timelines.h"
 #include "libdtrain/core/error.h"
-#include "apps/report/lines.h"
+#include "libdtrain/io/text_lines.h"
 
 namespace dtrain::report {
 namespace {

@@ -15,7 +15,7 @@
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 #include "libdtrain/io/record_file.h"
-#include "apps/report/lines.h"
+#include "libdtrain/io/text_lines.h"
 
 namespace dtrain::report {
 namespace {
@@ -154,7 +154,7 @@ bool is_prediction(const std::string& line) {
 void read_predictions(const std::string& path, size_t most, RunData& run) {
   std::vector<Prediction> all;
   size_t failed = 0, right = 0, labelled = 0;
-  for_each_line(path, [&](const Line& line) {
+  for_each_line(path, [&](const TextLine& line) {
     if (line.text.empty()) return;
     const auto row = parse_json_line<Json>(line.text);
     if (!row.is_object() || !row.contains("file")) {

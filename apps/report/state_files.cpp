@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/report/lines.h"
 #include "apps/report/read_run.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
+#include "libdtrain/io/text_lines.h"
 #include "libdtrain/train/checkpoint_files.h"
 
 namespace dtrain::report {
@@ -34,7 +34,7 @@ std::string trimmed(const std::string& text) {
 
 // `name = value  # origin`; comments and titles say nothing.
 void read_config(const std::string& path, RunData& run) {
-  for_each_line(path, [&](const Line& line) {
+  for_each_line(path, [&](const TextLine& line) {
     const size_t equals = line.text.find('=');
     if (line.text.starts_with('#') || equals == line.text.npos) return;
     std::string value = line.text.substr(equals + 1);

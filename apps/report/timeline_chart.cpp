@@ -16,7 +16,7 @@ using cli::html_text;
 
 constexpr size_t kPixels = 1600;  // that a lane is drawn in
 constexpr size_t kMostLanes = 64, kMostRows = 200;
-constexpr double kWidth = 1000, kLane = 40;
+constexpr double kTimelineWidth = 1000, kLane = 40;
 
 using Drawn = std::bitset<kPixels>;
 
@@ -31,7 +31,7 @@ Range range_of(const std::vector<Lane>& lanes) {
 }
 
 std::string path_of(const Drawn& drawn, double y) {
-  constexpr double kPixel = kWidth / kPixels;
+  constexpr double kPixel = kTimelineWidth / kPixels;
   std::string path;
   for (size_t begin = 0; begin < kPixels; ++begin) {
     if (!drawn[begin]) continue;
@@ -89,11 +89,11 @@ Table table_of(const std::vector<Lane>& lanes) {
 }
 
 std::string legend_of(const Colours& colours) {
-  constexpr size_t kMostNames = 24;
+  constexpr size_t kMostListed = 24;
   std::string out;
   size_t told = 0;
   for (const auto& [name, colour] : colours)
-    if (++told <= kMostNames)
+    if (++told <= kMostListed)
       out += fmt::format("{}<span class=\"c{}\">&#9632; {}</span>", out.empty() ? "" : " &nbsp; ", colour,
                          html_text(name));
   return "<p>" + out + "</p>\n";
@@ -112,15 +112,15 @@ std::string to_html(const std::vector<Lane>& lanes) {
   std::string out = fmt::format(
       "<figure class=\"card timeline\" tabindex=\"0\"><svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" "
       "aria-label=\"Timeline of {} lanes over {} seconds; its times are in the table below\">\n<g class=\"axes\">",
-      kWidth, height, shown.size(), short_number((axis.high - axis.low) / 1e6));
+      kTimelineWidth, height, shown.size(), short_number((axis.high - axis.low) / 1e6));
   for (const double tick : ticks_of({0, (axis.high - axis.low) / 1e6}, 8)) {
-    const double x = kWidth * tick * 1e6 / (axis.high - axis.low);
+    const double x = kTimelineWidth * tick * 1e6 / (axis.high - axis.low);
     out += fmt::format(
         "<path d=\"M{0:.1f} 0V{1:.0f}\"/><text x=\"{0:.1f}\" y=\"{2:.0f}\" text-anchor=\"{3}\">{4} s</text>", x,
         height - 18, height - 4,
-        x < 20            ? "start"
-        : x > kWidth - 20 ? "end"
-                          : "middle",
+        x < 20                    ? "start"
+        : x > kTimelineWidth - 20 ? "end"
+                                  : "middle",
         short_number(tick));
   }
   out += "</g>\n";

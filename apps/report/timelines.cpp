@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "apps/report/lines.h"
 #include "libdtrain/io/json_limits.h"
+#include "libdtrain/io/text_lines.h"
 
 namespace dtrain::report {
 namespace {
@@ -147,7 +147,7 @@ bool is_timeline(const std::string& path) { return first_line(path) == "["; }
 void read_timeline(const std::string& path, RunData& run) {
   Reader reader;
   uint64_t others = 0;
-  for_each_line(path, [&](const Line& line) {
+  for_each_line(path, [&](const TextLine& line) {
     std::string text = line.text;
     if (text.empty() || text == "[" || text == "]") return;
     if (text.back() == ',') text.pop_back();

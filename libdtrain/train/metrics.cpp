@@ -17,6 +17,7 @@
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 #include "libdtrain/io/result_file.h"
+#include "libdtrain/io/text_lines.h"
 
 namespace dtrain {
 namespace {
@@ -42,25 +43,16 @@ uint64_t step_of(const std::string& line, const std::string& path, size_t number
 
 // Bytes of the leading lines whose step is at most `last_step`.
 uintmax_t length_to_keep(const std::string& path, uint64_t last_step) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) fail("read it", path);
-  // Another kind of file may be one line of any length.
-  std::string line(kRow.size(), '\0');
-  in.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<size_t>(in.gcount()));
-  if (!begins_as_row(line)) refuse_line(path, 1);
-  in.clear();
-  in.seekg(0);
   uintmax_t kept = 0;
   bool keeps = true;
-  for (size_t number = 1; std::getline(in, line); ++number) {
-    if (in.eof()) {  // cut, as by a full disk
-      if (!begins_as_row(line)) refuse_line(path, number);
-      break;
-    }
-    keeps = step_of(line, path, number) <= last_step && keeps;
-    if (keeps) kept += line.size() + 1;
-  }
+  const auto take = [&](const TextLine& line) {
+    // The last one may be cut, as by a full disk.
+    if (line.is_long || (line.is_cut && !begins_as_row(line.text))) refuse_line(path, line.number);
+    if (line.is_cut) return;
+    keeps = step_of(line.text, path, line.number) <= last_step && keeps;
+    if (keeps) kept += line.text.size() + 1;
+  };
+  for_each_line(path, take, Fault::resource);
   return kept;
 }
 

@@ -1,14 +1,12 @@
 #include "libdtrain/train/metrics_csv.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "libdtrain/core/error.h"
+#include "libdtrain/io/text_lines.h"
 
 namespace dtrain {
 namespace {
@@ -40,6 +38,11 @@ std::string take_cell(std::string_view& rest) {
   }
   rest.remove_prefix(std::min(at + 1, rest.size()));
   return cell;
+}
+
+bool begins_as_header(std::string_view text) {
+  return kStepColumn.starts_with(text.substr(0, kStepColumn.size())) &&
+         (text.size() <= kStepColumn.size() || text[kStepColumn.size()] == ',');
 }
 
 [[noreturn]] void refuse_csv_line(const std::string& path, size_t number) {
@@ -100,27 +103,19 @@ std::string widened_csv(std::string_view text, const std::string& header, size_t
 }
 
 uintmax_t csv_length_to_keep(const std::string& path, uint64_t last_step, CsvColumns& columns) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw Error(Fault::resource, concat("metrics file ", path, ": cannot read it: ", std::strerror(errno)));
-  // Another kind of file may be one line of any length.
-  std::string line(kStepColumn.size() + 1, '\0');
-  in.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<size_t>(in.gcount()));
-  const std::string_view beginning = std::string_view(line).substr(0, kStepColumn.size());
-  const bool fits = kStepColumn.starts_with(beginning) &&
-                    (line.size() <= kStepColumn.size() || line.back() == ',' || line.back() == '\n');
-  if (!fits) refuse_csv_line(path, 1);
-  in.clear();
-  in.seekg(0);
-  if (!std::getline(in, line) || in.eof()) return 0;  // cut, as by a full disk
-  if (!columns.read(line)) refuse_csv_line(path, 1);
-  uintmax_t kept = line.size() + 1;
+  uintmax_t kept = 0;
   bool keeps = true;
-  for (size_t number = 2; std::getline(in, line); ++number) {
-    if (in.eof()) break;
-    keeps = csv_step_of(line, path, number) <= last_step && keeps;
-    if (keeps) kept += line.size() + 1;
-  }
+  const auto take = [&](const TextLine& line) {
+    const bool is_header = line.number == 1;
+    // The last one may be cut, as by a full disk.
+    const bool is_sound =
+        !line.is_long && (!is_header || (line.is_cut ? begins_as_header(line.text) : columns.read(line.text)));
+    if (!is_sound) refuse_csv_line(path, line.number);
+    if (line.is_cut) return;
+    keeps = (is_header || csv_step_of(line.text, path, line.number) <= last_step) && keeps;
+    if (keeps) kept += line.text.size() + 1;
+  };
+  for_each_line(path, take, Fault::resource);
   if (last_step > 0) return kept;
   columns.clear();
   return 0;

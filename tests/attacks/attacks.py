@@ -61,6 +61,12 @@ ROWS = [
      "grep -q dear letter || exit 99; exit $code", 2, r"error: metrics file letter, line 1: not a JSON object"),
     ("a report to a full device", "mknod full c 1 7 && echo '{\"step\":1,\"loss\":2}' > m.jsonl && dtrain-report m.jsonl "
      "--output=full; code=$?; [ -c full ] || exit 99; exit $code", 6, r"full: No space left"),
+    ("metrics without an end", "{ echo '{\"step\":1}'; printf '{\"step\":'; } > m.jsonl; truncate -s 20G m.jsonl; ulimit -v "
+     "4000000; cnn --num_batches=1 --metrics_file=m.jsonl; code=$?; [ $(stat -c %s m.jsonl) = 21474836480 ] || exit 99; "
+     "exit $code", 2, r"error: metrics file m\.jsonl, line 2: not a JSON object"),
+    ("metrics in CSV without an end", "echo step,loss > m.csv; truncate -s 20G m.csv; ulimit -v 4000000; cnn "
+     "--num_batches=1 --metrics_file=m.csv; code=$?; [ $(stat -c %s m.csv) = 21474836480 ] || exit 99; exit $code", 2,
+     r"error: metrics file m\.csv, line 2: not comma-separated values"),
     ("a report of a letter", "echo dear > letter; dtrain-report letter", 2,
      r"error: letter, line 1: no line of a metrics file"),
     ("a report of an empty folder", "mkdir N; dtrain-report N; code=$?; [ ! -e report.html ] || exit 99; exit $code", 2,

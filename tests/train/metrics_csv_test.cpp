@@ -74,6 +74,10 @@ TEST_F(CsvMetrics, AnotherFileIsRefusedAndUntouched) {
     expect_error([&] { MetricsFile(path_, 5); }, Fault::data, "not comma-separated values whose first column");
     EXPECT_EQ(content(), text);
   }
+  for (const char* begin : {"step,", "step,loss\n1,"}) {
+    write_file(path_, begin + std::string(size_t{64} << 10, '1'));
+    expect_error([&] { MetricsFile(path_, 5); }, Fault::data, "not comma-separated values whose first column");
+  }
 }
 
 TEST_F(CsvMetrics, WhatIsWrittenThroughGetsAnotherHeader) {

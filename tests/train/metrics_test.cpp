@@ -100,6 +100,17 @@ TEST_F(MetricsFileTest, MalformedLineIsRefusedAndTheFileUntouched) {
   }
 }
 
+TEST_F(MetricsFileTest, ALineOf64KiBPassesAndALongerOneDoesNot) {
+  const std::string line = "{\"step\":1" + std::string((size_t{64} << 10) - 10, ' ') + "}";
+  write(line + "\n");
+  MetricsFile(path_, 1).append(2, {});
+  EXPECT_EQ(content(), line + "\n{\"step\":2}\n");
+  for (const char* end : {"\n", ""}) {
+    write("{\"step\":0}\n" + line + " " + end);
+    expect_error([&] { MetricsFile(path_, 1); }, Fault::data, "line 2: not a JSON object with a \"step\"");
+  }
+}
+
 TEST_F(MetricsFileTest, AFullFifoThatNobodyReadsIsTold) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   MetricsFile file(path_, 0);

@@ -1,20 +1,20 @@
-#include "apps/report/lines.h"
+#include "libdtrain/io/text_lines.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "libdtrain/io/input_file.h"
 
-namespace dtrain::report {
+namespace dtrain {
 namespace {
 
 constexpr size_t kLongest = size_t{64} << 10;
 
-// `take` returns whether to go on.
-void read_lines(const std::string& path, const std::function<bool(const Line& line)>& take) {
-  const InputFile file(path);
+// `take` returns whether to go on. It gets a long line before the rest of it is read.
+void read_lines(const std::string& path, Fault fault, const std::function<bool(const TextLine& line)>& take) {
+  const InputFile file(path, fault);
   std::vector<char> buffer(size_t{1} << 20);
-  Line line{.number = 1};
+  TextLine line{.number = 1};
   bool begun = false;
   for (uint64_t at = 0; at < file.size();) {
     const size_t size = file.read_some(at, buffer.data(), buffer.size());
@@ -23,22 +23,25 @@ void read_lines(const std::string& path, const std::function<bool(const Line& li
     for (auto begin = buffer.begin(), last = begin + static_cast<std::ptrdiff_t>(size); begin != last;) {
       const auto end = std::find(begin, last, '\n');
       const auto room = static_cast<std::ptrdiff_t>(kLongest - line.text.size());
+      const bool was_long = line.is_long;
       line.text.append(begin, begin + std::min(room, end - begin));
+      line.is_long = was_long || end - begin > room;
       begun = end == last;
+      if (line.is_long && !was_long && !take(line)) return;
       if (begun) break;
-      if (!take(line)) return;
+      if (!line.is_long && !take(line)) return;
       line = {.number = line.number + 1};
       begin = end + 1;
     }
   }
   line.is_cut = true;
-  if (begun) take(line);
+  if (begun && !line.is_long) take(line);
 }
 
 }  // namespace
 
-void for_each_line(const std::string& path, const std::function<void(const Line& line)>& take) {
-  read_lines(path, [&](const Line& line) {
+void for_each_line(const std::string& path, const std::function<void(const TextLine& line)>& take, Fault fault) {
+  read_lines(path, fault, [&](const TextLine& line) {
     take(line);
     return true;
   });
@@ -46,11 +49,11 @@ void for_each_line(const std::string& path, const std::function<void(const Line&
 
 std::string first_line(const std::string& path) {
   std::string first;
-  read_lines(path, [&](const Line& line) {
+  read_lines(path, Fault::data, [&](const TextLine& line) {
     first = line.text;
     return false;
   });
   return first;
 }
 
-}  // namespace dtrain::report
+}  // namespace dtrain

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <span>
 
+#include "apps/cli/stop_signals.h"
 #include "apps/dataset/files.h"
 #include "apps/dataset/writing.h"
 #include "data/coco/annotations.h"
@@ -54,7 +55,7 @@ bool has_annotations_name(const std::string& name) {
 
 void check_annotations(const std::string& path, Found how, FileProblems& found) {
   const std::string folder = image_folder_of(path, how);
-  data::coco::AnnotationOptions options;
+  data::coco::AnnotationOptions options{.stop = cli::stop_requested};
   if (!folder.empty()) options.complete = data::complete_from(folder);
   const data::coco::Annotations annotations = data::coco::read_annotations(path, options);
   for (const data::coco::Finding& finding : annotations.findings.all()) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "apps/cli/messages.h"
+#include "apps/cli/stop_signals.h"
 #include "apps/dataset/annotated_splits.h"
 #include "apps/dataset/writing.h"
 #include "data/detection_record.h"
@@ -93,7 +94,7 @@ struct Conversion {
 data::Split split_of(const std::string& name, int64_t shards, const AnnotatedSplit& files, const Conversion& how,
                      Notices& notices) {
   const std::shared_ptr<const data::DetectionSource> source =
-      data::open_coco(files.annotations, files.images, {.strict = how.strict});
+      data::open_coco(files.annotations, files.images, {.strict = how.strict, .stop = cli::stop_requested});
   cli::print_notes(source->notices());
   std::vector<data::BadRecord> unusable = source->unusable();
   const uint64_t count = source->size() + unusable.size();

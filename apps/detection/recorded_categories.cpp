@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/recorded_weights.h"
+#include "apps/cli/stop_signals.h"
 #include "libdtrain/io/json_limits.h"
 
 namespace dtrain::detection {
@@ -43,6 +44,7 @@ std::vector<data::coco::Category> categories_in(const std::string& path, const s
   data::coco::AnnotationOptions options{.classes = classes};
   options.use = data::coco::AnnotationOptions::Use::scoring;
   options.masks = false;
+  options.stop = cli::stop_requested;
   return data::coco::read_annotations(path, options).categories;
 }
 

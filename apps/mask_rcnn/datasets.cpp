@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "apps/cli/stop_signals.h"
 #include "apps/detection/match_categories.h"
 #include "apps/detection/recorded_categories.h"
 #include "apps/detection/splits.h"
@@ -53,10 +54,8 @@ data::coco::AnnotationOptions training_options(const DataSettings& settings) {
 }
 
 data::coco::AnnotationOptions truth_options(const DataSettings& settings, bool masks) {
-  return {.classes = settings.classes,
-          .use = data::coco::AnnotationOptions::Use::scoring,
-          .masks = masks,
-          .strict = settings.strict};
+  using Use = data::coco::AnnotationOptions::Use;
+  return {.classes = settings.classes, .use = Use::scoring, .masks = masks, .strict = settings.strict};
 }
 
 // The images of a split, whose categories are `learnt` in that order. Leaves in `options` by which classes they are.
@@ -65,6 +64,7 @@ std::shared_ptr<const data::DetectionSource> open_source(const DataSettings& set
                                                          const std::vector<data::coco::Category>* learnt,
                                                          std::vector<std::string>& notices) {
   const std::string path = annotations_of(settings, split), folder = images_of(settings, split);
+  options.stop = cli::stop_requested;
   auto source = data::open_coco(path, folder, options);
   const std::vector<std::string> findings = source->notices();
   notices.insert(notices.end(), findings.begin(), findings.end());

@@ -12,6 +12,7 @@
 #include "apps/mask_rcnn/model.h"
 #include "apps/mask_rcnn/score_results.h"
 #include "apps/mask_rcnn/training_log.h"
+#include "libdtrain/core/error.h"
 #include "libdtrain/distributed/group.h"
 #include "libdtrain/run/evaluation.h"
 
@@ -77,7 +78,12 @@ int eval(const Arguments& argv) {
   values.machine.check(flags);
   if (!values.results.empty()) return score_results(values, flags);
   cli::catch_stop_signals();
-  return score_model(values, flags);
+  try {
+    return score_model(values, flags);
+  } catch (const Error&) {
+    if (!cli::stop_requested()) throw;  // the request may have ended the reading of the annotations
+    return cli::kStopped;
+  }
 }
 
 }  // namespace dtrain::mask_rcnn

@@ -20,7 +20,9 @@
 #include "apps/mask_rcnn/training_outputs.h"
 #include "apps/observers/model_details.h"
 #include "apps/observers/tracing.h"
+#include "libdtrain/core/error.h"
 #include "libdtrain/distributed/communicator.h"
+#include "libdtrain/run/evaluation.h"
 #include "libdtrain/run/faults.h"
 #include "libdtrain/train/agreement.h"
 
@@ -119,6 +121,16 @@ int run_logged(TrainingJob& job, Group& group, const std::vector<std::string>& n
   }
 }
 
+// False where one of the ranks was asked to stop before all data was open: reading annotations may take long.
+bool open_or_stop(TrainingJob& job, Group& group, std::vector<std::string>& notices) {
+  try {
+    open_data(job, notices);
+  } catch (const Error&) {
+    if (!cli::stop_requested()) throw;
+  }
+  return !stop_agreed(group, cli::stop_requested);
+}
+
 }  // namespace
 
 int train(const Arguments& argv) {
@@ -144,7 +156,10 @@ int train(const Arguments& argv) {
                   flags.recorded_identity()};
   job.machine = values.machine.resolve(flags, job.ranks, notices);
   settle_shape(job, flags, *group, notices);
-  open_data(job, notices);
+  if (!open_or_stop(job, *group, notices)) {
+    cli::print_message("note", "stopped on request while the data was opened");
+    return cli::kStopped;
+  }
   cli::Log log(cli::patient_stdout(), cli::patient_stderr(), job.ranks.is_chief());
   const int code = run_logged(job, *group, notices, log);
   cli::ignore_stop_signals();

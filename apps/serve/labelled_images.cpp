@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "apps/cli/stop_signals.h"
 #include "data/coco/annotations.h"
 #include "data/coco_images.h"
 #include "data/image.h"
@@ -18,7 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<LabelledImage> annotated(const std::string& folder, const std::string& file) {
-  const data::coco::Annotations all = data::coco::read_annotations(file, {.complete = data::complete_from(folder)});
+  const data::coco::Annotations all =
+      data::coco::read_annotations(file, {.complete = data::complete_from(folder), .stop = cli::stop_requested});
   std::vector<LabelledImage> images;
   for (size_t i = 0; i < all.images.size(); ++i) {
     const std::string& name = all.images[i].file_name;

@@ -182,7 +182,12 @@ int run(const std::vector<std::string>& argv) {
   if (!cli::read_flags(flags, argv)) return 0;
   options.check();
   cli::catch_stop_signals();
-  return serve_until_stopped(options, flags);
+  try {
+    return serve_until_stopped(options, flags);
+  } catch (const Error&) {
+    if (!cli::stop_requested()) throw;  // the request may have ended the reading of a large file
+    return 0;
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "apps/cli/stop_signals.h"
 #include "apps/detection/splits.h"
 #include "data/coco/evaluate.h"
 #include "data/coco_categories.h"
@@ -23,7 +24,7 @@ std::shared_ptr<const data::DetectionSource> open_annotated(const std::string& f
                                          folder, fmt::join(splits, ", "), part));
   using Use = data::coco::AnnotationOptions::Use;
   return data::open_coco(detection::annotations_in(folder, splits[0]), folder + "/" + splits[0],
-                         {.use = training ? Use::training : Use::scoring, .masks = false});
+                         {.use = training ? Use::training : Use::scoring, .masks = false, .stop = cli::stop_requested});
 }
 
 std::shared_ptr<const data::DetectionSource> open_source(const std::string& folder, bool training,

@@ -280,7 +280,7 @@ Annotations Reader::read(const TextSource& source) {
 }  // namespace
 
 Annotations read_annotations(const std::string& path, const AnnotationOptions& options) {
-  return Reader(options).read(file_source(path));
+  return Reader(options).read(file_source(path, options.stop));
 }
 
 Annotations parse_annotations(std::string_view text, const std::string& where, const AnnotationOptions& options) {

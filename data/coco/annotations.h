@@ -88,6 +88,8 @@ struct AnnotationOptions {
   // there is no size. Finds both or throws Error(Fault::data), which leaves the image out. Without it the last part of
   // such names is taken, and images of training data without a size are left out.
   std::function<void(Image& image, const std::string& stated)> complete{};
+  // Called for each MiB of a file: true ends the reading with Error(Fault::resource).
+  bool (*stop)() = nullptr;
 };
 
 // Reads the file in pieces: memory is needed for what is kept, not for the text. A missing area is that of the mask or

@@ -30,6 +30,8 @@ void check_beginning(std::string_view text, const std::string& where) {
 }  // namespace
 
 bool JsonCharacters::fill() {
+  if (source_.stop != nullptr && source_.stop())
+    throw Error(Fault::resource, source_.where + ": the reading of it was stopped");
   const std::string_view text = source_.next();
   at_ = text.data();
   end_ = at_ + text.size();
@@ -64,7 +66,7 @@ bool JsonCharacters::pass_constant(char& c) {
   return true;
 }
 
-TextSource file_source(const std::string& path) {
+TextSource file_source(const std::string& path, bool (*stop)()) {
   struct Chunks {
     explicit Chunks(const std::string& name) : file(name), chunk(size_t{1} << 20, 0) {}
     InputFile file;
@@ -72,15 +74,17 @@ TextSource file_source(const std::string& path) {
     uint64_t offset = 0;
   };
   const auto state = std::make_shared<Chunks>(path);
-  return {path, [state]() -> std::string_view {
+  return {path,
+          [state]() -> std::string_view {
             const size_t size = state->file.read_some(state->offset, state->chunk.data(), state->chunk.size());
             state->offset += size;
             return {state->chunk.data(), size};
-          }};
+          },
+          stop};
 }
 
 TextSource text_source(std::string_view text, const std::string& where) {
-  return {where, [rest = text]() mutable { return std::exchange(rest, {}); }};
+  return {where, [rest = text]() mutable { return std::exchange(rest, {}); }, nullptr};
 }
 
 }  // namespace dtrain::data::coco

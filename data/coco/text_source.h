@@ -13,13 +13,14 @@ namespace dtrain::data::coco {
 struct TextSource {
   std::string where;  // in errors
   std::function<std::string_view()> next;
+  bool (*stop)() = nullptr;  // called before each piece: true ends the reading
 };
-TextSource file_source(const std::string& path);
+TextSource file_source(const std::string& path, bool (*stop)() = nullptr);
 TextSource text_source(std::string_view text, const std::string& where);
 
 // The characters of JSON as Python writes it: NaN, Infinity and -Infinity outside of strings are read as null, and
 // counted. A UTF-8 byte order mark is skipped by the parser. Throws Error(Fault::data) for text that begins as UTF-16,
-// UTF-32 or gzip does.
+// UTF-32 or gzip does, and Error(Fault::resource) where the source's stop() says so.
 class JsonCharacters {
  public:
   explicit JsonCharacters(TextSource source) : source_(std::move(source)) {}

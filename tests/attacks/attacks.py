@@ -31,6 +31,13 @@ coco() {
 }
 # An object of JSON with $1 keys.
 keys() { seq 1 $1 | sed 's/.*/"&":0/' | paste -sd, | sed 's/.*/{&}/'; }
+# 200 MB that take a second to read.
+spaces() { head -c 200000000 /dev/zero | tr '\\0' ' ' > $1; }
+# Asks the command that was started last to stop once it has opened the file $1.
+stop_once_it_reads() {
+  until ls -l /proc/$!/fd | grep -q $1; do kill -0 $! || break; sleep 0.02; done
+  kill -TERM $!; wait $!
+}
 score() { echo '[]' > R.json; dtrain-mask-rcnn eval --annotations=A.json --results=R.json "$@"; }
 # Safetensors with this header, of less than 256 bytes, and 16 bytes of zeros.
 safetensors() { printf "\\x$(printf %x ${#1})\\0\\0\\0\\0\\0\\0\\0"; printf %s "$1"; head -c 16 /dev/zero; }
@@ -204,6 +211,11 @@ ROWS = [
      r"note: A.json: .*beyond 1e6: 1 left out \(first: annotation 1\)"),
     ("fifty thousand categories", "{ printf '{\"images\":[],\"annotations\":[],\"categories\":[{\"id\":1,\"name\":\"a\"}'; "
      "seq 2 50000 | sed 's/.*/,{\"id\":&,\"name\":\"c&\"}/'; printf ']}'; } > A.json; ulimit -v 2000000; score", 0, r""),
+    ("a request to stop while annotations are read", "mkdir -p annotations train2017; spaces annotations/instances_train2017.json; "
+     "dtrain-mask-rcnn train --device=cpu --data_dir=. & stop_once_it_reads instances_train2017", 75,
+     r"note: stopped on request while the data was opened"),
+    ("a request to stop while annotations to serve are read", "mkdir I; spaces A.json; dtrain-serve --device=cpu --port=0 "
+     "--train_dir=T --images=I --annotations=A.json & stop_once_it_reads A.json", 0, r""),
     ("a forged error in the name of an image", "coco 'x\\nerror: forged' 9 0 '[]' > A.json; score --strict", 2,
      r"error: "),
     ("weights that are a picture", "head -c 300 /dev/urandom > w; dtrain-mask-rcnn predict --device=cpu --load=w x.jpg",

@@ -80,6 +80,18 @@ TEST(AnnotationsText, TakeTheLastOfSeveralEqualKeys) {
   EXPECT_EQ(std::get<Polygons>(all.annotations[0].segmentation), (Polygons{{6, 5, 4, 3, 2, 1}}));
 }
 
+TEST(AnnotationsText, AreReadNoFurtherAfterARequestToStop) {
+  const TempDirectory folder;
+  const std::string path = folder / "set.json";
+  write_file(path, std::string(5'000'000, ' ') + kSmallSet.dump());
+  static int pieces;
+  pieces = 0;
+  expect_error([&] { read_annotations(path, {.stop = [] { return ++pieces == 3; }}); }, Fault::resource,
+               path + ": the reading of it was stopped");
+  EXPECT_EQ(pieces, 3);
+  EXPECT_EQ(read_annotations(path, {.stop = [] { return false; }}).images.size(), kSmallSet["images"].size());
+}
+
 TEST(AnnotationsText, AreReadFromFilesInPieces) {
   const TempDirectory directory;
   Json json = kSmallSet;

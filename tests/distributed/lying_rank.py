@@ -1,0 +1,191 @@
+"""A rank that knows the job's secret and lies: an honest rank 1 behind a relay, which has shaken hands with both sides
+by the secret, so that it reads all that rank 1 and the others say to each other and passes on what it likes.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+from faults_test import wait_until
+from strangers_test import HELLO, PROOF, SECRET, WELCOME, Talk, join
+
+GIVE, RESULT = 5, 6
+HERE = "127.0.0.1"
+
+
+def split(text):
+    """The texts of a message."""
+    texts, at = [], 0
+    while at < len(text):
+        size = struct.unpack_from("<Q", text, at)[0]
+        texts.append(text[at + 8:at + 8 + size])
+        at += 8 + size
+    return texts
+
+
+def take(connection, count):
+    """Exactly so many bytes."""
+    data = bytearray()
+    while len(data) < count:
+        part = connection.recv(min(count - len(data), 1 << 20))
+        if not part:
+            raise ConnectionResetError("the other end has closed")
+        data += part
+    return bytes(data)
+
+
+class Relay:
+    """Between rank 0, which listens on `port`, and one other rank, which calls on self.port. A lie is a function of
+    (relay, to_zero, kind, sequence, text) and returns the messages (kind, sequence, text) that go on in its place, or
+    None for the message as it is. Of the connection for sums, `lie_in_sums` is a function of (relay, to, channel,
+    bytes) and returns the bytes that go on, headers included, or None."""
+
+    def __init__(self, port, lie=None, lie_in_sums=None, here=HERE):
+        self.port_of_zero, self.lie, self.lie_in_sums, self.here = port, lie, lie_in_sums, here
+        self.server, self.mesh = (socket.create_server((here, 0)) for _ in range(2))
+        self.port, self.mesh_port = self.server.getsockname()[1], self.mesh.getsockname()[1]
+        # Ports of ranks; connections; those of them for sums, to lower ranks.
+        self.real, self.open, self.sums, self.ranks = {}, [], [], []
+        self.ended = threading.Event()
+        self.run(self.meet)
+        self.run(self.serve_mesh)
+
+    def run(self, what, *arguments):
+        def guarded():
+            with contextlib.suppress(OSError, struct.error):
+                what(*arguments)
+        threading.Thread(target=guarded, daemon=True).start()
+
+    def close(self):
+        self.ended.set()
+        for one in (self.server, self.mesh, *self.open):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+    def meet(self):
+        self.meet_one(self.server.accept()[0])
+
+    def meet_one(self, caller):
+        zero = wait_until(self.call_zero, "a rank 0 that listens")
+        self.open += [caller, zero]
+        self.to_rank, self.to_zero = Talk(caller, True, SECRET), Talk(zero, False, SECRET)
+        self.shaken_hands()
+        self.run(self.carry, self.to_rank, self.to_zero, True)
+        self.carry(self.to_zero, self.to_rank, False)
+
+    def shaken_hands(self):
+        """What is said from here on is sealed."""
+
+    def call_zero(self):
+        with contextlib.suppress(ConnectionRefusedError):
+            return socket.create_connection((self.here, self.port_of_zero))
+
+    def carry(self, source, target, to_zero):
+        try:
+            while True:
+                kind, sequence, text = self.hear(source)
+                text = self.with_own_addresses(to_zero, kind, text)
+                told = self.lie(self, to_zero, kind, sequence, text) if self.lie else None
+                for one in [(kind, sequence, text)] if told is None else told:
+                    target.say(one[0], one[2], one[1])
+        finally:
+            with contextlib.suppress(OSError):
+                target.connection.shutdown(socket.SHUT_RDWR)
+
+    def hear(self, talk):
+        kind, sequence, size = struct.unpack("<QQQ", take(talk.connection, 56)[:24])
+        return kind, sequence, take(talk.connection, size)
+
+    def with_own_addresses(self, to_zero, kind, text):
+        """Where the ranks connect for sums, they meet this relay as well."""
+        if to_zero and kind == GIVE and split(text)[0] == b"addresses":
+            what, where, mine = split(text)
+            self.real[1] = int(split(mine)[1])
+            return join(what, where, self.address())
+        if not to_zero and kind == RESULT and 1 in self.real and 0 not in self.real:
+            addresses = split(text)
+            self.real[0] = int(split(addresses[0])[1])
+            return join(self.address(), *addresses[1:])
+        return text
+
+    def address(self):
+        return join(self.here.encode(), str(self.mesh_port).encode())
+
+    def serve_mesh(self):
+        while True:
+            caller = self.mesh.accept()[0]
+            self.open.append(caller)
+            self.run(self.join_sums, caller)
+
+    def join_sums(self, caller):
+        talk = Talk(caller, True, SECRET)
+        self.hear(talk)
+        talk.say(PROOF)
+        hello = self.hear(talk)[2]
+        source, target = (int(text) for text in split(hello)[:2])
+        called = socket.create_connection((self.here, self.real[target]))
+        self.open.append(called)
+        self.sums.append(called)
+        other = Talk(called, False, SECRET)
+        other.say(PROOF)
+        self.hear(other)
+        other.say(HELLO, hello)
+        talk.say(WELCOME, self.hear(other)[2])
+        self.run(self.carry_sums, called, caller, source)
+        self.carry_sums(caller, called, target)
+
+    def carry_sums(self, source, target, to):
+        try:
+            while True:
+                header = take(source, 16)
+                channel, size = struct.unpack("<QQ", header)
+                data = take(source, size)
+                told = self.lie_in_sums(self, to, channel, data) if self.lie_in_sums else None
+                target.sendall(header + data if told is None else told)
+        finally:
+            with contextlib.suppress(OSError):
+                target.shutdown(socket.SHUT_RDWR)
+
+
+class Rank:
+    """A rank under way, and what became of it."""
+
+    def __init__(self, folder, rank, ranks, port, command, **variables):
+        """`variables`: of its environment, beside those that say which rank it is."""
+        self.file, self.most_mib = pathlib.Path(folder) / f"rank{rank}", 0
+        environment = {**os.environ, "OMP_WAIT_POLICY": "passive", "DTRAIN_RANK": str(rank), "DTRAIN_SIZE": str(ranks),
+                       "DTRAIN_LOCAL_RANK": str(rank), "DTRAIN_MASTER_ADDR": HERE, "DTRAIN_MASTER_PORT": str(port),
+                       "DTRAIN_JOB_SECRET": SECRET, **variables}
+        with self.file.open("wb") as out:
+            self.process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out,
+                                            stderr=subprocess.STDOUT, env=environment)
+
+    def wait(self, limit):
+        """Its exit code, or 128 and the signal; None where it has not ended."""
+        deadline = time.monotonic() + limit
+        while self.process.poll() is None and time.monotonic() < deadline:
+            self.look_at_memory()
+            time.sleep(0.01)
+        code = self.process.poll()
+        return 128 - code if code and code < 0 else code
+
+    def look_at_memory(self):
+        with contextlib.suppress(OSError):
+            status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+            if found := re.search(r"VmHWM:\s*(\d+)", status):
+                self.most_mib = int(found[1]) >> 10
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def written(self):
+        return self.file.read_text(errors="replace")
+

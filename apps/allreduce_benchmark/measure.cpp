@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/train/metrics.h"
 
 namespace dtrain::allreduce_benchmark {
@@ -46,13 +47,14 @@ std::vector<float> downloaded(Context& context, const Tensor& x) {
 std::vector<double> slowest(Group& group, const std::vector<double>& times) {
   std::vector<double> longest(times.size(), 0);
   const std::string mine(reinterpret_cast<const char*>(times.data()), times.size() * sizeof(double));
-  for (const std::string& theirs : group.all_gather(mine, "times")) {
+  read_texts(group, mine, "times", [&](int, const std::string& theirs) {
+    DT_CHECK(theirs.size() == mine.size(), theirs.size(), " bytes, expected ", mine.size());
     for (size_t i = 0; i < longest.size(); ++i) {
       double time = 0;
       std::memcpy(&time, theirs.data() + i * sizeof time, sizeof time);
       longest[i] = std::max(longest[i], time);
     }
-  }
+  });
   return longest;
 }
 
@@ -90,7 +92,12 @@ Row measure(Communicator& communicator, Context& context, const std::string& nam
   }
   row.seconds = median(slowest(group, times));
   int64_t wrong = 0;
-  for (const std::string& theirs : group.all_gather(std::to_string(row.wrong), "errors")) wrong += std::stoll(theirs);
+  read_texts(group, std::to_string(row.wrong), "errors", [&](int, const std::string& theirs) {
+    constexpr int64_t kMost = int64_t{1} << 50;
+    const auto one = number_in<int64_t>(theirs);
+    DT_CHECK(one >= 0 && one <= kMost, one);
+    wrong += one;
+  });
   row.wrong = wrong;
   return row;
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/messages.h"
+#include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/io/json_limits.h"
 
 namespace dtrain::cli {
@@ -21,16 +22,26 @@ std::string text_of(const data::LoaderStats& stats) {
 
 data::LoaderStats stats_from(const std::string& text) {
   const auto json = parse_json<nlohmann::json>(text, "counts of the input", Fault::communication);
+  constexpr uint64_t kMost = uint64_t{1} << 50;  // sums of ranks stay far from the largest number
+  const auto count = [&](const char* key) {
+    return static_cast<int64_t>(count_at(json, key, kMost, "counts of the input", Fault::communication));
+  };
+  const auto texts = [&](const char* key) {
+    constexpr size_t kMostOfText = 64 << 10;
+    auto found = json.at(key).get<std::vector<std::string>>();
+    for (const std::string& one : found) DT_CHECK(one.size() <= kMostOfText, key, ": a text of ", one.size(), " bytes");
+    return found;
+  };
   data::LoaderStats stats;
-  stats.records = json.at("records");
-  stats.damaged_images = json.at("damaged");
-  stats.oriented_images = json.at("oriented");
-  stats.turned_images = json.at("turned");
-  stats.deferred = json.at("deferred");
-  stats.bad_records = json.at("bad");
-  stats.unreachable = json.at("unreachable");
-  stats.faults = json.at("faults").get<std::vector<std::string>>();
-  stats.damages = json.at("damages").get<std::vector<std::string>>();
+  stats.records = count("records");
+  stats.damaged_images = count("damaged");
+  stats.oriented_images = count("oriented");
+  stats.turned_images = count("turned");
+  stats.deferred = count("deferred");
+  stats.bad_records = count("bad");
+  stats.unreachable = count("unreachable");
+  stats.faults = texts("faults");
+  stats.damages = texts("damages");
   return stats;
 }
 
@@ -40,11 +51,11 @@ data::LoaderStats over_ranks(Group& group, const data::LoaderStats& mine) {
   if (group.size() == 1) return mine;
   data::LoaderStats all;
   bool is_first = true;
-  for (const std::string& text : group.all_gather(text_of(mine), "counts of the input")) {
+  read_texts(group, text_of(mine), "counts of the input", [&](int, const std::string& text) {
     data::LoaderStats one = stats_from(text);
     if (!std::exchange(is_first, false)) one.bad_records -= std::exchange(one.unreachable, 0);
     all.add(one);
-  }
+  });
   return all;
 }
 

@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/messages.h"
 #include "libdtrain/core/gpu_info.h"
+#include "libdtrain/distributed/read_texts.h"
 
 namespace dtrain::cli {
 namespace {
@@ -78,8 +80,13 @@ std::vector<int> numa_nodes_of(const std::vector<int>& cores) {
 
 std::vector<std::string> rank_table(Group& group, const Machine& machine) {
   std::vector<Row> rows = {{"rank", "host", "device", "NUMA", "cores", "transport"}};
-  for (const std::string& row : group.all_gather(row_of_this(group, machine), "table of the ranks"))
-    rows.push_back(split(row));
+  read_texts(group, row_of_this(group, machine), "table of the ranks", [&](int, const std::string& text) {
+    constexpr size_t kMostBytes = 8 << 10;  // a list of cores may be long
+    DT_CHECK(text.size() <= kMostBytes, "a row of ", text.size(), " bytes");
+    rows.push_back(split(text));
+    DT_CHECK(rows.back().size() == rows[0].size(), rows.back().size(), " columns");
+    for (std::string& cell : rows.back()) cell = escaped(cell);
+  });
   std::vector<size_t> widths(rows[0].size());
   for (const Row& row : rows)
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());

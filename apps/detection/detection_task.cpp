@@ -7,6 +7,7 @@
 #include "apps/detection/recorded_categories.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/distributed/group.h"
+#include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/io/json_limits.h"
 
 namespace dtrain::detection {
@@ -20,14 +21,16 @@ struct Scoring {
   std::vector<std::string> texts;
 };
 
-Evaluation score(const std::vector<Scoring>& splits, const TaskOptions& options, uint64_t examples,
+Evaluation score(const std::vector<Scoring>& splits, const Group& group, const TaskOptions& options, uint64_t examples,
                  Clock::time_point began) {
   Evaluation evaluation{.examples = examples};
   for (const Scoring& scoring : splits) {
     std::vector<data::coco::Detection> detections;
-    for (const std::string& text : scoring.texts)
-      for (data::coco::Detection& one : data::coco::parse_results(text, "detections of a rank"))
-        detections.push_back(std::move(one));
+    for (size_t rank = 0; rank < scoring.texts.size(); ++rank)
+      read_text(group, static_cast<int>(rank), scoring.texts[rank], "detections", [&](const std::string& text) {
+        for (data::coco::Detection& one : data::coco::parse_results(text, "detections of a rank"))
+          detections.push_back(std::move(one));
+      });
     for (MetricValue& value : options.score(scoring.split, detections)) evaluation.values.push_back(std::move(value));
   }
   evaluation.seconds = std::chrono::duration<double>(Clock::now() - began).count();
@@ -116,9 +119,13 @@ Evaluation DetectionTask::shared(std::future<Evaluation> scored, uint64_t exampl
     for (const MetricValue& value : mine.values) text["values"].push_back({value.name, value.value});
   }
   const char* const what = "result of the evaluation";
-  const auto told = parse_json<Json>(group_.broadcast(text.dump(), options_.chief, what), what, Fault::communication);
-  Evaluation evaluation{.examples = examples, .seconds = told.at("seconds")};
-  for (const Json& value : told.at("values")) evaluation.values.push_back({value[0], value[1]});
+  Evaluation evaluation{.examples = examples};
+  read_text(group_, options_.chief, group_.broadcast(text.dump(), options_.chief, what), what,
+            [&](const std::string& said) {
+              const auto told = parse_json<Json>(said, what, Fault::communication);
+              evaluation.seconds = told.at("seconds");
+              for (const Json& value : told.at("values")) evaluation.values.push_back({value.at(0), value.at(1)});
+            });
   return evaluation;
 }
 
@@ -138,8 +145,9 @@ std::future<Evaluation> DetectionTask::evaluate(const EvaluationRequest& request
   evaluation_stats_ = cli::over_ranks(group_, images);
   std::future<Evaluation> scored;
   if (group_.rank() == options_.chief)
-    scored =
-        std::async(std::launch::async, [=, options = options_] { return score(splits, options, examples, began); });
+    scored = std::async(std::launch::async, [=, &group = group_, options = options_] {
+      return score(splits, group, options, examples, began);
+    });
   else
     scored = ready({.examples = examples});
   return options_.waits_for_scores ? ready(shared(std::move(scored), examples)) : std::move(scored);

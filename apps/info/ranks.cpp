@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 #include "libdtrain/core/error.h"
 #include "libdtrain/core/gpu_info.h"
 #include "libdtrain/distributed/links.h"
+#include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/io/json_limits.h"
 
 namespace dtrain::info {
@@ -53,18 +55,24 @@ std::vector<RankFacts> gather(Group& group, const RankOptions& options, Versions
                                 {"device", mine.device}, {"gpu", mine.gpu},     {"versions", mine.versions}}
                                .dump();
   std::vector<RankFacts> ranks;
-  for (const std::string& told : group.all_gather(text, "facts of the ranks")) {
+  read_texts(group, text, "facts of the ranks", [&](int rank, const std::string& told) {
+    constexpr size_t kMostBytes = 64 << 10;
+    DT_CHECK(told.size() <= kMostBytes, told.size(), " bytes");
     const json facts = parse_json<json>(told, "facts of the ranks", Fault::communication);
-    const auto rank = static_cast<int>(ranks.size());
+    std::vector<int> cores;
+    for (const json& core : facts.at("cores")) {
+      cores.push_back(core.get<int>());
+      DT_CHECK(core.is_number_unsigned() && cores.back() < CPU_SETSIZE, "core ", core.dump());
+    }
     ranks.push_back({.name = group.name(rank),
                      .host = place_of(rank).host,
-                     .cores = facts["cores"],
-                     .bound = facts["bound"],
-                     .numa_nodes = facts["nodes"],
-                     .device = facts["device"],
-                     .gpu = facts["gpu"],
-                     .versions = facts["versions"]});
-  }
+                     .cores = std::move(cores),
+                     .bound = facts.at("bound"),
+                     .numa_nodes = facts.at("nodes"),
+                     .device = facts.at("device"),
+                     .gpu = facts.at("gpu"),
+                     .versions = facts.at("versions")});
+  });
   return ranks;
 }
 

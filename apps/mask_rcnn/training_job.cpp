@@ -11,6 +11,7 @@
 #include "apps/cli/recorded_weights.h"
 #include "apps/cli/run_main.h"
 #include "apps/mask_rcnn/datasets.h"
+#include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/io/json_limits.h"
 #include "libdtrain/train/checkpoint_files.h"
 
@@ -55,8 +56,10 @@ std::vector<std::string> continued_conventions(const cli::CheckpointFlags& flags
   nlohmann::json lines = nlohmann::json::array();
   if (group.rank() == chief) lines = unrecorded_conventions(continued_record(flags));
   const char* const what = "conventions of the checkpoint";
-  lines = parse_json<nlohmann::json>(group.broadcast(lines.dump(), chief, what), what, Fault::communication);
-  auto conventions = lines.get<std::vector<std::string>>();
+  std::vector<std::string> conventions;
+  read_text(group, chief, group.broadcast(lines.dump(), chief, what), what, [&](const std::string& told) {
+    conventions = parse_json<nlohmann::json>(told, what, Fault::communication).get<std::vector<std::string>>();
+  });
   if (!conventions.empty())
     notices.push_back(
         fmt::format("{}: its checkpoint is of an older version, and the run continues with that one's {}; "

@@ -10,6 +10,7 @@
 
 #include "libdtrain/core/error.h"
 #include "libdtrain/distributed/links.h"
+#include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/distributed/watchdog.h"
 
 namespace dtrain {
@@ -29,7 +30,7 @@ class SingleGroup : public Group {
   void finish() override { finished_ = true; }
 };
 
-int number_in(const Environment& environment, const char* variable) {
+int variable_of(const Environment& environment, const char* variable) {
   const char* text = environment(variable);
   if (text == nullptr) return -1;
   int value = -1;
@@ -73,13 +74,10 @@ std::string Group::name(int rank) const {
 
 std::pair<int64_t, int64_t> Group::extremes(int64_t mine, const char* what) {
   std::pair<int64_t, int64_t> result{mine, mine};
-  for (const std::string& text : all_gather(std::to_string(mine), what)) {
-    int64_t value = 0;
-    const char* end = text.data() + text.size();
-    if (std::from_chars(text.data(), end, value) != std::from_chars_result{end, std::errc{}})
-      throw Error(Fault::communication, concat(what, ": a rank sent no number"));
+  read_texts(*this, std::to_string(mine), what, [&](int, const std::string& text) {
+    const auto value = number_in<int64_t>(text);
     result = {std::min(result.first, value), std::max(result.second, value)};
-  }
+  });
   return result;
 }
 
@@ -132,7 +130,7 @@ LauncherRank launcher_rank(const Environment& environment) {
   };
   for (const Variables& names : kLaunchers) {
     if (environment(names.rank) == nullptr || environment(names.size) == nullptr) continue;
-    const auto number = [&](const char* variable) { return number_in(environment, variable); };
+    const auto number = [&](const char* variable) { return variable_of(environment, variable); };
     const LauncherRank found{number(names.rank), number(names.size), number(names.local_rank), names.rank,
                              names.without_mpi};
     if (found.rank >= 0 && found.size > 0) return found;

@@ -6,6 +6,7 @@
 #include "libdtrain/distributed/links.h"
 #include "libdtrain/distributed/mpi_group.h"
 #include "libdtrain/distributed/mpi_transport.h"
+#include "libdtrain/distributed/read_texts.h"
 
 namespace dtrain {
 namespace mpi {
@@ -89,10 +90,13 @@ std::vector<Link> measure_links(Group& group) {
     mine.latency = mpi::time(*ranks, lane, links, mpi::kLatency);
     mine.bandwidth = static_cast<double>(mpi::kBandwidth.bytes) / mpi::time(*ranks, lane, links, mpi::kBandwidth);
     const std::string bytes(reinterpret_cast<const char*>(&mine), sizeof mine);
-    const std::vector<std::string> told = group.all_gather(bytes, "measurements");
+    std::vector<Link> told;
+    read_texts(group, bytes, "measurements", [&](int, const std::string& text) {
+      DT_CHECK(text.size() == sizeof(Link), text.size(), " bytes");
+      std::memcpy(&told.emplace_back(), text.data(), text.size());
+    });
     for (Link link : links) {
-      Link theirs;
-      std::memcpy(&theirs, told[static_cast<size_t>(link.from)].data(), sizeof theirs);
+      const Link& theirs = told[static_cast<size_t>(link.from)];
       link.latency = theirs.latency;
       link.bandwidth = theirs.bandwidth;
       measured.push_back(link);

@@ -36,7 +36,7 @@ std::string host_name() {
   return host;
 }
 
-bool number_in(const std::string& text, int& number) {
+bool read_number(const std::string& text, int& number) {
   const char* end = text.data() + text.size();
   return std::from_chars(text.data(), end, number) == std::from_chars_result{end, std::errc{}};
 }
@@ -52,7 +52,7 @@ bool read(const std::string& bytes, Hello& hello) {
   hello.job = texts[0];
   hello.host = printable(texts[1]);
   hello.members = texts[5];
-  return number_in(texts[2], hello.rank) && number_in(texts[3], hello.size) && number_in(texts[4], hello.pid);
+  return read_number(texts[2], hello.rank) && read_number(texts[3], hello.size) && read_number(texts[4], hello.pid);
 }
 
 // Ranks are on one host where their hosts have one name.
@@ -251,7 +251,7 @@ std::vector<Place> places_in(const std::string& welcome, int size) {
   bool sound = split(welcome, texts) && texts.size() == 2 * places.size();
   for (size_t i = 0; sound && i < places.size(); ++i) {
     places[i].host = printable(texts[2 * i]);
-    sound = number_in(texts[2 * i + 1], places[i].pid);
+    sound = read_number(texts[2 * i + 1], places[i].pid);
   }
   if (!sound) throw Error(Fault::communication, "rank 0 sent a list of ranks that is none");
   number(places);

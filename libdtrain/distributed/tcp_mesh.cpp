@@ -2,10 +2,10 @@
 #include "libdtrain/distributed/tcp_mesh.h"
 
 #include <algorithm>
-#include <charconv>
 #include <thread>
 
 #include "libdtrain/core/error.h"
+#include "libdtrain/distributed/read_texts.h"
 
 namespace dtrain::tcp {
 namespace {
@@ -45,15 +45,13 @@ class Mesh {
     Address own = address_of_this(group, tcp, reached);
     listener_ = listen_on(own.listens, own.port, concat("rank ", group.rank()));
     own.port = port_of(listener_);
-    for (const std::string& text : group.all_gather(join({own.name, std::to_string(own.port)}), "addresses")) {
+    read_texts(group, join({own.name, std::to_string(own.port)}), "addresses", [this](int, const std::string& text) {
       std::vector<std::string> parts;
-      Address address;
-      if (!split(text, parts) || parts.size() != 2 ||
-          std::from_chars(parts[1].data(), parts[1].data() + parts[1].size(), address.port).ec != std::errc{})
-        throw Error(Fault::communication, "a rank sent an address that is none");
-      address.name = parts[0];
-      addresses_.push_back(address);
-    }
+      DT_CHECK(split(text, parts) && parts.size() == 2 && parts[0].size() <= kMostBytes, "no address");
+      const auto port = number_in<uint16_t>(parts[1]);
+      DT_CHECK(port > 0, "port 0");
+      addresses_.push_back({parts[0], port});
+    });
     links_.resize(addresses_.size());
   }
 

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "libdtrain/distributed/awake.h"
+#include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/run/common_step.h"
 #include "libdtrain/train/checkpoint_files.h"
 #include "libdtrain/train/replicas.h"
@@ -118,13 +119,15 @@ std::string RunCheckpoints::restore(TrainState& state) {
     path = adopt(load(state), state);
   if (group_.size() > 1) {
     const std::string text = group_.broadcast(train_state_text(state), options_.chief, "state of the chief");
-    const TrainState shared = train_state_from(text, "the state of the chief");
-    state.step = shared.step;
-    state.cursor = shared.cursor;
-    state.device = shared.device;
+    read_text(group_, options_.chief, text, "state of the chief", [&](const std::string& told) {
+      const TrainState shared = train_state_from(told, "the state of the chief");
+      state.step = shared.step;
+      state.cursor = shared.cursor;
+      state.device = shared.device;
+    });
   }
   const int64_t kills = has_directory() ? group_.extremes(crash_loop_.begin(state.step), "kills").second : 0;
-  if (kills > 0) save_sooner(static_cast<int>(kills), state.step);
+  if (kills > 0) save_sooner(static_cast<int>(std::min<int64_t>(kills, 1000)), state.step);
   trainer_.resume(state.step, state.device);
   if (group_.size() > 1)
     broadcast_replica(trainer_.store(), *trainer_.options().communicator, options_.chief,
@@ -243,18 +246,27 @@ void RunCheckpoints::tell_of_slow_save() {
 }
 
 bool RunCheckpoints::wait_for_saves(double patience) {
-  enum : int64_t { kFree, kBusy, kTooLong };
+  enum : int { kFree, kBusy, kTooLong };
+  // A rank whose disk takes longer than the limit ends by itself, unless it lies.
+  const double limit = options_.checkpoint_timeout, most = limit + std::min(5.0, limit / 2);
   const auto begun = std::chrono::steady_clock::now();
   while (true) {
-    int64_t mine = kFree;
+    int mine = kFree, all = kFree, busy = 0;
     if (files_ && files_->busy(std::min(kHeartbeatSeconds, patience))) {
       check_save_timeout();
       tell_of_slow_save();
-      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begun;
-      mine = waited.count() < patience ? kBusy : kTooLong;
+      mine = waited_since(begun) < patience ? kBusy : kTooLong;
     }
-    const int64_t all = group_.extremes(mine, "disks of the checkpoints").second;
+    read_texts(group_, std::to_string(mine), "disks of the checkpoints", [&](int rank, const std::string& text) {
+      const int theirs = number_in<int>(text);
+      DT_CHECK(theirs >= kFree && theirs <= kTooLong, theirs);
+      if (theirs == kBusy) busy = rank;
+      all = std::max(all, theirs);
+    });
     if (all != kBusy) return all == kFree;
+    if (waited_since(begun) > most)
+      group_.fail(fmt::format("{} has said for {:.1f} s that it writes a checkpoint, limit {:g} s", group_.name(busy),
+                              waited_since(begun), limit));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "libdtrain/core/error.h"
+#include "libdtrain/distributed/read_texts.h"
 
 namespace dtrain {
 namespace {
@@ -24,14 +25,15 @@ std::optional<Steps> steps_from(const std::string& text) {
   std::istringstream in(text);
   Steps steps;
   for (uint64_t step = 0; in >> step;) steps.push_back(step);
+  DT_CHECK(in.eof() && std::ranges::is_sorted(steps), "no ascending steps");
   return steps;
 }
 
 // What all ranks have, by rank.
 std::vector<std::optional<Steps>> all_steps(Group& group, const std::optional<Steps>& own) {
   std::vector<std::optional<Steps>> all;
-  for (const std::string& text : group.all_gather(text_of(own), "steps of the checkpoints"))
-    all.push_back(steps_from(text));
+  read_texts(group, text_of(own), "steps of the checkpoints",
+             [&](int, const std::string& text) { all.push_back(steps_from(text)); });
   return all;
 }
 

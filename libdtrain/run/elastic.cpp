@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/train/checkpoint_files.h"
 
 namespace dtrain {
@@ -42,7 +43,10 @@ std::optional<TrainState> state_to_resume(const RunOptions& run, Group& group) {
   const std::string text =
       group.broadcast(group.rank() == run.chief ? state_text_to_resume(run) : "", run.chief, "state of the checkpoint");
   if (text.empty()) return std::nullopt;
-  return train_state_from(text, "the state of the checkpoint");
+  std::optional<TrainState> state;
+  read_text(group, run.chief, text, "state of the checkpoint",
+            [&](const std::string& told) { state = train_state_from(told, "the state of the checkpoint"); });
+  return state;
 }
 
 std::string setting(const Settings& settings, const std::string& key) {

@@ -1,10 +1,10 @@
 #include "libdtrain/run/evaluation.h"
 
 #include <chrono>
-#include <cstdlib>
 
 #include <fmt/format.h>
 
+#include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/ops/step_metrics.h"
 #include "libdtrain/train/averaged.h"
 
@@ -13,22 +13,26 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Sums over the ranks, in double precision.
+constexpr size_t kCounts = 2;  // the last two sums: batches, and samples that count
+
+// Sums over the ranks, in double precision. There are kCounts at least.
 std::vector<double> over_ranks(Group& group, const std::vector<double>& mine) {
-  const std::vector<std::string> all = group.all_gather(fmt::format("{}", fmt::join(mine, " ")), "evaluation");
+  constexpr double kMost = 1e15;
   std::vector<double> sums(mine.size());
-  for (const std::string& text : all) {
-    const char* at = text.c_str();
-    for (double& sum : sums) {
-      char* end = nullptr;
-      sum += std::strtod(at, &end);
-      at = end;
+  read_texts(group, fmt::format("{}", fmt::join(mine, " ")), "evaluation", [&](int, const std::string& text) {
+    std::vector<double> theirs;
+    for (size_t at = 0, end = 0; end != std::string::npos && theirs.size() <= sums.size(); at = end + 1) {
+      end = text.find(' ', at);
+      theirs.push_back(number_in<double>(std::string_view(text).substr(at, end - at)));
     }
-  }
+    DT_CHECK(theirs.size() == sums.size(), "not ", sums.size(), " numbers");
+    for (size_t i = sums.size() - kCounts; i < sums.size(); ++i)
+      DT_CHECK(theirs[i] >= 0 && theirs[i] <= kMost, "a count of ", theirs[i]);
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += theirs[i];
+  });
   return sums;
 }
 
-// The last two sums are those of the batches and of the samples that count.
 Evaluation evaluation_of(const MetricColumns& columns, const std::vector<double>& sums, double seconds) {
   const auto batches = static_cast<int64_t>(sums[sums.size() - 2]);
   Evaluation result;

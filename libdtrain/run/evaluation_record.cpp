@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
@@ -73,7 +74,8 @@ std::string EvaluationRecord::restore(Group& group, int chief, uint64_t step) {
     text = group.broadcast(text, chief, "evaluations");
   }
   if (!failure.empty()) throw Error(Fault::checkpoint, failure);
-  if (group.rank() != chief && !text.empty()) read(text);
+  if (group.rank() != chief && !text.empty())
+    read_text(group, chief, text, "evaluations", [this](const std::string& told) { read(told); });
   evaluations_.erase(evaluations_.upper_bound(step), evaluations_.end());
   return lost;
 }

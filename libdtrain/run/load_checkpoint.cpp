@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/train/checkpoint_files.h"
 #include "libdtrain/train/replicas.h"
 #include "libdtrain/train/weights.h"
@@ -62,7 +63,10 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
   found = group.broadcast(found, chief, "checkpoint");
   if (found.empty()) return std::nullopt;
   average = group.broadcast(average, chief, "average of the checkpoint");
-  LoadedCheckpoint loaded{path_in(found), std::stoull(found)};
+  LoadedCheckpoint loaded{path_in(found), 0};
+  read_text(group, chief, found, "checkpoint", [&](const std::string& text) {
+    loaded.step = number_in<uint64_t>(std::string_view(text).substr(0, text.find(' ')));
+  });
   if (!average.empty()) {
     loaded.average = store.context().empty(store.values().shape());
     if (group.rank() == chief) load(average, store);

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include <fmt/format.h>
+
+#include "libdtrain/distributed/read_texts.h"
 
 namespace dtrain {
 
@@ -20,8 +23,11 @@ std::vector<std::string> RankSpeeds::compare() {
   steps_ = 0;
   const auto began = std::chrono::steady_clock::now();
   std::vector<double> seconds;
-  for (const std::string& text : group_.all_gather(fmt::format("{}", mine), "speed of the ranks"))
-    seconds.push_back(std::stod(text));
+  read_texts(group_, fmt::format("{}", mine), "speed of the ranks", [&](int, const std::string& text) {
+    const auto one = number_in<double>(text);
+    DT_CHECK(std::isfinite(one) && one >= 0, one, " s for a step");
+    seconds.push_back(one);
+  });
   compared_for_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   std::vector<std::string> lines;
   for (const Straggler& slow : stragglers_.add(seconds))

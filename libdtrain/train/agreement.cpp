@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libdtrain/core/error.h"
+#include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/io/crc32c.h"
 #include "libdtrain/io/json_limits.h"
 
@@ -54,8 +55,9 @@ void check_equal(Group& group, const RankSettings& mine, const char* what) {
   if (std::ranges::count(sums, sums[0]) == group.size()) return;
 
   std::vector<RankSettings> all;
-  for (const std::string& one : group.all_gather(text, what))
+  read_texts(group, text, what, [&](int, const std::string& one) {
     all.push_back(parse_json<json>(one, what, Fault::communication).get<RankSettings>());
+  });
   std::vector<std::string> keys;
   for (const RankSettings& settings : all)
     for (const auto& [key, value] : settings)

@@ -119,6 +119,7 @@ Ranks ranks_of(Group& group) {
   const char* role = environment()("K_MPI_JOB_ROLE");
   const bool in_launcher = role != nullptr && std::string_view(role) == "launcher";
   const int64_t chief = group.extremes(in_launcher ? group.size() : group.rank(), "the chief").first;
+  if (chief < 0) throw Error(Fault::communication, fmt::format("the chief: a rank says that it is rank {}", chief));
   return {.rank = group.rank(),
           .size = group.size(),
           .local_rank = place.local_rank,

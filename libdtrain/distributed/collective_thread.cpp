@@ -23,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kWatchEvery = std::chrono::milliseconds(10), kWaitFor = std::chrono::milliseconds(200);
 // Seconds. To start, a transport waits for processes that are there already, and for no work of theirs.
 constexpr double kStartLimit = 120;
+constexpr size_t kMostStates = 10'000;  // under way to peers
 
 // Goes ahead of a collective's data to the next rank, which compares it with its own.
 struct Header {
@@ -368,9 +369,9 @@ void CollectiveThread::answer() {
   int rank = 0;
   std::string text;
   while (transport_->take(states_, rank, text)) {
-    if (text.empty()) continue;  // no rank says so little
-    watchdog_->hear(rank, text.substr(1));
-    if (text.starts_with('?')) send_state(rank, false);
+    watchdog_->hear(rank, text.empty() ? text : text.substr(1));
+    // One that asks on and on and takes no answer has to wait.
+    if (text.starts_with('?') && states_under_way_.size() < kMostStates) send_state(rank, false);
   }
 }
 

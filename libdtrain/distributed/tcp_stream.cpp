@@ -16,6 +16,9 @@ namespace {
 constexpr uint64_t kMostBytes = uint64_t{1} << 32;  // more than any message of a schedule has
 constexpr size_t kStep = 1 << 20;                   // memory grows with what has arrived, not with what was announced
 
+constexpr uint64_t kMostChannels = 4096;
+constexpr size_t kCostOfOne = 64;  // bytes of a message that is kept, beside its text
+
 struct Header {
   uint64_t channel = 0, bytes = 0;
 };
@@ -72,19 +75,24 @@ void Stream::receive(int channel, std::byte* bytes, size_t most, Delivery& deliv
     one.waiting.push_back({bytes, most, &delivery});
     return;
   }
-  const std::string& text = one.kept.front();
+  const std::string text = take_kept(one);
   if (text.size() > most) refuse(concat("a message of ", text.size(), " bytes came, at most ", most, " were expected"));
   std::memcpy(bytes, text.data(), text.size());
   delivery = {.done = true, .count = text.size()};
-  one.kept.pop_front();
 }
 
 bool Stream::take(int channel, std::string& text) {
-  std::deque<std::string>& kept = channels_[channel].kept;
-  if (kept.empty()) return false;
-  text = std::move(kept.front());
-  kept.pop_front();
+  Channel& one = channels_[channel];
+  if (one.kept.empty()) return false;
+  text = take_kept(one);
   return true;
+}
+
+std::string Stream::take_kept(Channel& channel) {
+  std::string text = std::move(channel.kept.front());
+  channel.kept.pop_front();
+  kept_ -= text.size() + kCostOfOne;
+  return text;
 }
 
 void Stream::take_some() {
@@ -115,11 +123,15 @@ bool Stream::take_header() {
   if (incoming_.came < size) return false;
   Header header;
   std::memcpy(&header, incoming_.header.data(), sizeof header);
-  if (header.bytes > kMostBytes || header.channel > kMostBytes) refuse("it does not speak as a rank does");
+  if (header.bytes > kMostBytes || header.channel >= kMostChannels) refuse("it does not speak as a rank does");
   incoming_.channel = static_cast<int>(header.channel);
   incoming_.count = header.bytes;
   Channel& channel = channels_[incoming_.channel];
-  if (channel.waiting.empty()) return true;
+  if (channel.waiting.empty()) {
+    if (kept_ + header.bytes + kCostOfOne > most_kept_)
+      refuse(concat("it sent more than ", most_kept_, " bytes that nobody has asked for"));
+    return true;
+  }
   incoming_.wanted = channel.waiting.front();
   channel.waiting.pop_front();
   if (header.bytes > incoming_.wanted->most)
@@ -159,6 +171,7 @@ void Stream::finish_incoming() {
   if (message.wanted) {
     *message.wanted->delivery = {.done = true, .count = message.count};
   } else if (channel.waiting.empty()) {
+    kept_ += message.count + kCostOfOne;
     channel.kept.push_back(std::move(message.text));
   } else {  // somebody has asked for it since it began to arrive
     const Waiting waiting = channel.waiting.front();

@@ -22,7 +22,8 @@ struct Delivery {
 
 class Stream {
  public:
-  explicit Stream(Link link) : link_(std::move(link)) {}
+  // `most_kept`: bytes of messages that come before this rank asks for them.
+  explicit Stream(Link link, size_t most_kept = size_t{1} << 30) : link_(std::move(link)), most_kept_(most_kept) {}
 
   // The bytes and `delivery` stay where they are until that is done.
   void send(int channel, const std::byte* bytes, size_t count, Delivery& delivery);
@@ -70,6 +71,7 @@ class Stream {
   size_t header_size() const { return link_.seals ? kSealed : kPlain; }
   size_t take_bytes(std::byte* bytes, size_t count);
   bool take_header();
+  std::string take_kept(Channel& channel);
   bool take_body();
   void finish_incoming();
 
@@ -77,6 +79,7 @@ class Stream {
   std::deque<Outgoing> outgoing_;
   Incoming incoming_;
   std::map<int, Channel> channels_;
+  size_t most_kept_, kept_ = 0;
   std::string end_;
 };
 

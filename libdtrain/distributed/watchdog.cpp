@@ -2,13 +2,17 @@
 #include "libdtrain/distributed/watchdog.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
+
+#include "libdtrain/core/error.h"
 
 namespace dtrain {
 namespace {
 
-constexpr size_t kHistory = 8;  // collectives that a report lists
+constexpr size_t kHistory = 8;           // collectives that a report lists
+constexpr size_t kStateBytes = 8 << 10;  // of a peer's state
 
 double seconds(SteadyTime from, SteadyTime to) { return std::chrono::duration<double>(to - from).count(); }
 
@@ -62,7 +66,30 @@ std::string Watchdog::state() const {
 
 std::string Watchdog::history() const { return last_.empty() ? "none" : fmt::format("{}", fmt::join(last_, "; ")); }
 
-void Watchdog::hear(int rank, const std::string& state) { heard_[rank] = state; }
+void Watchdog::hear(int rank, const std::string& state) {
+  State heard;
+  if (!read(state, heard))
+    throw Error(Fault::communication,
+                fmt::format("{} sent what is no state of a rank", ranks_[static_cast<size_t>(rank)]));
+  heard_[rank] = std::move(heard);
+}
+
+bool Watchdog::read(const std::string& text, State& state) {
+  const size_t end = text.find("\n\n");
+  if (text.size() > kStateBytes || (end == std::string::npos && !text.starts_with('\n'))) return false;
+  const std::string lanes = text.substr(0, text.starts_with('\n') ? 0 : end + 1);
+  for (size_t at = 0; at < lanes.size();) {
+    const size_t tab = lanes.find('\t', at), line = lanes.find('\n', at);
+    uint64_t reached = 0;
+    if (tab >= line) return false;
+    const auto [stop, error] = std::from_chars(lanes.data() + tab + 1, lanes.data() + line, reached);
+    if (error != std::errc{} || stop != lanes.data() + line) return false;
+    state.lanes[lanes.substr(at, tab - at)] = reached;
+    at = line + 1;
+  }
+  state.text = text.substr(lanes.size() + 1);
+  return true;
+}
 
 Watchdog::Verdict Watchdog::look(SteadyTime now) {
   Verdict verdict;
@@ -112,7 +139,7 @@ std::string Watchdog::silent() const {
 std::string Watchdog::states() const {
   std::string text;
   for (const auto& [rank, state] : heard_)
-    text += fmt::format("\n  {}: {}", ranks_[static_cast<size_t>(rank)], state.substr(state.find("\n\n") + 2));
+    text += fmt::format("\n  {}: {}", ranks_[static_cast<size_t>(rank)], state.text);
   return text;
 }
 
@@ -125,9 +152,8 @@ std::string Watchdog::answers() const {
 std::string Watchdog::suspects(const CollectiveId& id) const {
   std::vector<std::string> behind;
   for (const auto& [rank, state] : heard_) {
-    const size_t line = ("\n" + state).find("\n" + id.lane + "\t");
-    const uint64_t reached = line == std::string::npos ? 0 : std::stoull(state.substr(line + id.lane.size() + 1));
-    if (reached < id.sequence) behind.push_back(ranks_[static_cast<size_t>(rank)]);
+    const auto lane = state.lanes.find(id.lane);
+    if (lane == state.lanes.end() || lane->second < id.sequence) behind.push_back(ranks_[static_cast<size_t>(rank)]);
   }
   std::string text = silent();
   if (!behind.empty())

@@ -39,7 +39,8 @@ class Watchdog {
   // Where this rank's program is, for reports.
   void enter(Section section, uint64_t step);
 
-  // This rank's state as a text for its peers, and what a peer sent.
+  // This rank's state as a text for its peers, and what a peer sent. Throws Error(Fault::communication), which names
+  // the peer, where that is no state.
   std::string state() const;
   void hear(int rank, const std::string& state);
 
@@ -68,6 +69,12 @@ class Watchdog {
     bool asked = false, warned = false;
     uint64_t done = 0;
   };
+  struct State {
+    std::map<std::string, uint64_t> lanes;  // collectives that it has come to
+    std::string text;                       // where it is, for people
+  };
+  // False where `text` is none.
+  static bool read(const std::string& text, State& state);
   // Who has not come to the collective, by what the peers said.
   std::string suspects(const CollectiveId& id) const;
   std::string history() const;
@@ -79,7 +86,7 @@ class Watchdog {
   GroupOptions limits_;
   std::map<std::string, Lane> lanes_;
   std::deque<std::string> last_;  // collectives, done or begun
-  std::map<int, std::string> heard_;
+  std::map<int, State> heard_;
   Section section_ = Section::setup;
   uint64_t step_ = 0;
 };

@@ -83,6 +83,35 @@ TEST(Stream, RefusesWhatIsTooLong) {
   expect_error([&] { b.take_some(); }, Fault::communication, "a message of 4 bytes came, at most 3 were expected");
 }
 
+TEST(Stream, KeepsNoMoreThanItsLimit) {
+  const Pair pair;
+  Stream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])}, /*most_kept=*/10'000);
+  std::string block = numbered(4000), none, text;
+  std::array<Delivery, 4> sent;
+  for (int again = 0; again < 3; ++again) {  // what has been taken does not count
+    a.send(7, bytes_of(block), block.size(), sent[0]);
+    a.send(8, bytes_of(block), block.size(), sent[1]);
+    b.take_some();
+    EXPECT_TRUE(b.take(7, text));
+    EXPECT_TRUE(b.take(8, text));
+  }
+  for (int i = 0; i < 100; ++i) a.send(9, bytes_of(none), 0, sent[2]);
+  b.take_some();
+  a.send(9, bytes_of(block), block.size(), sent[3]);
+  expect_error([&] { b.take_some(); }, Fault::communication, "more than 10000 bytes that nobody has asked for");
+}
+
+TEST(Stream, RefusesChannelsThatNoRankOpens) {
+  for (const int channel : {4096, 1 << 30}) {
+    const Pair pair;
+    Stream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])});
+    std::string word = "word";
+    Delivery sent;
+    a.send(channel, bytes_of(word), word.size(), sent);
+    expect_error([&] { b.take_some(); }, Fault::communication, "it does not speak as a rank does");
+  }
+}
+
 TEST(Stream, RefusesWhatIsNotSealed) {
   const std::string plain = numbered(16 + 32 + 5);  // no header of ours
   for (const bool changed : {false, true}) {

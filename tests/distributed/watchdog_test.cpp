@@ -180,5 +180,14 @@ TEST_F(WatchdogTest, SaysWhereTheTransportBroke) {
                   "step 7: reset; "));
 }
 
+TEST_F(WatchdogTest, RefusesWhatIsNoState) {
+  for (const std::string& state :
+       {std::string(), std::string("well"), std::string("gradients\t\n\nwell"), std::string("gradients\t-1\n\nwell"),
+        "gradients\t" + std::string(30, '9') + "\n\nwell", std::string("gradients 3\n\nwell"),
+        std::string("gradients\t3\nwell"), "\n" + std::string(10'000, '!')})
+    expect_error([&] { watchdog_.hear(1, state); }, Fault::communication,
+                 "rank 1 on a sent what is no state of a rank");
+}
+
 }  // namespace
 }  // namespace dtrain

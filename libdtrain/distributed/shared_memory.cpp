@@ -54,12 +54,17 @@ std::byte* map(int file, size_t bytes, std::string& reason) {
   return nullptr;
 }
 
+// A rank that made it smaller would end all others by SIGBUS.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
 // All of its pages are taken now: later, where the machine has none left, a write would end the process.
 std::byte* make(int file, size_t bytes, const Mark& mark, std::string& reason) {
   if (file < 0)
     reason = refusal("memfd_create");
   else if (const int error = posix_fallocate(file, 0, static_cast<off_t>(bytes)); error != 0)
     reason = concat("posix_fallocate of ", bytes, " bytes: ", std::strerror(error));
+  else if (fcntl(file, F_ADD_SEALS, kSeals) != 0)
+    reason = refusal("F_ADD_SEALS");
   if (!reason.empty()) return nullptr;
   std::byte* const memory = map(file, bytes, reason);
   if (memory != nullptr) std::memcpy(memory, &mark, sizeof mark);
@@ -74,7 +79,9 @@ std::byte* find(const std::string& path, size_t bytes, const Mark& mark, std::st
     return nullptr;
   }
   std::byte* memory = nullptr;
-  if (S_ISREG(status.st_mode) && static_cast<size_t>(status.st_size) == bytes) memory = map(file.get(), bytes, reason);
+  const bool sealed = (fcntl(file.get(), F_GET_SEALS) & kSeals) == kSeals;  // -1 where it is no memfd
+  if (S_ISREG(status.st_mode) && sealed && static_cast<size_t>(status.st_size) == bytes)
+    memory = map(file.get(), bytes, reason);
   if (memory != nullptr && std::memcmp(memory, &mark, sizeof mark.random) != 0) {
     munmap(memory, bytes);
     memory = nullptr;
@@ -91,7 +98,7 @@ std::shared_ptr<SharedMemory> SharedMemory::open(Group& group, bool tells) {
   Mark mark;
   std::string reason, offer;
   std::byte* memory = nullptr;
-  const File file(first ? memfd_create("dtrain-sums", MFD_CLOEXEC) : -1);
+  const File file(first ? memfd_create("dtrain-sums", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1);
   if (first) {
     if (file.get() >= 0 && getrandom(mark.random.data(), sizeof mark.random, 0) < 0) reason = refusal("getrandom");
     if (reason.empty()) memory = make(file.get(), bytes, mark, reason);

@@ -21,6 +21,8 @@ struct Envelope {
   char text[248] = "";
 };
 
+constexpr int64_t kMostBytes = int64_t{1} << 30;  // in a rank's text
+
 // Where MPI may open no file more, it says so in ways that name neither the limit nor the rank. Between two ranks there
 // are two connections at most.
 void allow_open_files(int ranks) {
@@ -69,6 +71,10 @@ std::vector<std::string> MpiGroup::all_gather(const std::string& mine, const cha
   gather_bytes(reinterpret_cast<std::byte*>(envelopes.data()), std::vector<int64_t>(ranks, sizeof(Envelope)), what);
 
   std::vector<int64_t> counts;  // the bytes that the envelopes do not hold
+  for (size_t rank = 0; rank < ranks; ++rank)
+    if (envelopes[rank].size < 0 || envelopes[rank].size > kMostBytes)
+      throw Error(Fault::communication, concat(what, ": ", name(static_cast<int>(rank)), " gives a text of ",
+                                               envelopes[rank].size, " bytes, at most ", kMostBytes));
   for (const Envelope& envelope : envelopes)
     counts.push_back(std::max<int64_t>(0, envelope.size - static_cast<int64_t>(sizeof envelope.text)));
   std::string rest(static_cast<size_t>(std::accumulate(counts.begin(), counts.end(), int64_t{0})), '\0');

@@ -1,7 +1,7 @@
 """A training of two ranks over TCP through a network that delays, loses, corrupts and cuts: it ends with the bits of
-one that nothing disturbed, or each rank ends with code 4 within its limits and a line that names the other one and where it
-happened, and the same command resumes to the same bits. A row for each attack; an argument chooses those whose names
-hold it. Run as root, with the folder of the programs in DTRAIN_BIN_DIR.
+one that nothing disturbed, or each rank ends with code 4 within its limits and a line that names the other one and
+where it happened, and the same command resumes to the same bits. A row for each attack; an argument chooses those
+whose names hold it. Run as root, with the folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import concurrent.futures

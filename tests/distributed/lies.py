@@ -19,14 +19,11 @@ LIMIT = 60  # seconds of a silence
 
 # Lies in what ranks gather by way of rank 0.
 
-def gives(what, lie, times=1000):
+def gives(what, lie):
     """Rank 1 gives lie(text) in the collective `what`."""
-    told = []
-
     def change(relay, to_zero, kind, sequence, text):
-        if not to_zero or kind != GIVE or split(text)[0] != what.encode() or len(told) >= times:
+        if not to_zero or kind != GIVE or split(text)[0] != what.encode():
             return None
-        told.append(1)
         name, where, mine = split(text)
         return [(GIVE, sequence, join(name, where, lie(mine)))]
     return change
@@ -116,6 +113,11 @@ def other_settings(text):
     return b"0badf00d 7" if len(text) < 30 else b'[["a", 1], {"b": []}, "c"]'
 
 
+def endless(text):
+    """The last of some numbers is no count."""
+    return text.rpartition(b" ")[0] + b" inf"
+
+
 # Lies in what ranks sum.
 
 def in_headers(lie):
@@ -154,8 +156,11 @@ def first(message, liar_to=0):
 
 
 def of_floats(value):
-    return lambda relay, channel, data: frame(channel,
-                                              struct.pack("<f", value) * (len(data) // 4) + data[:len(data) % 4])
+    """In place of the first gradients of a message; its end may say which step it belongs to."""
+    def lie(relay, channel, data):
+        count = min(250, len(data) // 8)
+        return frame(channel, struct.pack("<f", value) * count + data[4 * count:])
+    return lie
 
 
 def then_silence(relay, channel, data):

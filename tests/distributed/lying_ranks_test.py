@@ -16,9 +16,9 @@ import sys
 import tempfile
 import time
 
-from lies import (closes, closes_sums, first, frame, gives, half_then, hello_of, in_data, in_headers, in_memory,
-                  late_for_ever, of_floats, other_settings, says, scribble, shouts, stays_silent, then_silence,
-                  trickles, truncate, with_, without, zero_gives, zero_says)
+from lies import (closes, closes_sums, endless, first, frame, gives, half_then, hello_of, in_data, in_headers,
+                  in_memory, late_for_ever, of_floats, other_settings, says, scribble, shouts, stays_silent,
+                  then_silence, trickles, truncate, with_, without, zero_gives, zero_says)
 from lying_rank import GIVE, RESULT, Rank, Relay, join, split
 from strangers_test import FAILURE, PROGRAMS, WELCOME, free_port
 
@@ -28,6 +28,8 @@ SANITIZED = os.environ.get("DTRAIN_SANITIZED") == "1"
 FORGED = "error: all is lost"
 EVIL = f"\n{FORGED}\x1b[2J\r".encode()
 INFO = (PROGRAMS / "dtrain-info", "--ranks", "--collective_timeout=5")
+SUMS = (PROGRAMS / "dtrain-allreduce-benchmark", "--sizes=1000", "--iterations=2", "--warmup=1",
+        "--collective_timeout=5")
 SENT = "rank 1 on .* sent what no rank of this program sends"
 
 
@@ -37,6 +39,9 @@ def train(*flags):
             "--init_learning_rate=0.01", "--num_warmup_batches=0", "--display_every=1", "--collective_timeout=5",
             "--batch_size=4", "--data_dir={data}", "--train_dir={folder}/run", "--num_batches=6",
             "--save_model_steps=2", "--all_reduce_algorithm=ring", *flags)
+
+
+EVALUATES = ("--eval_during_training_every_n_steps=2",)
 
 
 def together():
@@ -132,6 +137,12 @@ ROWS = [
     ("notices that forge lines", train(), gives("counts of the input", with_("damages", [EVIL.decode()] * 9000)),
      None, 0, 0,
      r"\\x1b"),
+    ("times of no length", SUMS, gives("times", lambda _: b""), None, 0, 4, f"times: {SENT}"),
+    ("errors beyond all", SUMS, gives("errors", lambda _: b"9" * 18), None, 0, 4, f"errors: {SENT}"),
+    ("too few sums of an evaluation", train(*EVALUATES), gives("evaluation", lambda _: b"1"), None, 0, 4,
+     f"evaluation: {SENT}"),
+    ("counts of an evaluation beyond all", train(*EVALUATES), gives("evaluation", endless), None, 0, 4,
+     f"evaluation: {SENT}"),
     ("a state of the chief that is none", train(), zero_gives(lambda text: text[:-40], b'"cursor"'), None, 1, 4,
      "state of the chief: rank 0 on .* sent what no rank"),
     ("sums: another number", train(), None, in_headers(lambda data: struct.pack("<Q", 77) + data[8:]), 0, 4, DIFFERENT),

@@ -34,6 +34,8 @@ class Network(Relay):
     """A relay that says what it hears. `fault` is a function of the wire and the bytes that are to go over it; it
     returns True where it has done with them what it wants."""
 
+    hides_ends = False
+
     def __init__(self, port, fault, here="127.0.0.1"):
         self.fault, self.what, self.calls = fault, "", 0
         super().__init__(port, here=here)

@@ -71,6 +71,24 @@ def late_for_ever(relay, sequence, text):
     return []
 
 
+def busy_for_ever():
+    """Rank 1 says that it writes a checkpoint, again and again, whatever the rank behind the relay does."""
+    place = []
+
+    def change(relay, to_zero, kind, sequence, text):
+        if to_zero and kind == GIVE and (place or split(text)[0] == b"disks of the checkpoints"):
+            if place:
+                return []
+            place.extend(split(text)[:2])
+            return [(GIVE, sequence, join(*place, b"1"))]
+        if to_zero or kind != RESULT or not place:
+            return None
+        time.sleep(0.05)
+        relay.to_zero.say(GIVE, join(*place, b"1"), sequence + 1)
+        return []
+    return change
+
+
 def stays_silent(relay, sequence, text):
     relay.ended.wait(LIMIT)
     return []
@@ -186,6 +204,8 @@ def trickles(relay, channel, data):
 
 
 def closes_sums(relay, channel, data):
+    for one in relay.sums:
+        one.shutdown(socket.SHUT_RDWR)
     raise ConnectionResetError
 
 

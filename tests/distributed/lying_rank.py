@@ -13,7 +13,7 @@ import threading
 import time
 
 from faults_test import wait_until
-from strangers_test import HELLO, PROOF, SECRET, WELCOME, Talk, join
+from strangers_test import FAILURE, HELLO, PROOF, SECRET, WELCOME, Talk, join
 
 GIVE, RESULT = 5, 6
 HERE = "127.0.0.1"
@@ -45,6 +45,9 @@ class Relay:
     (relay, to_zero, kind, sequence, text) and returns the messages (kind, sequence, text) that go on in its place, or
     None for the message as it is. Of the connection for sums, `lie_in_sums` is a function of (relay, to, channel,
     bytes) and returns the bytes that go on, headers included, or None."""
+
+    hides_ends = True
+
 
     def __init__(self, port, lie=None, lie_in_sums=None, here=HERE):
         self.port_of_zero, self.lie, self.lie_in_sums, self.here = port, lie, lie_in_sums, here
@@ -92,12 +95,19 @@ class Relay:
             while True:
                 kind, sequence, text = self.hear(source)
                 text = self.with_own_addresses(to_zero, kind, text)
+                if to_zero and kind == FAILURE and self.hides_ends:
+                    continue
                 told = self.lie(self, to_zero, kind, sequence, text) if self.lie else None
                 for one in [(kind, sequence, text)] if told is None else told:
                     target.say(one[0], one[2], one[1])
         finally:
+            self.end(target.connection)
+
+    def end(self, connection):
+        """Who spoke by this connection has ended. The rank behind the relay may notice its lie, and end by it."""
+        if not self.hides_ends:
             with contextlib.suppress(OSError):
-                target.connection.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
     def hear(self, talk):
         kind, sequence, size = struct.unpack("<QQQ", take(talk.connection, 56)[:24])
@@ -150,8 +160,7 @@ class Relay:
                 told = self.lie_in_sums(self, to, channel, data) if self.lie_in_sums else None
                 target.sendall(header + data if told is None else told)
         finally:
-            with contextlib.suppress(OSError):
-                target.shutdown(socket.SHUT_RDWR)
+            self.end(target)
 
 
 class Rank:

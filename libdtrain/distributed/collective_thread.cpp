@@ -14,6 +14,7 @@
 
 #include "libdtrain/core/error.h"
 #include "libdtrain/distributed/blocked_signals.h"
+#include "libdtrain/distributed/collective_header.h"
 
 namespace dtrain::host {
 namespace {
@@ -24,20 +25,6 @@ constexpr auto kWatchEvery = std::chrono::milliseconds(10), kWaitFor = std::chro
 // Seconds. To start, a transport waits for processes that are there already, and for no work of theirs.
 constexpr double kStartLimit = 120;
 constexpr size_t kMostStates = 10'000;  // under way to peers
-
-// Goes ahead of a collective's data to the next rank, which compares it with its own.
-struct Header {
-  uint64_t sequence = 0, bytes = 0, step = 0, section = 0;
-  char what[64] = "";
-
-  explicit Header(const CollectiveId& id = {})
-      : sequence(id.sequence), bytes(id.bytes), step(id.step), section(static_cast<uint64_t>(id.section)) {
-    std::strncpy(what, id.what.c_str(), sizeof what - 1);
-  }
-  CollectiveId id(const std::string& lane) const {
-    return {lane, sequence, std::string(what, strnlen(what, sizeof what)), bytes, static_cast<Section>(section), step};
-  }
-};
 
 double seconds(SteadyTime from, SteadyTime to) { return std::chrono::duration<double>(to - from).count(); }
 
@@ -53,7 +40,7 @@ struct CollectiveThread::Lane {
   std::optional<SharedSum> sum{};
   bool has_begun() const { return exchange || sum; }
   CollectiveId id{};
-  Header sent{}, received{};
+  CollectiveHeader sent{}, received{};
   Transport::Request header_sent = 0, header_received = 0;
   bool header_left = false, header_came = false;
   bool header_checked() const { return header_left && header_came; }
@@ -277,7 +264,7 @@ void CollectiveThread::begin(Lane& lane) {
   const Collective& collective = *lane.collective;
   lane.begun = Clock::now();
   ++lane.id.sequence;
-  lane.id.what = collective.what.substr(0, sizeof Header::what - 1);
+  lane.id.what = collective.what.substr(0, sizeof CollectiveHeader::what - 1);
   lane.id.bytes = collective.bytes;
   watchdog_->begin(lane.id, lane.begun);
   lane.header_left = lane.header_came = false;
@@ -288,11 +275,11 @@ void CollectiveThread::begin(Lane& lane) {
   else
     lane.exchange.emplace(*transport_, lane.data, plan_messages(collective.schedule(), collective.segment),
                           collective.elements, lane.buffers);
-  lane.sent = Header(lane.id);
+  lane.sent = CollectiveHeader(lane.id);
   lane.header_received = transport_->receive(lane.headers, (rank_ + size_ - 1) % size_,
-                                             reinterpret_cast<std::byte*>(&lane.received), sizeof(Header));
-  lane.header_sent =
-      transport_->send(lane.headers, (rank_ + 1) % size_, reinterpret_cast<std::byte*>(&lane.sent), sizeof(Header));
+                                             reinterpret_cast<std::byte*>(&lane.received), sizeof(CollectiveHeader));
+  lane.header_sent = transport_->send(lane.headers, (rank_ + 1) % size_, reinterpret_cast<std::byte*>(&lane.sent),
+                                      sizeof(CollectiveHeader));
 }
 
 bool CollectiveThread::advance(Lane& lane) {

@@ -28,10 +28,9 @@ struct GroupOptions {
   std::optional<double> start_limit{};
   // A line for people: a rank is late, or back. May be empty.
   std::function<void(const std::string&)> warn{};
-  // Ends the process with the exit code of the fault, on whatever thread finds that a peer is stopped, cut off, or does
-  // something else (Fault::communication), or that this rank cannot go on: the report names rank, host, step and
-  // collective. Does not return; where it is empty, `warn` gets the report, and the process ends with that code all the
-  // same.
+  // Ends the process with the fault's exit code, on whatever thread finds that a peer is stopped, cut off or out of
+  // step (Fault::communication), or that this rank cannot go on; the report says who and where. Does not return; where
+  // it is empty, `warn` gets the report, and the process ends with that code all the same.
   std::function<void(const std::string& report, Fault fault)> fail{};
   // Call the two.
   void tell(const std::string& line) const;

@@ -19,6 +19,7 @@ endfunction()
 
 add_k8s_tests(charts)
 add_k8s_tests(chart_scripts)
+add_k8s_tests(chart_attacks)
 add_k8s_tests(peers)
 add_k8s_tests(serving)
 add_k8s_tests(documents)

@@ -22,27 +22,27 @@ Input:
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata:
-  name: {{ $name }}
-  namespace: {{ include "dtrain.namespace" .root }}
+  name: {{ $name | quote }}
+  namespace: {{ include "dtrain.namespace" .root | quote }}
   labels: {{- include "dtrain.labels" .root | nindent 4 }}
 spec:
   podSelector:
-    matchLabels: {app.kubernetes.io/instance: {{ $name }}}
+    matchLabels: {app.kubernetes.io/instance: {{ $name | quote }}}
   policyTypes: [Ingress]
   ingress:
     - from:
         - podSelector:
-            matchLabels: {app.kubernetes.io/instance: {{ $name }}}
+            matchLabels: {app.kubernetes.io/instance: {{ $name | quote }}}
 ---
 apiVersion: kubeflow.org/v2beta1
 kind: MPIJob
 metadata:
-  name: {{ $name }}
-  namespace: {{ include "dtrain.namespace" .root }}
+  name: {{ $name | quote }}
+  namespace: {{ include "dtrain.namespace" .root | quote }}
   labels:
     {{- include "dtrain.labels" .root | nindent 4 }}
     {{- with $job.queue }}
-    kueue.x-k8s.io/queue-name: {{ . }}
+    kueue.x-k8s.io/queue-name: {{ . | quote }}
     {{- end }}
 spec:
   slotsPerWorker: {{ $slots }}
@@ -68,7 +68,7 @@ spec:
           {{- include "dtrain.pod-security" .root | nindent 10 }}
           containers:
             - name: launcher
-              image: {{ $image }}
+              image: {{ $image | quote }}
               imagePullPolicy: {{ .pull_policy }}
               args: {{- toYaml .args | nindent 16 }}
               env:
@@ -76,7 +76,7 @@ spec:
                 - {name: GROUP_NAME, value: {{ $job.group_name | quote }}}
                 - {name: SLOTS, value: {{ $slots | quote }}}
                 - {name: RANKS, value: {{ $ranks | quote }}}
-                - {name: JOB_NAME, value: {{ $name }}}
+                - {name: JOB_NAME, value: {{ $name | quote }}}
                 - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
                 - {name: DTRAIN_WORKER_TIMEOUT, value: {{ $job.worker_timeout | int64 | quote }}}
                 - {name: OMPI_MCA_oob_tcp_keepalive_time, value: "5"}
@@ -120,7 +120,7 @@ spec:
           {{- end }}
           containers:
             - name: worker
-              image: {{ $image }}
+              image: {{ $image | quote }}
               imagePullPolicy: {{ .pull_policy }}
               args: [sshd]
               env:

@@ -3,7 +3,7 @@ longest. Input: root, workers (0 for a job of a single pod). */}}
 {{- define "dtrain.name" -}}
 {{- $name := .root.Release.Name -}}
 {{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) -}}
-{{- fail (printf "the name of the release, %s, becomes a name of hosts: expected small letters, digits and hyphens, beginning with a letter" $name) -}}
+{{- fail (printf "the name of the release, %q, becomes a name of hosts: expected small letters, digits and hyphens, beginning with a letter" $name) -}}
 {{- end -}}
 {{- $last := printf "%s-worker-%d" $name (max 0 (sub (int .workers) 1)) -}}
 {{- if gt (len $last) 63 -}}
@@ -16,7 +16,7 @@ longest. Input: root, workers (0 for a job of a single pod). */}}
 {{- define "dtrain.labels" -}}
 app.kubernetes.io/name: dtrain
 app.kubernetes.io/part-of: dtrain
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
@@ -24,11 +24,21 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{/* Where the objects are made. Input: the root. */}}
 {{- define "dtrain.namespace" -}}
-{{- (.Values.global).namespace | default .Release.Namespace -}}
+{{- $namespace := (.Values.global).namespace | default .Release.Namespace -}}
+{{- if not (regexMatch "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$" $namespace) -}}
+{{- fail (printf "the namespace %q: expected at most 63 small letters, digits and hyphens" $namespace) -}}
+{{- end -}}
+{{- $namespace -}}
 {{- end -}}
 
 {{/* The image: the one that is given, else the engine's for the devices. Input: root, image, gpus, instance_type. */}}
 {{- define "dtrain.image" -}}
+{{- $registry := (.root.Values.global).registry | default "" -}}
+{{- range list (.image | default "") $registry -}}
+{{- if not (regexMatch "^([A-Za-z0-9][-A-Za-z0-9._/:@+]*)?$" .) -}}
+{{- fail (printf "%q is no name of an image or registry: expected letters, digits and -._/:@+" .) -}}
+{{- end -}}
+{{- end -}}
 {{- if .image -}}
 {{- if or (hasSuffix ":latest" .image) (not (regexMatch "[@:][^/]+$" .image)) -}}
 {{- fail (printf "image %s: expected a version or digest, since nobody can say what latest was" .image) -}}
@@ -40,7 +50,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- /* The toolkit of cuda and efa has no code for the V100 of p3 and p3dn. */ -}}
 {{- $kind = ternary "cuda12" (gt (int .root.Values.job.efa) 0 | ternary "efa" "cuda") (hasPrefix "p3" (.instance_type | default "")) -}}
 {{- end -}}
-{{- with (.root.Values.global).registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- with $registry }}{{ trimSuffix "/" . }}/{{ end -}}
 dtrain-{{ $kind }}:{{ .root.Chart.AppVersion }}
 {{- end -}}
 {{- end -}}

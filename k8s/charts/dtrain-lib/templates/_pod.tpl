@@ -1,6 +1,6 @@
 {{/* Labels and annotations of a job's pods. Input: root, name. */}}
 {{- define "dtrain.pod-metadata" -}}
-labels: {app.kubernetes.io/instance: {{ .name }}, app.kubernetes.io/name: dtrain, app.kubernetes.io/part-of: dtrain}
+labels: {app.kubernetes.io/instance: {{ .name | quote }}, app.kubernetes.io/name: dtrain, app.kubernetes.io/part-of: dtrain}
 annotations:
   # A proxy beside sshd would change the group of the key, and take part in no rendezvous.
   sidecar.istio.io/inject: "false"
@@ -41,20 +41,28 @@ securityContext:
   emptyDir: {sizeLimit: 1Gi}
 {{- end -}}
 
+{{/* Refuses a folder of results that would hide one of the image's, or another mount. Input: its path. */}}
+{{- define "dtrain.check-folder" -}}
+{{- if has . (list "/bin" "/boot" "/data" "/dev" "/etc" "/lib" "/lib64" "/proc" "/run" "/sbin" "/sys" "/tmp" "/usr" "/var") -}}
+{{- fail (printf "global.shared_fs: a claim mounted at %s would hide what the pods need there" .) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Claims and where they are mounted: results, and data, which is read-only. Input: output_claim, output_path,
 data_claim, data_path; those without a claim are left out. Data on the claim of the results is the same volume, because
 kubelets do not mount a claim twice. */}}
 {{- define "dtrain.claim-volumes" -}}
 {{- if .output_claim }}
 - name: output
-  persistentVolumeClaim: {claimName: {{ .output_claim }}}
+  persistentVolumeClaim: {claimName: {{ .output_claim | quote }}}
 {{- end }}
 {{- if and .data_claim (ne .data_claim .output_claim) }}
 - name: data
-  persistentVolumeClaim: {claimName: {{ .data_claim }}, readOnly: true}
+  persistentVolumeClaim: {claimName: {{ .data_claim | quote }}, readOnly: true}
 {{- end }}
 {{- end -}}
 {{- define "dtrain.claim-mounts" -}}
+{{- include "dtrain.check-folder" .output_path -}}
 {{- if .output_claim }}
 - {name: output, mountPath: {{ .output_path }}}
 {{- end }}

@@ -3,7 +3,7 @@
 Clones the repository; the network of a node that has just come up may need a while. */}}
 {{- define "dtrain.clone" -}}
 - name: git
-  image: {{ .Values.git.image }}
+  image: {{ include "dtrain.image" (dict "root" . "image" .Values.git.image) | quote }}
   imagePullPolicy: {{ .Values.image_pull_policy }}
   command: [sh, -ec]
   args:
@@ -32,14 +32,14 @@ Clones the repository; the network of a node that has just come up may need a wh
 
 {{- define "dtrain.script-volumes" -}}
 - name: script
-  configMap: {name: {{ .Release.Name }}-script}
+  configMap: {name: {{ printf "%s-script" .Release.Name | quote }}}
 {{- if .Values.git.repo_url }}
 - name: source
   emptyDir: {sizeLimit: 2Gi}
 {{- end }}
 {{- range $i, $claim := .Values.pvc }}
 - name: claim-{{ $i }}
-  persistentVolumeClaim: {claimName: {{ .name }}{{ if .read_only }}, readOnly: true{{ end }}}
+  persistentVolumeClaim: {claimName: {{ .name | quote }}{{ if .read_only }}, readOnly: true{{ end }}}
 {{- end }}
 {{- end -}}
 {{- define "dtrain.script-mounts" -}}
@@ -60,7 +60,26 @@ Clones the repository; the network of a node that has just come up may need a wh
 {{- end -}}
 
 {{- define "dtrain.script-checks" -}}
+{{- $taken := list "/tmp" "/dev" "/dev/shm" "/etc" "/etc/dtrain" "/etc/dtrain/job" "/proc" "/run" "/run/dtrain" "/source" "/sys" -}}
+{{- range .Values.pvc -}}
+{{- if has .mount_path $taken -}}
+{{- fail (printf "pvc: mount_path %s is that of another claim, or hides what the pods need there" .mount_path) -}}
+{{- end -}}
+{{- $taken = append $taken .mount_path -}}
+{{- end -}}
 {{- if and .Values.git.repo_url (not .Values.git.image) -}}
 {{- fail "git.repo_url needs git.image, an image with git: the pods' own may have none" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Refuses variables of the values that are there twice, of which Kubernetes would take the last one. Input: key (of
+the values), variables (a list), taken (names that the chart sets itself). */}}
+{{- define "dtrain.variables-once" -}}
+{{- $taken := .taken -}}
+{{- range .variables -}}
+{{- if has .name $taken -}}
+{{- fail (printf "%s: %s is there twice, or set by the chart" $.key .name) -}}
+{{- end -}}
+{{- $taken = append $taken .name -}}
 {{- end -}}
 {{- end -}}

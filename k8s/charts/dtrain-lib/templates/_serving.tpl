@@ -11,8 +11,8 @@ and a password, and is all that others reach. Input: the root. The model is name
 apiVersion: v1
 kind: Secret
 metadata:
-  name: {{ $name }}
-  namespace: {{ $namespace }}
+  name: {{ $name | quote }}
+  namespace: {{ $namespace | quote }}
   labels: {{- include "dtrain.labels" . | nindent 4 }}
 type: Opaque
 data:
@@ -21,8 +21,8 @@ data:
 apiVersion: v1
 kind: ConfigMap
 metadata:
-  name: {{ $name }}
-  namespace: {{ $namespace }}
+  name: {{ $name | quote }}
+  namespace: {{ $namespace | quote }}
   labels: {{- include "dtrain.labels" . | nindent 4 }}
 data:
   nginx.conf: |
@@ -37,12 +37,12 @@ data:
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata:
-  name: {{ $name }}
-  namespace: {{ $namespace }}
+  name: {{ $name | quote }}
+  namespace: {{ $namespace | quote }}
   labels: {{- include "dtrain.labels" . | nindent 4 }}
 spec:
   podSelector:
-    matchLabels: {app.kubernetes.io/instance: {{ $name }}}
+    matchLabels: {app.kubernetes.io/instance: {{ $name | quote }}}
   policyTypes: [Ingress]
   ingress:
     # From everywhere, since load balancers may hide who asks; they refuse whom source_cidr does not name.
@@ -53,8 +53,8 @@ spec:
 apiVersion: v1
 kind: Service
 metadata:
-  name: {{ $name }}
-  namespace: {{ $namespace }}
+  name: {{ $name | quote }}
+  namespace: {{ $namespace | quote }}
   labels: {{- include "dtrain.labels" . | nindent 4 }}
   annotations:
     service.beta.kubernetes.io/aws-load-balancer-type: external
@@ -63,7 +63,7 @@ metadata:
 spec:
   type: LoadBalancer
   loadBalancerSourceRanges: [{{ $v.global.source_cidr | quote }}]
-  selector: {app.kubernetes.io/instance: {{ $name }}}
+  selector: {app.kubernetes.io/instance: {{ $name | quote }}}
   ports:
     - {name: https, port: 443, targetPort: https}
     - {name: tensorboard, port: 6443, targetPort: tensorboard}
@@ -71,8 +71,8 @@ spec:
 apiVersion: apps/v1
 kind: Deployment
 metadata:
-  name: {{ $name }}
-  namespace: {{ $namespace }}
+  name: {{ $name | quote }}
+  namespace: {{ $namespace | quote }}
   labels:
     {{- include "dtrain.labels" . | nindent 4 }}
     app.kubernetes.io/component: server
@@ -80,10 +80,10 @@ spec:
   replicas: 1
   strategy: {type: Recreate}
   selector:
-    matchLabels: {app.kubernetes.io/instance: {{ $name }}}
+    matchLabels: {app.kubernetes.io/instance: {{ $name | quote }}}
   template:
     metadata:
-      labels: {app.kubernetes.io/instance: {{ $name }}, app.kubernetes.io/name: dtrain, app.kubernetes.io/part-of: dtrain}
+      labels: {app.kubernetes.io/instance: {{ $name | quote }}, app.kubernetes.io/name: dtrain, app.kubernetes.io/part-of: dtrain}
       annotations:
         sidecar.istio.io/inject: "false"
         # nginx reads its files when it starts.
@@ -100,7 +100,7 @@ spec:
       {{- end }}
       containers:
         - name: serve
-          image: {{ include "dtrain.image" (dict "root" . "image" $v.image "gpus" $v.serve.gpus_per_node "instance_type" $v.serve.gpu_instance_type) }}
+          image: {{ include "dtrain.image" (dict "root" . "image" $v.image "gpus" $v.serve.gpus_per_node "instance_type" $v.serve.gpu_instance_type) | quote }}
           imagePullPolicy: {{ $v.image_pull_policy }}
           args:
             - dtrain-serve
@@ -131,7 +131,7 @@ spec:
             {{- include "dtrain.scratch-mounts" . | nindent 12 }}
             - {name: results, mountPath: /{{ $v.global.shared_fs }}, readOnly: true}
         - name: tensorboard
-          image: {{ include "dtrain.image" (dict "root" . "image" $v.tensorboard.image) }}
+          image: {{ include "dtrain.image" (dict "root" . "image" $v.tensorboard.image) | quote }}
           imagePullPolicy: {{ $v.image_pull_policy }}
           command: [tensorboard, --logdir={{ $log_dir }}, --host=127.0.0.1, --port=6006]
           env:
@@ -144,7 +144,7 @@ spec:
             - {name: tensorboard, mountPath: /tmp}
             - {name: results, mountPath: /{{ $v.global.shared_fs }}, readOnly: true}
         - name: nginx
-          image: {{ include "dtrain.image" (dict "root" . "image" $v.nginx.image) }}
+          image: {{ include "dtrain.image" (dict "root" . "image" $v.nginx.image) | quote }}
           imagePullPolicy: {{ $v.image_pull_policy }}
           command: [nginx, -e, stderr, -p, /tmp, -c, /etc/nginx/dtrain/nginx.conf]
           ports:
@@ -166,7 +166,7 @@ spec:
             - {name: proxy, mountPath: /etc/nginx/dtrain, readOnly: true}
         {{- if $v.jupyter.enabled }}
         - name: jupyter
-          image: {{ include "dtrain.image" (dict "root" . "image" $v.jupyter.image) }}
+          image: {{ include "dtrain.image" (dict "root" . "image" $v.jupyter.image) | quote }}
           imagePullPolicy: {{ $v.image_pull_policy }}
           command:
             - jupyter
@@ -207,33 +207,34 @@ spec:
             defaultMode: 0440
             sources:
               - configMap:
-                  name: {{ $name }}
+                  name: {{ $name | quote }}
                   items:
                     - {key: nginx.conf, path: nginx.conf}
                     {{- if $v.jupyter.enabled }}
                     - {key: jupyter.conf, path: jupyter.conf}
                     {{- end }}
               - secret:
-                  name: {{ $name }}
+                  name: {{ $name | quote }}
                   items: [{key: htpasswd, path: htpasswd}]
               - secret:
-                  name: {{ $v.nginx.tls_secret | default $name }}
+                  name: {{ $v.nginx.tls_secret | default $name | quote }}
                   items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
         - name: results
-          persistentVolumeClaim: {claimName: {{ $v.global.shared_pvc }}, readOnly: true}
+          persistentVolumeClaim: {claimName: {{ $v.global.shared_pvc | quote }}, readOnly: true}
         {{- if $v.jupyter.enabled }}
         - name: jupyter
           emptyDir: {sizeLimit: 4Gi}
         - name: notebooks
-          configMap: {name: {{ $name }}, items: [{key: serving.ipynb, path: serving.ipynb}]}
+          configMap: {name: {{ $name | quote }}, items: [{key: serving.ipynb, path: serving.ipynb}]}
         - name: token
-          secret: {secretName: {{ $name }}, defaultMode: 0440, items: [{key: token, path: token}]}
+          secret: {secretName: {{ $name | quote }}, defaultMode: 0440, items: [{key: token, path: token}]}
         {{- end }}
 {{- end -}}
 
 {{/* Refuses values that cannot be right. Input: the root. */}}
 {{- define "dtrain.serving-check" -}}
 {{- $global := .Values.global -}}
+{{- include "dtrain.check-folder" (printf "/%s" $global.shared_fs) -}}
 {{- $hash := required "nginx.htpasswd is empty: the hash of a password, what `htpasswd -nB tensorboard` prints after the colon" .Values.nginx.htpasswd -}}
 {{- if not (regexMatch "^(\\$apr1\\$[./0-9A-Za-z]{1,8}\\$[./0-9A-Za-z]{22}|\\$2[aby]\\$[0-9]{2}\\$[./0-9A-Za-z]{53}|\\$[56]\\$[^:\\s]{20,})$" $hash) -}}
 {{- fail "nginx.htpasswd is no hash of a password: expected what `htpasswd -nB tensorboard` prints after the colon, in single quotes" -}}

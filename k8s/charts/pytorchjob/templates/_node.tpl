@@ -44,7 +44,7 @@ requests: {{- toYaml $requests | nindent 2 }}
 {{- $name := .Release.Name -}}
 {{- $job := .Values.job -}}
 metadata:
-  labels: {app.kubernetes.io/instance: {{ $name }}}
+  labels: {app.kubernetes.io/instance: {{ $name | quote }}}
   annotations:
     # A proxy takes part in no rendezvous.
     sidecar.istio.io/inject: "false"
@@ -68,7 +68,7 @@ spec:
   containers:
     # The operator looks for it by this name.
     - name: pytorch
-      image: {{ include "dtrain.image" (dict "root" . "image" .Values.image) }}
+      image: {{ include "dtrain.image" (dict "root" . "image" .Values.image) | quote }}
       imagePullPolicy: {{ .Values.image_pull_policy }}
       command: [bash, /etc/dtrain/job/train.sh]
       env:

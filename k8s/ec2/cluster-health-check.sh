@@ -28,7 +28,8 @@ for argument in "$@"; do
 done
 [[ $least =~ ^[0-9]{1,6}(\.[0-9]{1,6})?$ ]] || die "--min_bandwidth is '$least': expected GB/s, such as 1.5"
 [[ $timeout =~ ^[1-9][0-9]{0,3}$ ]] || die "TIMEOUT is '$timeout': expected seconds from 1"
-[ -r "$hostfile" ] || die "there is no hostfile $hostfile: 'stack.sh hosts' writes one, or set HOSTFILE"
+{ [ -f "$hostfile" ] && [ -r "$hostfile" ] && [ "$(stat -Lc %s "$hostfile")" -le 1048576 ]; } ||
+  die "there is no hostfile $hostfile of 1 MiB at most: 'stack.sh hosts' writes one, or set HOSTFILE"
 mapfile -t hosts < <(awk '{ sub(/#.*/, "") } NF { print $1 }' "$hostfile" | sort -u)
 [ ${#hosts[@]} != 0 ] || die "$hostfile names no host"
 for host in "${hosts[@]}"; do
@@ -56,6 +57,7 @@ done
 
 ranks=$(awk '{ sub(/#.*/, "") } NF { n = 1; for (i = 2; i <= NF; i++) if ($i ~ /^slots=[0-9]+$/) n = substr($i, 7)
   total += n } END { print total + 0 }' "$hostfile")
+[[ $ranks =~ ^[1-9][0-9]{0,5}$ ]] || die "$hostfile has $ranks slots: expected 1 to 999999"
 # As run.sh does.
 start=(dtrain-mpirun --hostfile "$hostfile" -np "$ranks" --bind-to none -mca pml ob1 -mca btl '^openib'
   -mca btl_tcp_if_exclude 'lo,docker0' -mca oob_tcp_if_exclude 'lo,docker0'

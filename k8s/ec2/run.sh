@@ -21,10 +21,12 @@ hostfile=${HOSTFILE:-$HOME/hostfile}
 norm=${BATCH_NORM:-FreezeBN}
 case $norm in FreezeBN | SyncBN | GN) ;; *) die "BATCH_NORM is '$norm': expected FreezeBN, SyncBN or GN" ;; esac
 [ -d "$fs" ] || die "there is no folder $fs: mount the shared file system, or set FS"
-[ -r "$hostfile" ] || die "there is no hostfile $hostfile: 'stack.sh hosts' writes one, or set HOSTFILE"
+{ [ -f "$hostfile" ] && [ -r "$hostfile" ] && [ "$(stat -Lc %s "$hostfile")" -le 1048576 ]; } ||
+  die "there is no hostfile $hostfile of 1 MiB at most: 'stack.sh hosts' writes one, or set HOSTFILE"
 ranks=$(awk '{ sub(/#.*/, "") } NF { n = 1; for (i = 2; i <= NF; i++) if ($i ~ /^slots=[0-9]+$/) n = substr($i, 7)
   total += n } END { print total + 0 }' "$hostfile")
-[ "$ranks" -gt 0 ] || die "$hostfile names no host"
+[ "$ranks" != 0 ] || die "$hostfile names no host"
+[[ $ranks =~ ^[1-9][0-9]{0,5}$ ]] || die "$hostfile has $ranks slots: expected 999999 at most"
 command -v dtrain-mpirun >/dev/null || die "there is no dtrain-mpirun: install dtrain's package on each host"
 
 # What is the same when a run is the same.

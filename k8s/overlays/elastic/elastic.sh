@@ -27,7 +27,7 @@ trap 'asked=1; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM INT
 trap 'rm -f "$hostfile"' EXIT
 
 # One name a line; some operators put ":SLOTS" after it.
-workers() { sh "$discover" 2>/dev/null | sed 's/:.*//; /^$/d' | sort -u; }
+workers() { sh "$discover" 2>/dev/null | head -c 1000000 | sed 's/[:[:space:]].*//; /^$/d' | sort -u; }
 
 # The most ranks that the workers hold and that share MAX batches evenly.
 ranks_on() {

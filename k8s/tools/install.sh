@@ -5,10 +5,12 @@
 # FOLDER is ~/.local/bin by default; the AWS CLI's own files go to aws-cli in it. TOOL is one of kubectl, helm,
 # terraform, eksctl and aws; all are installed if none is named. What was installed from the same download before is left
 # as it is. $DTRAIN_TOOLS_MIRROR, such as https://mirror.example/tools, takes the place of `https://` in all addresses.
-# Needs curl, tar, sha256sum and unzip. Runs on Linux on x86-64.
+# Needs curl, flock, tar, sha256sum and unzip. Runs on Linux on x86-64.
 # Exit codes: 0 done, 1 usage, 4 a download failed, 5 a download has another SHA-256, 6 something is missing here or
-# cannot be written. After 4 and 5 the tool is as it was before.
+# cannot be written. After 4 and 5, and after 6 but for aws, whose installer writes in several steps, the tool is as it was.
 set -euo pipefail
+umask 022
+unset CDPATH TAR_OPTIONS UNZIP UNZIPOPT  # of tar and unzip, which would take more options from them
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 die() {
   echo "install.sh: $2" >&2
@@ -26,22 +28,32 @@ for name in "$@"; do
   [[ " ${names[*]} " == *" $name "* ]] || die 1 "'$name' is none of ${names[*]}: k8s/tools/install.sh [--to FOLDER] [TOOL...]"
 done
 [ "$(uname -sm)" = "Linux x86_64" ] || die 6 "versions.txt is for Linux on x86-64, and this is $(uname -sm)"
-for program in curl tar sha256sum unzip; do
+for program in curl flock tar sha256sum unzip; do
   command -v "$program" >/dev/null || die 6 "$program is not installed"
 done
+case $folder in
+  /*) ;;
+  *) folder=$PWD/$folder ;;
+esac
 mkdir -p "$folder" || die 6 "$folder cannot be made"
-folder=$(cd "$folder" && pwd)
+folder=$(cd "$folder" && pwd && echo x) || die 6 "$folder cannot be entered"
+folder=${folder%$'\n'x}
 [ -w "$folder" ] || die 6 "$folder cannot be written"
+# One at a time, which removes what one that was killed has left.
+exec {lock}<"$folder"
+flock --nonblock "$lock" || { echo "waiting for another installation into $folder" && flock "$lock"; } ||
+  die 6 "$folder cannot be locked"
+rm -rf "$folder"/.install.??????
 # In the folder itself, so that the last step is a rename.
 work=$(mktemp -d "$folder/.install.XXXXXX") || die 6 "$folder cannot be written"
 trap 'rm -rf "$work"' EXIT
 
 # Of which download a tool was made is written beside it.
 installed() {  # NAME SHA256
-  [ -x "$folder/$1" ] && [ "$(cat "$folder/.$1.sha256" 2>/dev/null)" = "$2" ]
+  [ -f "$folder/$1" ] && [ -x "$folder/$1" ] && [ "$(cat "$folder/.$1.sha256" 2>/dev/null)" = "$2" ]
 }
 place() {  # NAME: makes $work/new the tool
-  if ! { chmod 755 "$work/new" && mv -f "$work/new" "$folder/$1"; }; then die 6 "$folder/$1 cannot be written"; fi
+  { chmod 755 "$work/new" && mv -fT "$work/new" "$folder/$1"; } || die 6 "$folder/$1 cannot be written"
 }
 place_aws() {  # its own installer copies into a folder of the version, and links to it
   unzip -q "$work/download" -d "$work/unpacked" || die 6 "the download of the AWS CLI cannot be unpacked"
@@ -54,20 +66,25 @@ install_one() {  # NAME VERSION SHA256 ADDRESS
     echo "$name $version: installed already"
     return
   fi
+  [ "$name" != aws ] || [ ! -L "$folder/aws-cli" ] || die 6 "$folder/aws-cli is a link, expected a folder"
   [ -z "${DTRAIN_TOOLS_MIRROR:-}" ] || address=${DTRAIN_TOOLS_MIRROR%/}/${address#https://}
-  curl --fail --silent --show-error --location --retry 3 --connect-timeout 20 --output "$work/download" "$address" ||
-    die 4 "$address could not be fetched"
+  curl --fail --silent --show-error --location --retry 3 --connect-timeout 20 --speed-limit 1000 --speed-time 60 \
+    --max-filesize 1000000000 --globoff --output "$work/download" --url "$address" || die 4 "$address could not be fetched"
   found=$(sha256sum <"$work/download")
   found=${found%% *}
   [ "$found" = "$expected" ] || die 5 "$address has the SHA-256 $found, not $expected: $name is not installed"
   case $name in
-    aws) place_aws ;;
-    kubectl) mv "$work/download" "$work/new" && place kubectl ;;
-    helm) tar -xzOf "$work/download" linux-amd64/helm >"$work/new" && place helm ;;
-    eksctl) tar -xzOf "$work/download" eksctl >"$work/new" && place eksctl ;;
-    terraform) unzip -p "$work/download" terraform >"$work/new" && place terraform ;;
-  esac
-  echo "$expected" >"$folder/.$name.sha256"
+    aws) ;;
+    kubectl) mv "$work/download" "$work/new" ;;
+    helm) tar -xzOf "$work/download" linux-amd64/helm >"$work/new" ;;
+    eksctl) tar -xzOf "$work/download" eksctl >"$work/new" ;;
+    terraform) unzip -p "$work/download" terraform >"$work/new" ;;
+  esac || die 6 "$address cannot be unpacked: $name is not installed"
+  if [ "$name" != aws ] && ! [ -s "$work/new" ]; then die 6 "$address holds no $name: it is not installed"; fi
+  # Written last: where the tool is another one, no digest is there.
+  { echo "$expected" >"$work/digest" && rm -f "$folder/.$name.sha256"; } || die 6 "$folder cannot be written"
+  if [ "$name" = aws ]; then place_aws; else place "$name"; fi
+  mv -fT "$work/digest" "$folder/.$name.sha256" || die 6 "$folder cannot be written"
   echo "$name $version: installed in $folder"
 }
 for row in "${rows[@]}"; do
@@ -76,5 +93,5 @@ for row in "${rows[@]}"; do
 done
 case :$PATH: in
   *":$folder:"*) ;;
-  *) echo "$folder is not in PATH yet: export PATH=$folder:\$PATH" ;;
+  *) echo "$folder is not in PATH yet: export PATH=$(printf %q "$folder"):\$PATH" ;;
 esac

@@ -81,7 +81,7 @@ def mirror(folder):
     (folder / "tools" / "versions.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Mirror, directory=folder / "www"))
     server.requests = 0
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     environment = dict(os.environ, DTRAIN_TOOLS_MIRROR=f"http://127.0.0.1:{server.server_port}/", HOME=str(folder))
     try:

@@ -8,6 +8,7 @@ install(RUNTIME_DEPENDENCY_SET dtrain_libraries
   PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv)\\.so" "^lib(mpi|open-rte|open-pal|cuda|nvidia)"
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/dtrain COMPONENT bundle EXCLUDE_FROM_ALL)
 
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/PackagePermissions.cmake)
 set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/PackageComponents.cmake)
 set(CPACK_PACKAGE_NAME dtrain)
 set(CPACK_PACKAGE_VENDOR dtrain)

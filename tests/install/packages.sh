@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # packages.sh BUILD_DIR: makes the Debian packages and the archive of the built tree, unpacks them where nothing is
-# installed and runs the programs from there; those of the archive must find their libraries in it.
+# installed and runs the programs from there; those of the archive must find their libraries in it. They are packed by
+# somebody whose files are hidden from others, and by one whose files everybody may write: neither shows in a package.
 set -euo pipefail
 build=$1
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 
+declare -A masks=([DEB]=077 [TGZ]=000)
 for kind in DEB TGZ; do
-  (cd "$build" && cpack -G $kind -B "$place/packages" >"$place/log") || { cat "$place/log"; exit 1; }
+  (cd "$build" && umask "${masks[$kind]}" && cpack -G $kind -B "$place/packages" >"$place/log") || { cat "$place/log"; exit 1; }
 done
 cd "$place"
 for package in packages/*.deb; do
@@ -18,6 +20,32 @@ for file in usr/lib/libdtrain_engine.a usr/include/dtrain/libdtrain/dtrain.h usr
   usr/share/man/man1/dtrain-data-verify.1.gz usr/share/bash-completion/completions/dtrain-data; do
   [ -e "root/$file" ] || { echo "no package has $file"; exit 1; }
 done
+
+met=0
+# Entries of a listing by tar that have other permissions than those of a system, or names or links that lead elsewhere.
+check_listing() {  # NAME OWNER LISTING
+  local odd
+  odd=$(awk -v owner="$2" '
+    $1 !~ /^(drwxr-xr-x|-rw-r--r--|-rwxr-xr-x|lrwxrwxrwx)$/ {print "mode: " $0}
+    owner != "" && $2 != owner {print "owner: " $0}
+    $6 ~ /^\/|(^|\/)\.\.(\/|$)/ {print "name: " $0}
+    $7 == "->" && $8 ~ /^\/|\.\./ {print "link: " $0}' <<<"$3")
+  [ -z "$odd" ] || { echo "$1 holds"; echo "$odd"; exit 1; }
+  met=$((met + 4))
+}
+for package in packages/*.deb; do
+  check_listing "$package" root/root "$(dpkg-deb -c "$package")"
+  # Nothing is run when it is installed, and what it holds has the digests that it states.
+  dpkg-deb -e "$package" control
+  for script in control/{preinst,postinst,prerm,postrm,config}; do
+    [ ! -e "$script" ] || { echo "$package runs a script: $script"; exit 1; }
+  done
+  (cd root && md5sum --quiet -c ../control/md5sums)
+  rm -r control
+  met=$((met + 2))
+done
+check_listing "the archive" "" "$(tar tvzf packages/*.tar.gz)"
+echo "$met of $met attacks were met as they should be"
 
 mkdir unpacked
 tar xzf packages/*.tar.gz -C unpacked --strip-components=1

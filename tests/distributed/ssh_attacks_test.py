@@ -17,6 +17,7 @@ from cluster import PORT, SSHD_CONFIG, Cluster, main, wait_until
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MPIRUN = ROOT / "scripts" / "dtrain-mpirun"
 EC2 = ROOT / "k8s" / "ec2"
+ELASTIC = ROOT / "k8s" / "overlays" / "elastic" / "elastic.sh"
 LIMIT = 60
 CANARY = "touch${IFS}canary"
 
@@ -109,6 +110,21 @@ def file_attack(name, make, code, pattern, script=MPIRUN, flag=("--hostfile",), 
     return attack
 
 
+def elastic_attack(name, discover, code, pattern, mpirun=None):
+    """A script of the operator that names workers, and k8s/overlays/elastic; `mpirun` is in place of the wrapper."""
+    def attack():
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "discover.sh"
+            path.write_text(discover)
+            if mpirun:
+                (pathlib.Path(folder) / "dtrain-mpirun").write_text(f"#!/bin/sh\n{mpirun}\n")
+                (pathlib.Path(folder) / "dtrain-mpirun").chmod(0o755)
+            found, errors, _ = run(ELASTIC, 1, 1, 1, "true", folder=folder, DTRAIN_DISCOVER_HOSTS=str(path),
+                                   PATH=f"{folder}:{MPIRUN.parent}:{os.environ['PATH']}")
+            return judge(name, found, errors, code, pattern, folder)
+    return attack
+
+
 def made(name, text=None, size=None):
     def make(folder):
         path = folder / name
@@ -159,6 +175,13 @@ def test_files():
         ]
     attacks.append(file_attack("run.sh: slots without end", made("h", "host slots=99999999999999999999\n"), 1,
                                "slots: expected 999999", EC2 / "run.sh"))
+    attacks += [
+        elastic_attack("a worker that is an option", f"echo '-oProxyCommand={CANARY}'", 1, "is no name of a host"),
+        elastic_attack("a worker with settings", f"echo 'host slots=9 ;{CANARY}'", 1, "^host slots=1$",
+                       mpirun='cat "$2" >&2; exit 1'),
+        elastic_attack("workers without end", "seq 1000000000", 4, "fewer than 1 ranks can run"),
+        elastic_attack("no workers", "exit 1", 4, "fewer than 1 ranks can run"),
+    ]
     report(attacks)
 
 

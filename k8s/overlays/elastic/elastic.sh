@@ -40,6 +40,7 @@ ranks_on() {
 # Sets `found` and `ranks`.
 await_workers() {
   local waited=0
+  ranks=0
   until found=$(workers) && ranks=$(ranks_on "$found") && [ "$ranks" -ge "$minimum" ]; do
     [ $asked = 0 ] || exit 75
     if [ $waited = 0 ]; then say "$ranks ranks can run, awaiting $minimum, $timeout s at most"; fi
@@ -55,7 +56,7 @@ await_workers() {
 # Whether it is better to start again: more ranks can run, or a worker in use is gone.
 should_change() {
   local now
-  now=$(workers)
+  now=$(workers) || return 1  # nobody knows
   [ "$(ranks_on "$now")" -gt "$ranks" ] || [ -n "$(comm -23 <(cut -d ' ' -f 1 "$hostfile" | sort) <(echo "$now"))" ]
 }
 

@@ -23,7 +23,10 @@ std::vector<std::future<Prediction>> Batcher::submit(const std::shared_ptr<const
                                                      std::vector<Pixels> images, Clock::time_point deadline) {
   std::vector<std::future<Prediction>> results;
   const std::lock_guard lock(mutex_);
-  if (items_.size() + images.size() > options_.max_waiting) return results;
+  size_t bytes = 0;
+  for (const Pixels& pixels : images) bytes += pixels.bytes();
+  if (items_.size() + images.size() > options_.max_waiting || bytes_ + bytes > 2 * options_.max_bytes) return results;
+  bytes_ += bytes;
   const Clock::time_point now = Clock::now();
   for (Pixels& pixels : images) {
     items_.push_back({session, std::move(pixels), now, deadline, {}});
@@ -38,18 +41,26 @@ size_t Batcher::waiting() const {
   return items_.size();
 }
 
+bool Batcher::wait_for_room(std::chrono::milliseconds time) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, time, [&] { return bytes_ < options_.max_bytes; });
+}
+
+size_t Batcher::batch_limit() const { return std::min(options_.max_batch, items_.front().session->max_batch()); }
+
 std::vector<Batcher::Item> Batcher::take() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return ending_ || !items_.empty(); });
     if (items_.empty()) return {};
-    const auto full = [&] { return ending_ || items_.empty() || items_.size() >= options_.max_batch; };
+    const auto full = [&] { return ending_ || items_.empty() || items_.size() >= batch_limit(); };
     changed_.wait_until(lock, items_.front().arrived + options_.max_delay, full);
     if (!items_.empty()) break;  // another thread may have taken them meanwhile
   }
   std::vector<Item> batch;
   const std::shared_ptr<const Session> session = items_.front().session;
-  while (!items_.empty() && batch.size() < options_.max_batch && items_.front().session == session) {
+  const size_t limit = batch_limit();
+  while (!items_.empty() && batch.size() < limit && items_.front().session == session) {
     batch.push_back(std::move(items_.front()));
     items_.pop_front();
   }
@@ -81,7 +92,15 @@ void Batcher::compute(std::vector<Item>& batch) const {
 }
 
 void Batcher::work() {
-  for (std::vector<Item> batch = take(); !batch.empty(); batch = take()) compute(batch);
+  for (std::vector<Item> batch = take(); !batch.empty(); batch = take()) {
+    size_t bytes = 0;
+    for (const Item& item : batch) bytes += item.pixels.bytes();
+    compute(batch);
+    batch.clear();
+    const std::lock_guard lock(mutex_);
+    bytes_ -= bytes;
+    changed_.notify_all();
+  }
 }
 
 }  // namespace dtrain::serve

@@ -17,7 +17,10 @@ namespace dtrain::serve {
 
 struct BatcherOptions {
   size_t max_batch = 8;
-  size_t max_waiting = 256;                // images that wait; more are refused
+  size_t max_waiting = 256;  // images that wait; more are refused
+  // Of images that wait or are computed: wait_for_room() waits for fewer. A submission that makes it twice as many is
+  // refused. Images of detectors are as large as their files say, a thousand times the bytes of a request.
+  size_t max_bytes = size_t{1} << 40;
   std::chrono::microseconds max_delay{0};  // how long an image waits for others while a thread is idle
   int threads = 1;                         // batches that are computed at once
   std::function<void(size_t images, double seconds)> computed{};  // called by the threads after each batch
@@ -37,6 +40,8 @@ class Batcher {
   std::vector<std::future<Prediction>> submit(const std::shared_ptr<const Session>& session, std::vector<Pixels> images,
                                               Clock::time_point deadline);
   size_t waiting() const;
+  // Waits for at most `time`. Whether further images should be decoded, by what waits already.
+  bool wait_for_room(std::chrono::milliseconds time) const;
 
  private:
   struct Item {
@@ -46,14 +51,16 @@ class Batcher {
     std::promise<Prediction> result;
   };
   void work();
+  size_t batch_limit() const;  // of the next batch; there is an item
   // The next images of one session; none once all is done and no more will come.
   std::vector<Item> take();
   void compute(std::vector<Item>& batch) const;
 
   const BatcherOptions options_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable std::condition_variable changed_;
   std::deque<Item> items_;
+  size_t bytes_ = 0;  // of images that wait or are computed
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };

@@ -20,6 +20,7 @@ class DetectorSession final : public Session {
   Pixels decode(std::span<const std::byte> encoded) const override;
   Pixels from_levels(std::span<const float> levels) const override;
   std::vector<Prediction> predict(std::span<const Pixels* const> images) const override;
+  size_t max_batch() const override { return 1; }
 
  private:
   int64_t max_pixels_;

@@ -91,7 +91,8 @@ class Predictions {
     answer(response, 503, error_json(why));
   }
 
-  // Decoding takes memory many times that of what is decoded: only a few requests do so at once.
+  // Decoding takes memory many times that of what is decoded: only a few requests do so at once, and none while images
+  // that wait take too much.
   template <class Make>
   std::vector<Pixels> prepared(const Make& make) {
     while (!preparing_.try_acquire_for(kLookAgain))
@@ -100,6 +101,8 @@ class Predictions {
       std::counting_semaphore<>& semaphore;
       ~Release() { semaphore.release(); }
     } release{preparing_};
+    while (!e_.batcher.wait_for_room(kLookAgain))
+      if (request_is_over()) throw Error(Fault::resource, "too many images wait");
     return make();
   }
 

@@ -54,7 +54,11 @@ Instance instance_from(const BodyJson& json, size_t i) {
   if (object->is_object() && object->size() == 1 && object->begin()->is_object()) object = &*object->begin();
   if (!object->is_object() || object->size() != 1 || !object->contains("b64") || !object->at("b64").is_string())
     throw Error(Fault::data, concat("instances[", i, R"(]: expected {"b64": "..."} or an array)"));
-  return from_base64(object->at("b64").get_ref<const std::string&>());
+  try {
+    return from_base64(object->at("b64").get_ref<const std::string&>());
+  } catch (const Error& error) {
+    throw Error(error.fault(), concat("instances[", i, "]: ", error.what()));
+  }
 }
 
 Json box_of(const data::coco::Box& box) { return {box.x, box.y, box.width, box.height}; }

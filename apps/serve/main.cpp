@@ -5,6 +5,8 @@
 #include <optional>
 #include <thread>
 
+#include <malloc.h>
+
 #include <fmt/format.h>
 
 #include "apps/cli/command_line.h"
@@ -107,6 +109,7 @@ void Options::check() {
   model.max_pixels = megapixels * 1'000'000;
   batcher.max_batch = static_cast<size_t>(max_batch);
   batcher.max_waiting = static_cast<size_t>(max_waiting);
+  batcher.max_bytes = size_t{4} * 3 * static_cast<size_t>(model.max_pixels);
   batcher.max_delay = std::chrono::microseconds(static_cast<int64_t>(delay_ms * 1000));
   batcher.threads = static_cast<int>(workers);
 }
@@ -137,7 +140,16 @@ std::vector<serve::LabelledImage> labelled_images(const Options& options,
   return images;
 }
 
+// Any of a hundred threads may serve the largest request. By default glibc keeps what it has taken in an arena of the
+// thread, of which there are 8 per core, and takes ever larger buffers from arenas: what is resident grows for hours.
+void return_memory_of_requests() {
+  mallopt(M_ARENA_MAX, 4);
+  mallopt(M_MMAP_THRESHOLD, 256 << 10);
+  mallopt(M_TRIM_THRESHOLD, 1 << 20);
+}
+
 int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
+  return_memory_of_requests();
   const std::string token = serve::read_token(options.token_file, cli::environment());
   serve::Metrics metrics;
   serve::HttpServer server(options.limits(), token, serve::read_host_names(options.hosts),

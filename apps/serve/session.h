@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,6 +20,9 @@ struct Pixels {
   std::vector<std::byte> values{};  // for a classifier: [height, width, 3] of the session's type
   data::Image image{};              // for a detector: as it is in the file
   std::string damage{};             // what is wrong with a damaged image; "" for a whole one
+  size_t bytes() const {
+    return values.size() + size_t{3} * static_cast<size_t>(image.width) * static_cast<size_t>(image.height);
+  }
 };
 
 // What a model says of one image.
@@ -49,6 +53,8 @@ class Session {
   virtual Pixels from_levels(std::span<const float> levels) const = 0;
   // One result per image. Any thread may call it. Throws Error(Fault::numeric) where a result is not finite.
   virtual std::vector<Prediction> predict(std::span<const Pixels* const> images) const = 0;
+  // Images that are computed faster together. Of more in one call, all wait for the slowest and fail with any.
+  virtual size_t max_batch() const { return std::numeric_limits<size_t>::max(); }
 
   uint64_t version() const { return version_; }
   const std::string& precision() const { return precision_; }  // "fp32", "bf16" or "int8"

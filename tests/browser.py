@@ -15,7 +15,7 @@ def find():
 
 class Browser:
     """One page. Its requests that are not to a file, a data: or a blob: URI are kept in `requests`, errors of its script in
-    `errors`."""
+    `errors`, and what else it complains of, as of a blocked script, in `complaints`."""
 
     def __init__(self, width=1280, height=900):
         self.folder = tempfile.TemporaryDirectory()
@@ -30,10 +30,10 @@ class Browser:
         os.close(from_browser)
         self.output, self.input = os.fdopen(from_us, "wb", buffering=0), os.fdopen(to_us, "rb")
         self.number, self.session, self.events, self.rest = 0, None, [], b""
-        self.requests, self.errors = [], []
+        self.requests, self.errors, self.complaints = [], [], []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Network", "Runtime", "Accessibility"):
+        for domain in ("Page", "Network", "Runtime", "Accessibility", "Log"):
             self.call(domain + ".enable")
         self.size(width, height)
 
@@ -60,6 +60,12 @@ class Browser:
                 self.requests.append(url)
         elif method == "Runtime.exceptionThrown":
             self.errors.append(params["exceptionDetails"].get("text", "") + str(params["exceptionDetails"].get("exception")))
+        elif method == "Log.entryAdded" and params["entry"]["level"] in ("warning", "error"):
+            self.complaints.append(params["entry"]["text"])
+        elif method == "Runtime.consoleAPICalled":
+            self.complaints.append(str(params["args"]))
+        elif method == "Page.javascriptDialogOpening":
+            self.complaints.append("a dialog: " + params["message"])
         if method:
             self.events.append(method)
         return message

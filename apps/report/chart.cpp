@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/html.h"
+#include "apps/cli/messages.h"
 #include "apps/report/axis.h"
 #include "apps/report/page.h"
 
@@ -109,7 +110,7 @@ std::string table_of(const Chart& chart) {
 std::string points_of(const std::vector<ChartLine>& lines) {
   std::string out;
   for (const ChartLine& line : lines) {
-    out += fmt::format("{}{{\"name\":{},\"points\":[", out.empty() ? "[" : ",", script_text(line.name));
+    out += fmt::format("{}{{\"name\":{},\"points\":[", out.empty() ? "[" : ",", script_text(cli::escaped(line.name)));
     const char* separator = "";
     for (const Point& point : line.points) {
       out += std::isfinite(point.value) ? fmt::format("{}[{:.10g},{:.6g}]", separator, point.step, point.value)

@@ -9,7 +9,7 @@ const $ = id => document.getElementById(id);
 const allClasses = 1000000, mostRequests = 4;
 let token = "", models = [], measures = [], samples = [], walk = [], failed = [], place = -1, current = null, turn = 0;
 
-const say = text => { $("message").textContent = text; };
+const say = text => { $("message").textContent = shown(text); };
 const ask = async (path, options = {}) => {
   const headers = token ? {Authorization: `Bearer ${token}`} : {};
   let response;
@@ -26,7 +26,7 @@ const ask = async (path, options = {}) => {
   }
   const text = await response.text();
   let why = text;
-  try { why = JSON.parse(text).error; } catch (error) { /* not every answer is JSON */ }
+  try { why = JSON.parse(text).error || text; } catch (error) { /* not every answer is JSON */ }
   throw new Error(`${response.status}: ${why}`);
 };
 const guarded = work => async (...given) => {

@@ -15,8 +15,9 @@ body { margin: 0 auto; max-width: 1400px; padding: 24px clamp(12px, 3vw, 40px) 4
   color: var(--text); font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; }
 h1 { margin: 0 0 4px; font-size: 26px; }
 h2 { margin: 0 0 12px; font-size: 19px; }
-h3 { margin: 0 0 8px; font-size: 16px; overflow-wrap: anywhere; }
-p { margin: 0 0 8px; color: var(--faint); overflow-wrap: anywhere; }
+h3 { margin: 0 0 8px; font-size: 16px; }
+h3, p, li, td:first-child { overflow-wrap: anywhere; }
+p { margin: 0 0 8px; color: var(--faint); }
 section, form { margin-top: 20px; }
 button, select, input { font: inherit; max-width: 100%; }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
@@ -29,7 +30,8 @@ button, select, input { font: inherit; max-width: 100%; }
   border-radius: 8px; }
 #drop.over { border-color: var(--focus); }
 #controls { display: flex; flex-wrap: wrap; gap: 8px 28px; margin-top: 12px; }
-#controls span { display: flex; align-items: center; gap: 8px; flex-wrap: wrap; }
+#controls span { display: flex; align-items: center; gap: 8px; flex-wrap: wrap; min-width: 0; max-width: 100%; }
+#category { min-width: 0; }
 output { min-width: 3em; font-variant-numeric: tabular-nums; }
 #answers { display: grid; gap: 16px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); }
 .stage { position: relative; margin-bottom: 10px; max-width: 720px; }
@@ -45,10 +47,10 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { padding: 3px 10px 3px 0; text-align: left; border-bottom: 1px solid var(--line); }
 .chip { display: inline-block; width: 12px; height: 12px; margin-right: 6px; border-radius: 3px; }
 #images { margin: 0; padding-left: 2.4em; max-height: 360px; overflow-y: auto; }
-.failed { color: var(--wrong); overflow-wrap: anywhere; }
+.failed { color: var(--wrong); }
 #images li { margin-bottom: 4px; }
 #images button { padding: 0 6px; border: 0; border-radius: 4px; background: none; color: var(--text);
-  text-align: left; vertical-align: top; overflow-wrap: anywhere; cursor: pointer; }
+  text-align: left; vertical-align: top; cursor: pointer; }
 #images button[aria-current=true] { background: var(--line); font-weight: 600; }
 )";
 

@@ -8,10 +8,16 @@ constexpr std::string_view kViews = R"JS(
 "use strict";
 const colors = ["#e6194b", "#0a84ff", "#ff9f0a", "#34c759", "#bf5af2", "#00b8c4", "#ffd60a", "#ff6ab0"];
 const colorOf = id => colors[Math.abs(id) % colors.length];
+// Characters that turn the direction of writing, break lines or control become \u202e, as dtrain's programs print them:
+// a name cannot change how the numbers beside it read.
+const shown = text => String(text).replace(
+  /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+  one => ({"\n": "\\n", "\r": "\\r"})[one] || (one < "\u0100" ? "\\x" + one.charCodeAt(0).toString(16).padStart(2, "0") :
+    "\\u" + one.charCodeAt(0).toString(16).padStart(4, "0")));
 const make = (parent, name, attributes = {}, text = "") => {
   const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.textContent = text;
+  node.textContent = shown(text);
   parent.append(node);
   return node;
 };
@@ -64,10 +70,10 @@ const drawBoxes = (svg, objects, attributes) => {
   }
 };
 
-const showObjects = (card, answer, image, shown, truth) => {
-  const objects = answer.detections.filter(shown);
+const showObjects = (card, answer, image, isShown, truth) => {
+  const objects = answer.detections.filter(isShown);
   const stage = make(card, "div", {class: "stage"});
-  make(stage, "img", {src: image.url, alt: `${image.name} with ${objects.length} objects`});
+  make(stage, "img", {src: image.url, alt: `${shown(image.name)} with ${objects.length} objects`});
   drawMasks(make(stage, "canvas", {width: answer.width, height: answer.height, "aria-hidden": "true"}), objects);
   const svg = shape(stage, "svg", {viewBox: `0 0 ${answer.width} ${answer.height}`, "aria-hidden": "true",
     preserveAspectRatio: "none"});
@@ -83,14 +89,14 @@ const showObjects = (card, answer, image, shown, truth) => {
   for (const object of objects) {
     const row = make(rows, "tr"), name = make(row, "td");
     make(name, "span", {class: "chip"}).style.background = colorOf(object.category_id);
-    name.append(object.category);
+    name.append(shown(object.category));
     make(row, "td", {}, object.score.toFixed(3));
     make(row, "td", {}, object.bbox.map(value => Math.round(value)).join(", "));
   }
 };
 
 const showRanking = (card, answer, image, label) => {
-  make(make(card, "div", {class: "stage plain"}), "img", {src: image.url, alt: image.name});
+  make(make(card, "div", {class: "stage plain"}), "img", {src: image.url, alt: shown(image.name)});
   const called = one => one.name === undefined ? `class ${one.class}` : `${one.name} (class ${one.class})`;
   if (label !== undefined)
     make(card, "p", {}, `The label is ${called(answer.find(one => one.class === label) || {class: label})}.`);

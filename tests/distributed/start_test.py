@@ -12,6 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+from cluster import living_ranks, wait_until
+
+WRAPPER = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "dtrain-mpirun"
 PROGRAMS = pathlib.Path(os.environ["DTRAIN_BIN_DIR"])
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
 MODEL = ["--model=lenet", "--image_size=28", "--num_classes=11", "--device=cpu", "--num_intra_threads=1",
@@ -210,6 +213,16 @@ def test_sizes_of_buckets_are_tuned(folder):
     expect(tuned in (1 << 19, 1 << 20, 4 << 20, 10 << 20), tuned)
     output = train(data, "--autotune_buckets", "--bucket_mb=0.5", "--num_batches=14", f"--train_dir={folder}/run")
     expect_in(f"note: gradient buckets of {tuned} bytes are kept, with which the checkpoint was trained", output)
+
+
+def test_a_killed_wrapper_leaves_no_rank(folder):
+    data, mark = draw(f"{folder}/data"), f"DTRAIN_TEST_JOB={os.getpid()}"
+    wrapper = subprocess.Popen([WRAPPER, *MPIRUN[1:], "-np", "2", *program(data, "--num_batches=1000000")],
+                               stdout=subprocess.PIPE, env=dict([*os.environ.items(), mark.split("=")]))
+    wait_until(lambda: b"images/sec: " in wrapper.stdout.readline(), "a step")
+    wrapper.kill()
+    wrapper.wait()
+    wait_until(lambda: not living_ranks(mark), "an end of all ranks")
 
 
 def start_with_room_for(threads):

@@ -1,175 +1,264 @@
 #!/usr/bin/env python3
-"""Soak: trains on two ranks that are killed, stopped, hung and paused at random, and starts them again, until time is
-over. Each training has to end with the bits of one that nothing disturbed, and each start with a documented code.
-`soak.py --minutes 30 --seed 7`; what a seed draws is the same each time, what it hits is up to the clock.
+"""Soak of training: a small ResNet trains on 4, 2 and 1 ranks in turn, while it is killed, stopped, and starved of disk
+and memory at random, and is started again until it is done. Called by scripts/soak.sh.
+
+A round is a training of --steps steps. Its parts have numbers of ranks that follow from the seed: each goes on from the
+checkpoint of the one before, with the same global batch. Numbers of ranks add in other orders, so that their bits
+differ; a training that goes on with as many ranks has the same bits. An undisturbed training by the same parts, made
+once per seed and kept beside the result, therefore says which bits a training has after each step, and each checkpoint
+of a round has to have them, its last one above all.
+
+The result has a line each minute; where this program is killed, the same command goes on with it. Exit code 0: no
+failure; 1: there is one, and FILE.failed has what the jobs left; 77: namespaces cannot be made here.
 """
 
 import argparse
-import collections
 import contextlib
+import fcntl
+import hashlib
 import os
 import pathlib
 import random
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
-import time
 
+import soak_faults
+import soak_result
 import training
-from cluster import living_ranks, wait_until
+from soak_faults import EXPLAINED, KILLED, Faults, MemoryGroup
+from soak_job import BATCH, CALM, COMMAND, LIMIT, LIMITS, PROGRAM, Failure, Job
+from soak_reference import Reference, digest, steps_in
 
-DOCUMENTED = (0, 4, 75, 128 + signal.SIGKILL)
-STEPS = 100
-SAVE_STEPS = 10
-WITHOUT_PROGRESS = 2  # starts in a row, after which one may reach its next checkpoint: three would be a crash loop
+INSIDE = "DTRAIN_SOAK_INSIDE"
+WORK = pathlib.Path("/run/soak")
+DISK_MIB = 16  # for three checkpoints of 2.2 MB, and the one under way
+PARTS, PART_STEPS = 5, 10  # at most, and at least
+WITHOUT_PROGRESS = 2  # failures in a row after which a start may reach its next checkpoint: a fourth start is refused
+
+
+def isolate():
+    """Starts this program again in namespaces of its own, and ends as that does: whatever ends one of the two, the
+    kernel takes all jobs and mounts down with it."""
+    if os.environ.pop(INSIDE, None):
+        for folder in ("/run", "/dev/shm"):
+            subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder], check=True)
+        for folder in ("tmp", "disk"):
+            (WORK / folder).mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", WORK / "disk"], check=True)
+        os.environ.update(TMPDIR=str(WORK / "tmp"), OMPI_MCA_orte_tmpdir_base=str(WORK / "tmp"))
+        return
+    namespaces = ["setpriv", "--pdeathsig", "KILL", "unshare", *(["--user", "--map-root-user"] if os.geteuid() else []),
+                  "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    probe = subprocess.run([*namespaces, "true"], capture_output=True, text=True)
+    if probe.returncode or not shutil.which("mpirun"):
+        print(f"SKIPPED: hosts cannot be imitated: {probe.stderr.strip() or 'there is no mpirun'}")
+        sys.exit(77)
+    sys.exit(subprocess.run([*namespaces, sys.executable, "-B", *sys.argv], env={**os.environ, INSIDE: "1"}).returncode)
+
+
+def slow_disk():
+    """The path of the shim that slows fsync; none where it is neither given nor can be compiled."""
+    if given := os.environ.get("DTRAIN_SLOW_DISK"):
+        return given
+    shim, source = WORK / "slow_disk.so", pathlib.Path(__file__).with_name("slow_disk.cpp")
+    command = ["c++", "-std=c++20", "-O1", "-shared", "-fPIC", "-o", shim, source]
+    return str(shim) if shutil.which("c++") and subprocess.run(command).returncode == 0 else None
+
+
+def numbers_of_ranks(seed, steps):
+    """Of the parts; the first has the global batch without micro-steps."""
+    draw, ranks = random.Random(seed), [4]
+    while len(ranks) < max(2, min(PARTS, steps // PART_STEPS)):
+        ranks.append(draw.choice([number for number in (1, 2, 2, 4) if number != ranks[-1]]))
+    return ranks
+
+
+class Round:
+    """A training that is disturbed until `is_over`, and then ends undisturbed."""
+
+    def __init__(self, soak, draw, is_over):
+        self.soak, self.result, self.random, self.is_over = soak, soak.result, draw, is_over
+        self.folder = WORK / "disk" / "train"
+        self.faults = Faults(draw, WORK / "disk", WORK / "answers", soak.group, soak.left_out)
+        self.damaged, self.failures, self.seen = set(), 0, set()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self):
+        while (step := self.sound()) < self.soak.steps:
+            self.start(self.damage(step))
+        if left := [entry.name for entry in os.scandir(self.folder / "checkpoints") if not entry.name[5:].isdigit()]:
+            raise Failure("leftovers", f"left behind: {left}")
+
+    def poll(self):
+        found = steps_in(self.folder)
+        for step in found.keys() - self.seen:
+            self.result.count("checkpoints")
+        if self.seen != found.keys():
+            self.seen = set(found)
+            self.result.set(step=max(found, default=0))
+
+    def sound(self):
+        """The step of the newest sound checkpoint, 0 where there is none. What nobody damaged has to be sound."""
+        for step, path in sorted(steps_in(self.folder).items(), reverse=True):
+            if (step, path.stat().st_ino) in self.damaged:
+                continue
+            if digest(path) != self.soak.reference.digests[step]:
+                raise Failure("unequal", f"step {step} has other bits than the undisturbed training")
+            return step
+        return 0
+
+    def damage(self, step):
+        """The newest checkpoint, where there is another one; returns the step of the newest sound one."""
+        found = steps_in(self.folder)
+        if self.is_over() or "damaged checkpoint" in self.soak.left_out or len(found) < 2 or step != max(found):
+            return step
+        if self.random.random() > 0.2:
+            return step
+        self.result.count("faults", "damaged checkpoint")
+        self.damaged.add((step, found[step].stat().st_ino))
+        self.faults.damage(found[step])
+        return self.sound()
+
+    def start(self, step):
+        """A start from `step`, with faults until it has ended."""
+        soak, mpi = self.soak, self.random.random() < 0.5
+        part = min(part for part, end in enumerate(soak.ends) if step < end)
+        calm = self.is_over()
+        flags = (f"--save_model_steps={max(2, soak.steps // 100)}", *(CALM if calm else LIMITS))
+        job = Job(WORK, self.folder, soak.ranks[part], soak.ends[part], *flags, mpi=mpi, before=soak.group.before(),
+                  variables=soak.variables, poll=self.poll)
+        self.result.count("starts")
+        explained = set() if calm else self.disturb(job, step)
+        code = job.end()
+        self.faults.repair()
+        self.result.count("exit_codes", code)
+        self.judge(job, step, soak.ends[part], code, explained)
+
+    def disturb(self, job, step):
+        """The names of the faults until the job has ended."""
+        names = set()
+        job.wait_for(lambda: len(job.pids()) == job.ranks)
+        if self.failures >= WITHOUT_PROGRESS:
+            job.wait_for(lambda: max(self.seen, default=0) > step)
+        while not job.ended() and not self.is_over():
+            name, seconds = self.faults.draw(), self.random.uniform(0, 0.4) * self.soak.seconds
+            job.sleep(seconds)
+            if not job.ended():
+                names.add(name)
+                self.result.count("faults", name)
+                self.faults.apply(name, job)
+        return names
+
+    def judge(self, job, step, end, code, names):
+        what = f"a start from step {step} on {job.ranks} ranks, {'mpirun' if job.mpi else '--num_gpus'}, faults " \
+               f"{sorted(names)}, ended with {code}"
+        unheard = code - 128 in soak_faults.REQUESTS and job.trained()  # ended by a request before there was a handler
+        if unheard or code not in {0}.union(*(EXPLAINED[name] for name in names)):
+            raise Failure("undocumented_codes", f"{what}, which they do not explain; {job.written()}")
+        restored = [int(line.split()[2]) for line in job.output().splitlines() if line.startswith("Restored step ")]
+        damaged = {number for number, _ in self.damaged}
+        if restored and restored[0] != step:
+            raise Failure("damaged_checkpoints_used" if restored[0] in damaged else "checkpoints_lost",
+                          f"{what}: it restored step {restored[0]}")
+        if restored and max(damaged, default=0) > step:
+            self.result.count("damaged_checkpoints_passed_over")
+        for path in (self.folder / "checkpoints").glob("step-*.superseded-*"):
+            shutil.rmtree(path)
+        present = {(number, path.stat().st_ino) for number, path in steps_in(self.folder).items()}
+        self.damaged &= present
+        reached = self.sound()
+        if reached < step or (code == 0 and reached != end):
+            raise Failure("checkpoints_lost", f"{what}: afterwards there is step {reached}")
+        self.result.count("steps", by=reached - step)
+        failed = code in (4, 6) or (code == KILLED and "out of memory" in names)
+        self.failures = 0 if reached > step else self.failures + failed
 
 
 class Soak:
-    def __init__(self, folder, seed):
-        self.folder, self.random = folder, random.Random(seed)
-        self.train_dir = folder / "train"
-        self.mark = f"DTRAIN_SOAK={os.getpid()}"
-        self.faults = {"kill": self.kill, "kill in a save": self.kill_in_a_save, "stop": self.stop, "hang": self.hang,
-                       "pause": self.pause}
-        self.counts, self.codes = collections.Counter(), collections.Counter()
-        self.process = None
-        training.make_data(folder / "data")
-        begun = time.monotonic()
-        self.start(folder / "undisturbed", "--collective_timeout=60")
-        if code := self.process.wait():
-            raise AssertionError(f"the undisturbed training ended with {code}: {self.errors()}")
-        self.seconds = time.monotonic() - begun
-        self.expected = training.state_of(folder / "undisturbed", STEPS)
+    def __init__(self, arguments):
+        self.steps, self.seed, out = arguments.steps, arguments.seed, arguments.out
+        self.ranks = numbers_of_ranks(self.seed, self.steps)
+        self.ends = [self.steps * (part + 1) // len(self.ranks) for part in range(len(self.ranks))]
+        self.group = MemoryGroup(f"dtrain-soak-{hashlib.sha256(str(out).encode()).hexdigest()[:12]}")
+        shim, sanitized = slow_disk(), os.environ.get("DTRAIN_SANITIZED") == "1"
+        (WORK / "answers").touch()
+        self.variables = {"LD_PRELOAD": shim, "DTRAIN_DISK_ANSWERS": str(WORK / "answers"),
+                          "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0"} if shim else {}
+        self.left_out = {name: "by --faults" for name in EXPLAINED if name not in (arguments.faults or EXPLAINED)}
+        if not shim:
+            self.left_out.update({"slow disk": "no compiler", "dead disk": "no compiler"})
+        if not self.group.path:
+            self.left_out["out of memory"] = "no control group can be made here"
+        if sanitized:
+            self.left_out["address space"] = "sanitizers reserve it"
+        identity = {"soak": "training", "seed": self.seed, "steps_of_a_round": self.steps,
+                    "build": soak_result.build(PROGRAM)}
+        self.result = soak_result.Result(out, {**identity, **self.header(arguments)})
+        training.make_data(WORK / "data", train=192, size=32)
+        self.reference = Reference(out.with_suffix(".reference.json"), WORK, identity, self.ranks, self.ends)
+        self.seconds = self.reference.seconds / len(self.ranks)
+        self.result.write({"reference_seconds": self.reference.seconds, "weights": self.reference.digests[self.steps]})
 
-    def start(self, train_dir, *flags):
-        rank = training.command(self.folder / "data", train_dir, STEPS, f"--save_model_steps={SAVE_STEPS}", *flags)
-        command = [training.MPIRUN, *training.IN_ONE_HOST[1:], "-np", "2", *rank]
-        name, value = self.mark.split("=")
-        with self._log().open("wb") as log:
-            self.process = subprocess.Popen(command, env={**os.environ, name: value}, stdin=subprocess.DEVNULL,
-                                            stdout=subprocess.DEVNULL, stderr=log)
+    def header(self, arguments):
+        return {
+            "what": "rounds of one training each, disturbed at random and started again until it is done; each "
+                    "checkpoint that it leaves is compared with that of an undisturbed training after the same step",
+            "commit": arguments.commit, "machine": soak_result.machine(), "minutes": arguments.minutes,
+            "command": " ".join((*COMMAND, *LIMITS)), "ranks": self.ranks, "part_ends_at_step": self.ends,
+            "launchers": "dtrain-mpirun or --num_gpus, drawn for each start", "global_batch": self.ranks[0] * BATCH,
+            "disk": f"tmpfs of {DISK_MIB} MiB", "hang_limit_s": LIMIT,
+            "faults": {name: text for name, text in soak_faults.DESCRIPTIONS.items() if name not in self.left_out},
+            "faults_left_out": self.left_out, "exit_codes": soak_result.MEANINGS}
 
-    def _log(self):
-        return self.folder / "errors"
+    def run(self, minutes):
+        def is_over():
+            return self.result.minutes() >= minutes
 
-    def errors(self):
-        return self._log().read_text(errors="replace")
-
-    def ended(self):
-        return self.process.poll() is not None
-
-    def wait_for(self, condition, timeout=600):
-        """False where the start has ended, or the time is over, before `condition` was true."""
-        deadline = time.monotonic() + timeout
-        while not self.ended() and time.monotonic() < deadline:
-            if condition():
-                return True
-            time.sleep(0.001)
-        return False
-
-    def sleep(self, seconds):
-        self.wait_for(lambda: False, seconds)
-
-    def checkpoints(self):
-        with contextlib.suppress(FileNotFoundError):
-            return [entry.name for entry in os.scandir(self.train_dir / "checkpoints")]
-        return []
-
-    def saved_step(self):
-        return max((int(name[5:]) for name in self.checkpoints() if name[5:].isdigit()), default=0)
-
-    def signal_rank(self, rank, number):
-        with contextlib.suppress(KeyError, ProcessLookupError):  # it has ended
-            os.kill(living_ranks(self.mark)[rank], number)
-
-    # The faults. Those that leave the start alive return.
-
-    def kill(self):
-        self.signal_rank(self.random.randrange(2), signal.SIGKILL)
-        self.process.wait()
-
-    def kill_in_a_save(self):
-        delay = self.random.uniform(0, 0.03)
-        if self.wait_for(lambda: any(".tmp-" in name for name in self.checkpoints())):
-            self.sleep(delay)
-            self.signal_rank(0, signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait()
-
-    def hang(self):
-        rank = self.random.randrange(2)
-        self.signal_rank(rank, signal.SIGSTOP)
-        self.sleep(20)  # four times the limit of a step; that of the set-up is longer
-        self.signal_rank(rank, signal.SIGCONT)
-
-    def pause(self):
-        rank, seconds = self.random.randrange(2), self.random.uniform(0, 2)
-        self.signal_rank(rank, signal.SIGSTOP)
-        self.sleep(seconds)
-        self.signal_rank(rank, signal.SIGCONT)
-
-    def disturb(self):
-        """A start, with faults until it has ended."""
-        self.start(self.train_dir)
-        self.wait_for(lambda: len(living_ranks(self.mark)) == 2)
-        before = self.saved_step()
-        while not self.ended():
-            name, part = self.random.choice(list(self.faults)), self.random.uniform(0, 0.6)
-            if self.without_progress >= WITHOUT_PROGRESS:
-                self.wait_for(lambda: self.saved_step() > before)
-            self.sleep(part * self.seconds)
-            if not self.ended():
-                self.counts[name] += 1
-                self.faults[name]()
-        self.without_progress = self.without_progress + 1 if self.saved_step() == before else 0
-
-    def train(self, deadline):
-        """A training from its first step to its last; after the deadline nothing disturbs it any more."""
-        shutil.rmtree(self.train_dir, ignore_errors=True)
-        self.without_progress = 0
-        code = None
-        while code != 0:
-            if time.monotonic() < deadline:
-                self.disturb()
-            else:
-                self.start(self.train_dir, "--collective_timeout=60")
-            code = self.process.wait()
-            self.codes[code] += 1
-            if code not in DOCUMENTED:
-                raise AssertionError(f"a start ended with {code}: {self.errors()}")
-            wait_until(lambda: not living_ranks(self.mark), "an end of all ranks")
-        left = [name for name in self.checkpoints() if not name[5:].isdigit()]
-        if left:
-            raise AssertionError(f"left behind: {left}")
-        if training.state_of(self.train_dir, STEPS) != self.expected:
-            raise AssertionError("the training ended with other bits than the undisturbed one")
+        self.result.every_minute()
+        while not is_over() or not self.result.counters["rounds_equal"]:
+            number = self.result.counters["round"]
+            Round(self, random.Random(f"{self.seed}/{number}"), is_over).run()
+            self.result.count("rounds_equal")
+            self.result.set(step=0, round=number + 1)
+            self.result.write({"end_of_round": number, "weights": self.reference.digests[self.steps]}, counters=True)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=45)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=300, help="of a round")
+    parser.add_argument("--out", type=lambda text: pathlib.Path(text).resolve(), default="soak.jsonl")
+    parser.add_argument("--faults", type=lambda text: text.split(","), help="only these, by name, with commas between")
+    parser.add_argument("--commit", default="", help="what the programs were built from, for the header")
     arguments = parser.parse_args()
-    if not shutil.which("mpirun"):
-        print("SKIPPED: there is no mpirun")
-        sys.exit(77)
-    print(f"seed {arguments.seed}", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        soak = Soak(pathlib.Path(folder), arguments.seed)
-        deadline = time.monotonic() + 60 * arguments.minutes
-        trainings = 0
-        try:
-            while time.monotonic() < deadline:
-                soak.train(deadline)
-                trainings += 1
-        finally:
-            soak.process.kill()
-            print(f"{trainings} trainings of {STEPS} steps; faults: {dict(soak.counts)}; codes: {dict(soak.codes)}")
+    if unknown := set(arguments.faults or ()) - EXPLAINED.keys():
+        parser.error(f"no faults are called {sorted(unknown)}; expected some of {list(EXPLAINED)}")
+    isolate()
+    lock = arguments.out.with_suffix(".lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(f"{arguments.out}: another soak writes it")
+    soak = Soak(arguments)
+    if soak.result.verdict:
+        sys.exit(f"{arguments.out} is complete: {soak.result.verdict}")
+    try:
+        soak.run(arguments.minutes)
+    except Failure as failure:
+        soak.result.count(failure.kind)
+        evidence = arguments.out.with_suffix(".failed")
+        shutil.copytree(WORK, evidence, ignore=shutil.ignore_patterns("tmp", "filler"), dirs_exist_ok=True)
+        soak.result.end("failed", str(failure))
+        sys.exit(1)
+    finally:
+        if soak.group.path:
+            with contextlib.suppress(OSError):
+                soak.group.path.rmdir()
+    soak.result.end("passed", "the weights of all rounds are equal to those of the undisturbed training, no hang, no "
+                              "orphan, all exit codes documented and explained by the faults before them")
+    os.unlink(lock.name)
 
 
 if __name__ == "__main__":

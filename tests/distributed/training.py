@@ -14,10 +14,10 @@ STATE = ("model.safetensors", "state.safetensors")
 os.environ["OMP_WAIT_POLICY"] = "passive"
 
 
-def make_data(folder):
+def make_data(folder, train=96, size=16):
     """Records of drawn images, as few as do."""
-    subprocess.run([BINARIES / "dtrain-data", "synthesize", "--output", folder, "--train", "96", "--validation", "8",
-                    "--image_size", "16", "--shards", "4"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([BINARIES / "dtrain-data", "synthesize", "--output", folder, "--train", str(train), "--validation", "8",
+                    "--image_size", str(size), "--shards", "4"], check=True, stdout=subprocess.DEVNULL)
 
 
 def command(data, train_dir, steps, *flags, batch=4):

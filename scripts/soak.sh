@@ -4,7 +4,7 @@
 #     scripts/soak.sh --server ...      dtrain-serve under mixed good and hostile load, in place of a training
 # A training is killed, stopped, starved of disk and memory, and started again with other numbers of ranks, for 45
 # minutes by default; its weights have to be those of an undisturbed one. FILE (soak-seed1.jsonl) has JSON Lines: what
-# was done, the counts so far each minute, and a verdict. The faults follow from the seed (1). A soak that was killed
+# was done, the counts so far each minute, and a verdict. The seed (1) draws the faults. A soak that was killed
 # goes on by the same command. The programs are those of DIR (build/bin). More flags, of trainings:
 #     --steps N       of one training (300): it takes one or two minutes where nothing disturbs it
 #     --faults A,B    these alone, of those that FILE lists

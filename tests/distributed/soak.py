@@ -181,7 +181,7 @@ class Soak:
         self.ranks = numbers_of_ranks(self.seed, self.steps)
         self.ends = [self.steps * (part + 1) // len(self.ranks) for part in range(len(self.ranks))]
         self.group = MemoryGroup(f"dtrain-soak-{hashlib.sha256(str(out).encode()).hexdigest()[:12]}")
-        shim, sanitized = slow_disk(), os.environ.get("DTRAIN_SANITIZED") == "1"
+        shim, sanitized = slow_disk(), "DTRAIN_SANITIZED" in os.environ
         (WORK / "answers").touch()
         self.variables = {"LD_PRELOAD": shim, "DTRAIN_DISK_ANSWERS": str(WORK / "answers"),
                           "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0"} if shim else {}

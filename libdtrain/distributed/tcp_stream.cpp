@@ -73,6 +73,7 @@ void Stream::receive(int channel, std::byte* bytes, size_t most, Delivery& deliv
   Channel& one = channels_[channel];
   if (one.kept.empty()) {
     one.waiting.push_back({bytes, most, &delivery});
+    ++waiting_;
     return;
   }
   const std::string text = take_kept(one);
@@ -95,8 +96,19 @@ std::string Stream::take_kept(Channel& channel) {
   return text;
 }
 
+Stream::Waiting Stream::take_waiting(Channel& channel) {
+  const Waiting waiting = channel.waiting.front();
+  channel.waiting.pop_front();
+  --waiting_;
+  return waiting;
+}
+
+// Leaves the rest for the next call after 4 MiB that nobody has asked for yet: the caller may ask for it meanwhile.
 void Stream::take_some() {
-  while (end_.empty() && take_header() && take_body()) finish_incoming();
+  constexpr size_t kMostAtOnce = 4 << 20;
+  const size_t enough = kept_ + kMostAtOnce, ahead = std::min(enough, most_kept_ / 4);
+  const auto reads_on = [&] { return kept_ < (waiting_ > 0 || incoming_.wanted ? enough : ahead); };
+  while (end_.empty() && reads_on() && take_header() && take_body()) finish_incoming();
 }
 
 // How many of `count` bytes came; fewer where no more are there.
@@ -132,8 +144,7 @@ bool Stream::take_header() {
       refuse(concat("it sent more than ", most_kept_, " bytes that nobody has asked for"));
     return true;
   }
-  incoming_.wanted = channel.waiting.front();
-  channel.waiting.pop_front();
+  incoming_.wanted = take_waiting(channel);
   if (header.bytes > incoming_.wanted->most)
     refuse(concat("a message of ", header.bytes, " bytes came, at most ", incoming_.wanted->most, " were expected"));
   return true;
@@ -174,8 +185,7 @@ void Stream::finish_incoming() {
     kept_ += message.count + kCostOfOne;
     channel.kept.push_back(std::move(message.text));
   } else {  // somebody has asked for it since it began to arrive
-    const Waiting waiting = channel.waiting.front();
-    channel.waiting.pop_front();
+    const Waiting waiting = take_waiting(channel);
     if (message.count > waiting.most)
       refuse(concat("a message of ", message.count, " bytes came, at most ", waiting.most, " were expected"));
     std::memcpy(waiting.bytes, message.text.data(), message.count);

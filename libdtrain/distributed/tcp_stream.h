@@ -22,7 +22,8 @@ struct Delivery {
 
 class Stream {
  public:
-  // `most_kept`: bytes of messages that come before this rank asks for them.
+  // `most_kept`: bytes of messages that come before this rank asks for them; while it asks for none, a quarter of that
+  // is read, so that a peer that is ahead waits.
   explicit Stream(Link link, size_t most_kept = size_t{1} << 30) : link_(std::move(link)), most_kept_(most_kept) {}
 
   // The bytes and `delivery` stay where they are until that is done.
@@ -72,6 +73,7 @@ class Stream {
   size_t take_bytes(std::byte* bytes, size_t count);
   bool take_header();
   std::string take_kept(Channel& channel);
+  Waiting take_waiting(Channel& channel);
   bool take_body();
   void finish_incoming();
 
@@ -79,7 +81,7 @@ class Stream {
   std::deque<Outgoing> outgoing_;
   Incoming incoming_;
   std::map<int, Channel> channels_;
-  size_t most_kept_, kept_ = 0;
+  size_t most_kept_, kept_ = 0, waiting_ = 0;  // bytes; receives
   std::string end_;
 };
 

@@ -86,9 +86,11 @@ TEST(Stream, RefusesWhatIsTooLong) {
 TEST(Stream, KeepsNoMoreThanItsLimit) {
   const Pair pair;
   Stream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])}, /*most_kept=*/10'000);
-  std::string block = numbered(4000), none, text;
+  std::string block = numbered(4000), none, text, wanted = "?";
   std::array<Delivery, 4> sent;
-  for (int again = 0; again < 3; ++again) {  // what has been taken does not count
+  Delivery received;
+  b.receive(1, bytes_of(wanted), 1, received);  // what is behind the rest
+  for (int again = 0; again < 3; ++again) {     // what has been taken does not count
     a.send(7, bytes_of(block), block.size(), sent[0]);
     a.send(8, bytes_of(block), block.size(), sent[1]);
     b.take_some();
@@ -99,6 +101,27 @@ TEST(Stream, KeepsNoMoreThanItsLimit) {
   b.take_some();
   a.send(9, bytes_of(block), block.size(), sent[3]);
   expect_error([&] { b.take_some(); }, Fault::communication, "more than 10000 bytes that nobody has asked for");
+}
+
+TEST(Stream, APeerThatIsAheadWaits) {
+  const Pair pair;
+  Stream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])}, /*most_kept=*/10'000);
+  std::string block = numbered(4000), word = "word", behind = "????", text;
+  std::array<Delivery, 6> sent;
+  for (size_t i = 0; i < 5; ++i) a.send(7, bytes_of(block), block.size(), sent[i]);
+  a.send(1, bytes_of(word), word.size(), sent[5]);
+  for (int again = 0; again < 9; ++again) b.take_some();
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_TRUE(b.take(7, text));
+    EXPECT_EQ(text, block);
+    EXPECT_FALSE(b.take(7, text)) << "a second one is not read before somebody asks";
+    if (i < 4) b.take_some();
+  }
+  Delivery received;
+  b.receive(1, bytes_of(behind), behind.size(), received);
+  b.take_some();
+  EXPECT_TRUE(received.done);
+  EXPECT_EQ(behind, word);
 }
 
 TEST(Stream, RefusesChannelsThatNoRankOpens) {

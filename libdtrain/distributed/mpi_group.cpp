@@ -10,6 +10,7 @@
 
 #include "libdtrain/core/error.h"
 #include "libdtrain/distributed/mpi_transport.h"
+#include "libdtrain/distributed/read_texts.h"
 
 namespace dtrain {
 namespace mpi {
@@ -20,8 +21,6 @@ struct Envelope {
   int64_t size = 0;
   char text[248] = "";
 };
-
-constexpr int64_t kMostBytes = int64_t{1} << 30;  // in a rank's text
 
 // Where MPI may open no file more, it says so in ways that name neither the limit nor the rank. Between two ranks there
 // are two connections at most.
@@ -72,9 +71,9 @@ std::vector<std::string> MpiGroup::all_gather(const std::string& mine, const cha
 
   std::vector<int64_t> counts;  // the bytes that the envelopes do not hold
   for (size_t rank = 0; rank < ranks; ++rank)
-    if (envelopes[rank].size < 0 || envelopes[rank].size > kMostBytes)
+    if (envelopes[rank].size < 0 || envelopes[rank].size > static_cast<int64_t>(kMostTextBytes))
       throw Error(Fault::communication, concat(what, ": ", name(static_cast<int>(rank)), " gives a text of ",
-                                               envelopes[rank].size, " bytes, at most ", kMostBytes));
+                                               envelopes[rank].size, " bytes, at most ", kMostTextBytes));
   for (const Envelope& envelope : envelopes)
     counts.push_back(std::max<int64_t>(0, envelope.size - static_cast<int64_t>(sizeof envelope.text)));
   std::string rest(static_cast<size_t>(std::accumulate(counts.begin(), counts.end(), int64_t{0})), '\0');

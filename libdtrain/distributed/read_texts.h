@@ -1,7 +1,8 @@
-// What ranks gave each other, read as texts that may hold anything: a rank that knows the job's secret may still lie.
+// Gathers and checks texts of other ranks, which may hold anything: a rank that knows the secret may still lie.
 #pragma once
 
 #include <charconv>
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -9,6 +10,9 @@
 #include "libdtrain/distributed/group.h"
 
 namespace dtrain {
+
+// Of a rank's text in one collective. The detections of all of COCO's validation set, with masks, are about 60 MB.
+inline constexpr size_t kMostTextBytes = size_t{512} << 20;
 
 // Gathers a text of each rank and has `read` take them, by rank. Where it throws, that is Error(Fault::communication),
 // which says `what` and the rank's name; lack of memory stays what it is. Collective.

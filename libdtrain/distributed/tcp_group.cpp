@@ -6,14 +6,13 @@
 
 #include "libdtrain/core/error.h"
 #include "libdtrain/distributed/collective_thread.h"
+#include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/distributed/tcp_meeting.h"
 #include "libdtrain/distributed/tcp_transport.h"
 
 namespace dtrain {
 namespace tcp {
 namespace {
-
-constexpr size_t kMostBytes = 16 << 20;  // in a rank's text
 
 class TcpGroup : public host::SummingGroup {
  public:
@@ -98,7 +97,7 @@ host::CollectiveThread& TcpGroup::thread() {
 
 std::vector<std::string> TcpGroup::all_gather(const std::string& mine, const char* what) {
   require_unfinished(what);
-  DT_CHECK(mine.size() <= kMostBytes, what, ": ", mine.size(), " bytes of one rank, at most ", kMostBytes);
+  DT_CHECK(mine.size() <= kMostTextBytes, what, ": ", mine.size(), " bytes of one rank, at most ", kMostTextBytes);
   {
     const std::lock_guard lock(mutex_);
     busy_ = true;
@@ -140,7 +139,7 @@ void TcpGroup::gather(Gathering& gathering) {
 void TcpGroup::take_share(Gathering& gathering, size_t rank) {
   Message message;
   std::string why;
-  const Socket::Arrived arrived = peers_[rank].receive(message, kMostBytes + (1 << 12), why);
+  const Socket::Arrived arrived = peers_[rank].receive(message, kMostTextBytes + (1 << 12), why);
   if (arrived == Socket::Arrived::no) return;
   if (arrived == Socket::Arrived::gone) lost(rank, why, collective(gathering.what));
   if (message.kind == Kind::failure) fail(printable(message.text));
@@ -189,7 +188,7 @@ void TcpGroup::share(Gathering& gathering) {
     wait_for_any({&first}, gathering.deadline.left());
     const std::lock_guard lock(mutex_);
     Message message;
-    const Socket::Arrived arrived = first.receive(message, ranks * (kMostBytes + 8), why);
+    const Socket::Arrived arrived = first.receive(message, ranks * (kMostTextBytes + 8), why);
     if (arrived == Socket::Arrived::gone) lost(0, why, collective(gathering.what));
     if (arrived == Socket::Arrived::no) {
       if (!gathering.deadline.is_past()) continue;
@@ -213,7 +212,7 @@ void TcpGroup::lost(size_t rank, const std::string& why, const std::string& plac
   // Its last words, if any, say more.
   Message message;
   std::string end;
-  while (peers_[rank].receive(message, kMostBytes, end) == Socket::Arrived::yes)
+  while (peers_[rank].receive(message, kMostTextBytes, end) == Socket::Arrived::yes)
     if (message.kind == Kind::failure) fail(printable(message.text));
   fail(concat("lost ", name(rank_of(rank)), " in ", place, ": ", why));
 }
@@ -227,7 +226,7 @@ void TcpGroup::end_by_last_words(const std::string& report) {
     std::string why;
     Message message;
     for (Socket& peer : peers_)
-      while (peer && peer.receive(message, kMostBytes, why) == Socket::Arrived::yes)
+      while (peer && peer.receive(message, kMostTextBytes, why) == Socket::Arrived::yes)
         if (message.kind == Kind::failure) fail(printable(message.text));
   }
   fail(report);

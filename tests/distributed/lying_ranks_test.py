@@ -70,7 +70,7 @@ ROWS = [
     ("facts that say another version", INFO,
      gives("facts of the ranks", with_("versions", {"dtrain": EVIL.decode()})), None,
      0, 1, "has dtrain"),
-    ("a text above the limit", INFO, gives("facts of the ranks", lambda _: bytes(17 << 20)), None, 0, 4, FOREIGN),
+    ("facts of 17 MiB", INFO, gives("facts of the ranks", lambda _: bytes(17 << 20)), None, 0, 4, SENT),
     ("another collective", INFO, says(lambda _, sequence, text: [(GIVE, sequence, join(EVIL, *split(text)[1:]))]),
      None, 0, 4,
      DIFFERENT),

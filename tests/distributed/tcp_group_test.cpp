@@ -4,6 +4,7 @@
 #include <csignal>
 #include <thread>
 
+#include "libdtrain/distributed/read_texts.h"
 #include "tests/distributed/ranks.h"
 
 namespace dtrain {
@@ -65,8 +66,8 @@ TEST(TcpGroup, KnowsWhereItsRanksAre) {
 
 TEST(TcpGroup, RefusesTextsBeyondItsLimit) {
   run_threads(1, [](Group& group) {
-    expect_error([&] { group.all_gather(std::string((16 << 20) + 1, 'x'), "too much"); }, Fault::config,
-                 "too much: 16777217 bytes of one rank");
+    expect_error([&] { group.all_gather(std::string(kMostTextBytes + 1, 'x'), "too much"); }, Fault::config,
+                 "too much: 536870913 bytes of one rank");
   });
 }
 

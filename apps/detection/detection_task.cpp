@@ -122,7 +122,7 @@ Evaluation DetectionTask::shared(std::future<Evaluation> scored, uint64_t exampl
   Evaluation evaluation{.examples = examples};
   read_text(group_, options_.chief, group_.broadcast(text.dump(), options_.chief, what), what,
             [&](const std::string& said) {
-              const auto told = parse_json<Json>(said, what, Fault::communication);
+              const auto told = parse_json<Json>(said, what, Fault::communication, {.values = 1'000'000});
               evaluation.seconds = told.at("seconds");
               for (const Json& value : told.at("values")) evaluation.values.push_back({value.at(0), value.at(1)});
             });

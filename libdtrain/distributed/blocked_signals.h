@@ -3,8 +3,6 @@
 
 #include <csignal>
 
-#include <pthread.h>
-
 namespace dtrain {
 
 // Blocks all signals for the calling thread, and for those that it starts, while it lives.

@@ -25,7 +25,7 @@ void read_text(const Group& group, int rank, const std::string& text, const char
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(Fault::communication, concat(what, ": ", group.name(rank), " sent what no rank of this program sends: ",
+    throw Error(Fault::communication, concat(what, ": ", group.name(rank), " sent an invalid message: ",
                                              std::string(error.what()).substr(0, kMostOfReason)));
   }
 }

@@ -70,7 +70,7 @@ void Watchdog::hear(int rank, const std::string& state) {
   State heard;
   if (!read(state, heard))
     throw Error(Fault::communication,
-                fmt::format("{} sent what is no state of a rank", ranks_[static_cast<size_t>(rank)]));
+                fmt::format("{} sent a malformed watchdog state", ranks_[static_cast<size_t>(rank)]));
   heard_[rank] = std::move(heard);
 }
 

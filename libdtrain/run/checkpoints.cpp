@@ -142,6 +142,7 @@ void RunCheckpoints::begin_steps() {
     if (place.node == places[static_cast<size_t>(group_.rank())].node) pids.push_back(place.pid);
   if (has_directory() && (is_chief() || !options_.local_checkpoints)) crash_marker_.emplace(crash_loop_.crash_path());
   crash_loop_.begin_attempt(pids);
+  awake_since();  // the time of saves counts from here on
 }
 
 void RunCheckpoints::save_sooner(int kills, uint64_t step) {

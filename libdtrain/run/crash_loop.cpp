@@ -117,8 +117,8 @@ void CrashLoop::refuse_memory() const {
 void CrashLoop::refuse_errors() const {
   throw Error(
       is_final(marker_.code) ? static_cast<Fault>(marker_.code) : Fault::checkpoint,
-      fmt::format("{} starts have trained from step {} and failed at the same place before the next checkpoint; "
-                  "the last ended with: {}; once the cause is removed, delete {} to go on",
+      fmt::format("{} starts have trained from step {} and failed at the same place, or crashed, before the next "
+                  "checkpoint; the last ended with: {}; once the cause is removed, delete {} to go on",
                   marker_.errors, marker_.step, marker_.error, path_));
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <string>
 
 #include <fcntl.h>
@@ -23,15 +24,29 @@ void restore_handlers() {
   for (size_t i = 0; i < kCrashes.size(); ++i) sigaction(kCrashes[i], &handlers_before[i], nullptr);
 }
 
-// Calls only what is async-signal-safe. A fault of the processor happens again after the return; what was sent is sent
-// again.
+// Calls only what is async-signal-safe. A fault of the processor happens again after the return; a signal that was sent
+// is sent again, and is no crash if another process sent it.
 void mark_crash(int number, siginfo_t* info, void* /*context*/) {
   const int error = errno;
-  const int file = open(marker_path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
-  if (file >= 0) close(file);
+  const bool was_sent = info->si_code <= 0;
+  if (!was_sent || info->si_pid == getpid()) {
+    const int file = open(marker_path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+    if (file >= 0) close(file);
+  }
   restore_handlers();
-  if (info->si_code <= 0) raise(number);
+  if (was_sent) raise(number);
   errno = error;
+}
+
+// A stack overflow leaves the handler no other stack. For the thread that calls; those of libraries have their own.
+void provide_signal_stack() {
+  static std::array<std::byte, size_t{64} << 10> memory;
+  stack_t stack{};
+  if (sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_DISABLE) == 0) return;
+  stack = {};
+  stack.ss_sp = memory.data();
+  stack.ss_size = memory.size();
+  sigaltstack(&stack, nullptr);
 }
 
 }  // namespace
@@ -39,6 +54,7 @@ void mark_crash(int number, siginfo_t* info, void* /*context*/) {
 CrashMarker::CrashMarker(const std::string& path) : is_first_(!is_taken.exchange(true)) {
   if (!is_first_) return;
   marker_path = path;
+  provide_signal_stack();
   struct sigaction action {};
   action.sa_sigaction = mark_crash;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;

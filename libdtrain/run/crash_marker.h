@@ -5,9 +5,9 @@
 
 namespace dtrain {
 
-// While there is one, a crash of the process (SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT) creates the empty file `path`
-// and then takes its course: the handlers that were there before see it. One at a time in a process; of several, the
-// first counts.
+// While there is one, a crash of the process (SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT, unless another process sent
+// it) creates the empty file `path` and then takes its course: the handlers that were there before see it. One at a
+// time in a process; of several, the first counts.
 class CrashMarker {
  public:
   explicit CrashMarker(const std::string& path);

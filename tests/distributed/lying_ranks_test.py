@@ -30,7 +30,7 @@ EVIL = f"\n{FORGED}\x1b[2J\r".encode()
 INFO = (PROGRAMS / "dtrain-info", "--ranks", "--collective_timeout=5")
 SUMS = (PROGRAMS / "dtrain-allreduce-benchmark", "--sizes=1000", "--iterations=2", "--warmup=1",
         "--collective_timeout=5")
-SENT = "rank 1 on .* sent what no rank of this program sends"
+SENT = "rank 1 on .* sent an invalid message"
 
 
 def train(*flags):
@@ -50,7 +50,7 @@ def together():
 
 
 QUESTIONS = b"".join(frame(0, b"?\nall is well") for _ in range(200_000))
-STATE = "rank 1 on .* sent what is no state of a rank"
+STATE = "rank 1 on .* sent a malformed watchdog state"
 FOREIGN = "rank 1 on .*it does not speak as a rank does"
 DIFFERENT = "ranks do different things: rank 0 on .* does .*, rank 1 on .* does"
 
@@ -144,7 +144,7 @@ ROWS = [
     ("counts of an evaluation beyond all", train(*EVALUATES), gives("evaluation", endless), None, 0, 4,
      f"evaluation: {SENT}"),
     ("a state of the chief that is none", train(), zero_gives(lambda text: text[:-40], b'"cursor"'), None, 1, 4,
-     "state of the chief: rank 0 on .* sent what no rank"),
+     "state of the chief: rank 0 on .* sent an invalid message"),
     ("sums: another number", train(), None, in_headers(lambda data: struct.pack("<Q", 77) + data[8:]), 0, 4, DIFFERENT),
     ("sums: other bytes", train(), None, in_headers(lambda data: data[:8] + struct.pack("<Q", 2**63) + data[16:]), 0, 4,
      DIFFERENT),

@@ -15,8 +15,7 @@ TEST(ReadTexts, NamesWhatAndWhoWhereATextIsRefused) {
   read_texts(*group, "17", "numbers", [&](int, const std::string& text) { read = number_in<int64_t>(text); });
   EXPECT_EQ(read, 17);
   expect_error([&] { read_text(*group, 0, "17 ", "numbers", [](const std::string& text) { number_in<int>(text); }); },
-               Fault::communication,
-               "numbers: " + rank + " sent what no rank of this program sends: '17 ', expected a number");
+               Fault::communication, "numbers: " + rank + " sent an invalid message: '17 ', expected a number");
   // Of other libraries, and long.
   expect_error([&] { read_text(*group, 0, "", "texts", [](const std::string& text) { text.at(7); }); },
                Fault::communication, "texts: " + rank);

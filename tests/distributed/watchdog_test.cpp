@@ -186,7 +186,7 @@ TEST_F(WatchdogTest, RefusesWhatIsNoState) {
         "gradients\t" + std::string(30, '9') + "\n\nwell", std::string("gradients 3\n\nwell"),
         std::string("gradients\t3\nwell"), "\n" + std::string(10'000, '!')})
     expect_error([&] { watchdog_.hear(1, state); }, Fault::communication,
-                 "rank 1 on a sent what is no state of a rank");
+                 "rank 1 on a sent a malformed watchdog state");
 }
 
 }  // namespace

@@ -10,6 +10,8 @@ import resource
 import signal
 import time
 
+from soak_job import Failure
+
 KILLED = 128 + signal.SIGKILL
 REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 # 4: a rank that sees another one die may be quicker than the launcher.
@@ -123,8 +125,12 @@ class Faults:
             job.signal(pid, signal.SIGCONT)
 
     def hang(self, job):
-        if pid := job.pids().get(self._rank(job)):
-            self._stopped(job, [pid], 40 if job.ranks > 1 else 2)
+        noticed, pid = job.ranks > 1 and job.trained(), job.pids().get(self._rank(job))  # the set-up has longer limits
+        if not pid:
+            return
+        self._stopped(job, [pid], 60 if noticed else 5)
+        if noticed and not job.ended():
+            raise Failure("hangs", f"a rank stood still for 60 s, and the others did not end; {job.written()}")
 
     def pause(self, job):
         rank, seconds = self._rank(job), self.random.uniform(0, 2)

@@ -46,14 +46,13 @@ double GroupOptions::limit_of(Section section) const {
   switch (section) {
     case Section::setup:
       return setup_limit;
-    case Section::step:
-      return step_limit;
     case Section::evaluation:
       return evaluation_limit;
+    case Section::step:
     case Section::checkpoint:
       break;
   }
-  return checkpoint_limit;
+  return step_limit;
 }
 
 void GroupOptions::tell(const std::string& line) const {

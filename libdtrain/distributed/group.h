@@ -21,8 +21,8 @@ using Environment = std::function<const char*(const char* name)>;
 enum class Section { setup, step, evaluation, checkpoint };
 
 struct GroupOptions {
-  // Seconds that a rank waits for the others in a collective of a section before the job ends.
-  double setup_limit = 600, step_limit = 60, evaluation_limit = 600, checkpoint_limit = 600;
+  // Seconds that a rank waits for the others in a collective of a section before the job ends; checkpoints: as steps.
+  double setup_limit = 600, step_limit = 60, evaluation_limit = 600;
   double limit_of(Section section) const;
   // Seconds in which all ranks have to have come; none: setup_limit.
   std::optional<double> start_limit{};

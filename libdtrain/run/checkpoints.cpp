@@ -250,10 +250,11 @@ bool RunCheckpoints::wait_for_saves(double patience) {
   enum : int { kFree, kBusy, kTooLong };
   // A rank whose disk takes longer than the limit ends by itself, unless it lies.
   const double limit = options_.checkpoint_timeout, most = limit + std::min(5.0, limit / 2);
+  const double beat = std::min({kHeartbeatSeconds, patience, group_.limit() / 4});
   const auto begun = std::chrono::steady_clock::now();
   while (true) {
     int mine = kFree, all = kFree, busy = 0;
-    if (files_ && files_->busy(std::min(kHeartbeatSeconds, patience))) {
+    if (files_ && files_->busy(beat)) {
       check_save_timeout();
       tell_of_slow_save();
       mine = waited_since(begun) < patience ? kBusy : kTooLong;

@@ -23,7 +23,7 @@ class WatchdogTest : public testing::Test {
   static GroupOptions limits() {
     GroupOptions limits;
     limits.step_limit = 20;
-    limits.checkpoint_limit = 1000;
+    limits.evaluation_limit = 1000;
     return limits;
   }
   // A peer that has done `done` collectives of the lane and, if it `waits`, is in the next one.
@@ -135,11 +135,11 @@ TEST(SleepDetector, FindsStopsAndSuspends) {
 }
 
 TEST_F(WatchdogTest, GivesEachSectionItsTime) {
-  CollectiveId save = bucket(1);
-  save.section = Section::checkpoint;
-  watchdog_.begin(save, at(0));
+  CollectiveId scores = bucket(1);
+  scores.section = Section::evaluation;
+  watchdog_.begin(scores, at(0));
   EXPECT_TRUE(watchdog_.look(at(999)).failure.empty());
-  EXPECT_TRUE(has(watchdog_.look(at(1001)).failure, "of the checkpoint after step 7: "));
+  EXPECT_TRUE(has(watchdog_.look(at(1001)).failure, "of the evaluation after step 7: "));
 }
 
 TEST_F(WatchdogTest, WatchesLanesSideBySide) {

@@ -37,8 +37,7 @@ GroupOptions JobFlags::limits() const {
   GroupOptions limits;
   limits.step_limit = collective_timeout;
   limits.start_limit = start_timeout;
-  for (double* limit : {&limits.setup_limit, &limits.evaluation_limit, &limits.checkpoint_limit})
-    *limit = std::max(*limit, collective_timeout);
+  for (double* limit : {&limits.setup_limit, &limits.evaluation_limit}) *limit = std::max(*limit, collective_timeout);
   return limits;
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "apps/cli/messages.h"
 #include "apps/cli/stop_signals.h"
 #include "data/coco/annotations.h"
 #include "data/coco_images.h"
@@ -64,6 +65,17 @@ std::vector<LabelledImage> read_labelled_images(const std::string& folder, const
                 "--images=" + folder +
                     ": found no images; expected CLASS/NAME.jpg in it, with the names or the numbers of the classes, "
                     "or --annotations");
+  return images;
+}
+
+std::vector<LabelledImage> read_labelled_images(const std::string& folder, const std::string& annotations,
+                                                const Session* session) {
+  auto images = read_labelled_images(folder, annotations);
+  if (session == nullptr || session->detects()) return images;
+  const LabelRule rule(session->class_names(), session->outputs(), images);
+  rule.require_labels(images);
+  const std::string notice = rule.notice();
+  if (!notice.empty()) cli::print_message("note", concat("--images=", folder, ": ", notice));
   return images;
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/serve/session.h"
 #include "data/coco/rle.h"
 
 namespace dtrain::serve {
@@ -27,6 +28,11 @@ struct LabelledImage {
 // With `annotations`, a file of COCO's form, its images below `folder`. Without, all files in
 // folder/CLASS/ whose names end as those of images do, in their order. Throws Error(Fault::data) where there are none.
 std::vector<LabelledImage> read_labelled_images(const std::string& folder, const std::string& annotations);
+
+// The same. Where there is a classifier, it throws for images without a label, too, and prints by what those that have
+// one got it, unless it is the model's names of classes.
+std::vector<LabelledImage> read_labelled_images(const std::string& folder, const std::string& annotations,
+                                                const Session* session);
 
 // The bytes of its file. Throws Error(Fault::data) where they are more than `most`, or cannot be read; its message has
 // the image's name in place of the path, for clients.

@@ -11,7 +11,6 @@
 
 #include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
-#include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
 #include "apps/cli/stop_signals.h"
 #include "apps/serve/browser_rules.h"
@@ -128,18 +127,6 @@ serve::ServedModelOptions Options::second() const {
   return options;
 }
 
-// Those of --images, whose labels are checked where there is a model already.
-std::vector<serve::LabelledImage> labelled_images(const Options& options,
-                                                  const std::shared_ptr<const serve::Session>& session) {
-  auto images = serve::read_labelled_images(options.images, options.model.annotations);
-  if (!session || session->detects()) return images;
-  const serve::LabelRule rule(session->class_names(), session->outputs(), images);
-  rule.require_labels(images);
-  const std::string notice = rule.notice();
-  if (!notice.empty()) cli::print_message("note", fmt::format("--images={}: {}", options.images, notice));
-  return images;
-}
-
 // Any of a hundred threads may serve the largest request. By default glibc keeps what it has taken in an arena of the
 // thread, of which there are 8 per core, and takes ever larger buffers from arenas: what is resident grows for hours.
 void return_memory_of_requests() {
@@ -165,7 +152,8 @@ int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
     models.push_back({"compare", &*second});
   }
   std::vector<serve::LabelledImage> images;
-  if (!options.images.empty()) images = labelled_images(options, model.session());
+  if (!options.images.empty())
+    images = serve::read_labelled_images(options.images, options.model.annotations, model.session().get());
   options.batcher.computed = [&](size_t count, double seconds) { metrics.computed(count, seconds); };
   serve::Batcher batcher(options.batcher);
   serve::add_endpoints(server, {models,

@@ -30,9 +30,9 @@ constexpr char kAbout[] =
 void check_output(const std::string& output) {
   const std::string place = replaced_file(output);
   if (place.empty()) return;
-  std::string begin(report::kPageBegin.size(), '\0');
+  std::string begin(report::kPageBegin, '\0');
   begin.resize(InputFile(place, Fault::config).read_some(0, begin.data(), begin.size()));
-  DT_CHECK(begin.empty() || begin == report::kPageBegin, "--output=", output,
+  DT_CHECK(begin.empty() || report::is_page(begin), "--output=", output,
            ": exists and is no page that dtrain-report has written; give another name, or move that file away");
 }
 

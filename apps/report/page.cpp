@@ -9,6 +9,22 @@ namespace dtrain::report {
 
 using cli::html_text;
 
+namespace {
+
+constexpr std::string_view kHead = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+constexpr std::string_view kGenerator = "<meta name=\"generator\" content=\"dtrain-report\">\n";
+constexpr std::string_view kPolicy =
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src "
+    "'unsafe-inline'; script-src 'unsafe-inline'\">\n";
+
+}  // namespace
+
+bool is_page(std::string_view begin) {
+  if (!begin.starts_with(kHead)) return false;
+  begin.remove_prefix(kHead.size());
+  return begin.starts_with(kGenerator) || begin.starts_with(kPolicy);
+}
+
 std::string to_page(const std::string& title, const std::vector<Section>& sections) {
   std::string links, bodies;
   for (const Section& section : sections) {
@@ -19,15 +35,13 @@ std::string to_page(const std::string& title, const std::vector<Section>& sectio
         section.id, html_text(section.title), section.body);
   }
   return fmt::format(
-      "{5}"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src "
-      "'unsafe-inline'; script-src 'unsafe-inline'\">\n"
+      "{5}{6}{7}"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n"
       "<a class=\"skip\" href=\"#report\">To the report</a>\n<header>\n<h1>{0}</h1>\n"
       "<nav aria-label=\"Sections\"><ul>\n{2}</ul></nav>\n</header>\n<main id=\"report\">\n{3}</main>\n"
       "<script>{4}</script>\n</body>\n</html>\n",
-      html_text(title), page_style(), links, bodies, page_script(), kPageBegin);
+      html_text(title), page_style(), links, bodies, page_script(), kHead, kGenerator, kPolicy);
 }
 
 std::string to_html(const Table& table) {

@@ -1,6 +1,7 @@
 // The frame of a report: one page of HTML that needs nothing else.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,10 +13,9 @@ struct Section {
   std::string body{};  // HTML; a section without any is left out
 };
 
-// By which a file is known for such a page.
-inline constexpr std::string_view kPageBegin =
-    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta name=\"generator\" content=\"dtrain-report\">\n";
+// Whether a file that begins so is such a page. Those of older versions name no generator.
+bool is_page(std::string_view begin);
+inline constexpr size_t kPageBegin = 512;  // bytes that tell
 
 // A page of UTF-8 with its style and script inside, which may load nothing from elsewhere.
 std::string to_page(const std::string& title, const std::vector<Section>& sections);

@@ -122,6 +122,9 @@ ROWS = [
      "grep -q kept R/checkpoints/x || exit 99; exit $code", 1, r"error: --output=page: exists and is no page"),
     ("a report in the folder of its run, twice", "mkdir R; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; dtrain-report R "
      "--output=R/report.html >/dev/null && dtrain-report R --output=R/report.html", 0, r"Report: "),
+    ("a report over one of a version that named no generator", "mkdir R; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; "
+     "dtrain-report R >/dev/null && sed -i '/name=\"generator\"/d' report.html && dtrain-report R && "
+     "grep -q 'name=\"generator\"' report.html", 0, r"Report: "),
     ("an image without an end", "train lenet; truncate -s 20G x.jpg; ulimit -v 4000000; dtrain-classify --weights=$W "
      "--device=cpu x.jpg", 2, r"x\.jpg: 21474836480 bytes, expected at most 268435456"),
     ("closed descriptors", "cnn --num_batches=2 --data_dir=$D --train_dir=T <&- >&-; [ $? = 0 ] && "

@@ -76,9 +76,10 @@ class Tally:
 class Checkpoints(threading.Thread):
     """Puts the next checkpoint of a training into the folder that is served, and now and then a damaged copy."""
 
-    def __init__(self, bin_dir, stock, served, pictures, server, tally, done):
+    def __init__(self, bin_dir, stock, served, pictures, tally, done):
         super().__init__()
-        self.bin_dir, self.pictures, self.server, self.tally, self.done = bin_dir, pictures, server, tally, done
+        self.bin_dir, self.pictures, self.tally, self.done = bin_dir, pictures, tally, done
+        self.load = None  # a client, before start()
         self.stock = sorted((stock / "checkpoints").glob("step-*"), key=lambda path: int(path.name[5:]))
         self.served = served / "checkpoints"
         self.expected = {}  # of each version, and of each picture, the probability of each class
@@ -107,7 +108,7 @@ class Checkpoints(threading.Thread):
 
     def wait(self, what, holds):
         deadline = time.monotonic() + 60
-        while not holds(self.server.ask("GET", "/metrics")[1].decode()):
+        while not holds(self.load.good("GET", "/metrics")[1].decode()):
             if time.monotonic() > deadline:
                 self.late += 1
                 return self.tally.object_to(f"no {what} within a minute")
@@ -188,12 +189,12 @@ def soak(arguments, folder, lines, record):
     serving, pictures, scenes = prepare(arguments.bin, folder, 60 * (arguments.minutes - begin) // SWAP_SECONDS + 2)
     import load as loads
     done, tally = threading.Event(), Tally()
-    checkpoints = Checkpoints(arguments.bin, folder / "stock", folder / "served", pictures, None, tally, done)
+    checkpoints = Checkpoints(arguments.bin, folder / "stock", folder / "served", pictures, tally, done)
     checkpoints.put()
     with serving.Server(f"--train_dir={folder}/served", f"--compare={folder}/detector", *FLAGS) as server:
-        checkpoints.server = server
         load = loads.Load(server, [path.read_bytes() for path in pictures], [path.read_bytes() for path in scenes],
                           checkpoints.expected, tally)
+        checkpoints.load = load
         threads = [threading.Thread(target=client, args=(load, f"{arguments.seed}/{begin}/{i}", arguments.rate, done))
                    for i in range(CLIENTS)] + [checkpoints]
         for thread in threads:

@@ -23,10 +23,7 @@ std::vector<std::future<Prediction>> Batcher::submit(const std::shared_ptr<const
                                                      std::vector<Pixels> images, Clock::time_point deadline) {
   std::vector<std::future<Prediction>> results;
   const std::lock_guard lock(mutex_);
-  size_t bytes = 0;
-  for (const Pixels& pixels : images) bytes += pixels.bytes();
-  if (items_.size() + images.size() > options_.max_waiting || bytes_ + bytes > 2 * options_.max_bytes) return results;
-  bytes_ += bytes;
+  if (items_.size() + images.size() > options_.max_waiting) return results;
   const Clock::time_point now = Clock::now();
   for (Pixels& pixels : images) {
     items_.push_back({session, std::move(pixels), now, deadline, {}});
@@ -39,11 +36,6 @@ std::vector<std::future<Prediction>> Batcher::submit(const std::shared_ptr<const
 size_t Batcher::waiting() const {
   const std::lock_guard lock(mutex_);
   return items_.size();
-}
-
-bool Batcher::wait_for_room(std::chrono::milliseconds time) const {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, time, [&] { return bytes_ < options_.max_bytes; });
 }
 
 size_t Batcher::batch_limit() const { return std::min(options_.max_batch, items_.front().session->max_batch()); }
@@ -93,13 +85,8 @@ void Batcher::compute(std::vector<Item>& batch) const {
 
 void Batcher::work() {
   for (std::vector<Item> batch = take(); !batch.empty(); batch = take()) {
-    size_t bytes = 0;
-    for (const Item& item : batch) bytes += item.pixels.bytes();
     compute(batch);
-    batch.clear();
-    const std::lock_guard lock(mutex_);
-    bytes_ -= bytes;
-    changed_.notify_all();
+    batch.clear();  // their room is needed while this waits for more
   }
 }
 

@@ -17,10 +17,7 @@ namespace dtrain::serve {
 
 struct BatcherOptions {
   size_t max_batch = 8;
-  size_t max_waiting = 256;  // images that wait; more are refused
-  // Of images that wait or are computed: wait_for_room() waits for fewer. A submission that makes it twice as many is
-  // refused. Images of detectors are as large as their files say, a thousand times the bytes of a request.
-  size_t max_bytes = size_t{1} << 40;
+  size_t max_waiting = 256;                // images that wait; more are refused
   std::chrono::microseconds max_delay{0};  // how long an image waits for others while a thread is idle
   int threads = 1;                         // batches that are computed at once
   std::function<void(size_t images, double seconds)> computed{};  // called by the threads after each batch
@@ -40,8 +37,6 @@ class Batcher {
   std::vector<std::future<Prediction>> submit(const std::shared_ptr<const Session>& session, std::vector<Pixels> images,
                                               Clock::time_point deadline);
   size_t waiting() const;
-  // Waits for at most `time`. Whether further images should be decoded, by what waits already.
-  bool wait_for_room(std::chrono::milliseconds time) const;
 
  private:
   struct Item {
@@ -58,9 +53,8 @@ class Batcher {
 
   const BatcherOptions options_;
   mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
+  std::condition_variable changed_;
   std::deque<Item> items_;
-  size_t bytes_ = 0;  // of images that wait or are computed
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };

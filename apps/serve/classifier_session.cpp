@@ -26,12 +26,16 @@ data::Preprocess ClassifierSession::borrow() const {
   return one;
 }
 
+size_t ClassifierSession::input_bytes() const {
+  return static_cast<size_t>(make_.shape.count()) * size_of(make_.dtype);
+}
+
 Pixels ClassifierSession::decode(std::span<const std::byte> encoded) const {
   data::ImageDecoder header({.limits = {.max_pixels = max_pixels_}});
   header.open(encoded);
   data::Preprocess preprocess = borrow();
   Pixels pixels;
-  pixels.values.resize(static_cast<size_t>(make_.shape.count()) * size_of(make_.dtype));
+  pixels.values.resize(input_bytes());
   pixels.damage = preprocess(encoded, {}, {}, pixels.values.data()).damage;
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(preprocess));
@@ -43,7 +47,7 @@ Pixels ClassifierSession::from_levels(std::span<const float> levels) const {
     throw Error(Fault::data, concat("expected an array of ", make_.shape[0], " x ", make_.shape[1],
                                     " x 3 levels, found ", levels.size(), " numbers"));
   Pixels pixels;
-  pixels.values.resize(levels.size() * size_of(make_.dtype));
+  pixels.values.resize(input_bytes());
   for (size_t i = 0; i < levels.size(); ++i) {
     if (!(levels[i] >= 0 && levels[i] <= 255)) throw Error(Fault::data, "a level is not from 0 to 255");
     if (make_.dtype == DType::u8)

@@ -19,6 +19,7 @@ class ClassifierSession final : public Session {
   const std::vector<data::coco::Category>& categories() const override { return none_; }
   std::span<const std::string> class_names() const override { return loaded_.class_names(); }
   int64_t outputs() const override { return loaded_.model().classes; }
+  size_t input_bytes() const override;
   Pixels decode(std::span<const std::byte> encoded) const override;
   Pixels from_levels(std::span<const float> levels) const override;
   std::vector<Prediction> predict(std::span<const Pixels* const> images) const override;

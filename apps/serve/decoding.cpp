@@ -10,8 +10,6 @@
 namespace dtrain::serve {
 namespace {
 
-constexpr int64_t kLargestImages = 4;  // of the most pixels, whose pixels one request may have
-
 // Calls use(instance) for each; its Error tells which it is about.
 template <class Use>
 void for_each_instance(const std::vector<Instance>& instances, const Use& use) {
@@ -25,38 +23,58 @@ void for_each_instance(const std::vector<Instance>& instances, const Use& use) {
   }
 }
 
-// A PNG of 6 KB may have 150 MB of pixels.
-void check_pixels(const std::vector<Instance>& instances, int64_t max_pixels) {
+// By its header: a PNG of 6 KB may have 150 MB of pixels.
+int64_t pixels_of(std::span<const std::byte> encoded, int64_t max_pixels) {
   data::ImageDecoder header({.limits = {.max_pixels = max_pixels}});
+  const data::ImageInfo info = header.open(encoded);
+  return int64_t{info.width} * info.height;
+}
+
+int64_t pixels_of(const std::vector<Instance>& instances, int64_t max_pixels) {
   int64_t pixels = 0;
   for_each_instance(instances, [&](const Instance& instance) {
     const auto* encoded = std::get_if<std::vector<std::byte>>(&instance);
     if (encoded == nullptr) return;
-    const data::ImageInfo info = header.open(*encoded);
-    pixels += int64_t{info.width} * info.height;
+    pixels += pixels_of(*encoded, max_pixels);
     if (pixels > kLargestImages * max_pixels)
       throw Error(Fault::data, concat("the images have more than ", kLargestImages * max_pixels,
                                       " pixels together: send them in several requests"));
   });
+  return pixels;
 }
 
-}  // namespace
+// For images of so many pixels together, and what the model makes of them.
+Room::Share room_for(const Session& session, int64_t pixels, size_t images, Room& room) {
+  return room.take(size_t{3} * static_cast<size_t>(pixels) + images * session.input_bytes(), request_is_over);
+}
 
-Pixels decoded_image(const Session& session, std::span<const std::byte> encoded, const DecodeLimits& limits) {
+Pixels decoded(const Session& session, std::span<const std::byte> encoded, const DecodeLimits& limits) {
   Pixels pixels = session.decode(encoded);
   if (limits.refuses_damaged && !pixels.damage.empty())
     throw Error(Fault::data, concat("damaged image: ", pixels.damage));
   return pixels;
 }
 
-std::vector<Pixels> decoded_instances(const Session& session, std::string_view body, const DecodeLimits& limits) {
+}  // namespace
+
+Pixels decoded_image(const Session& session, std::span<const std::byte> encoded, const DecodeLimits& limits,
+                     Room& room) {
+  Room::Share share = room_for(session, pixels_of(encoded, limits.max_pixels), 1, room);
+  Pixels pixels = decoded(session, encoded, limits);
+  pixels.room = share.part(pixels.bytes());
+  return pixels;
+}
+
+std::vector<Pixels> decoded_instances(const Session& session, std::string_view body, const DecodeLimits& limits,
+                                      Room& room) {
   const std::vector<Instance> instances = read_instances(body, limits.max_instances, request_is_over);
-  check_pixels(instances, limits.max_pixels);
+  Room::Share share = room_for(session, pixels_of(instances, limits.max_pixels), instances.size(), room);
   std::vector<Pixels> images;
   for_each_instance(instances, [&](const Instance& instance) {
     const auto* encoded = std::get_if<std::vector<std::byte>>(&instance);
-    images.push_back(encoded ? decoded_image(session, *encoded, limits)
+    images.push_back(encoded ? decoded(session, *encoded, limits)
                              : session.from_levels(std::get<std::vector<float>>(instance)));
+    images.back().room = share.part(images.back().bytes());
   });
   return images;
 }

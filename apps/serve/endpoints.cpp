@@ -30,8 +30,8 @@ class Predictions {
     const AnswerForm form = form_of(request, e_.form);
     const auto session = session_for(model, response);
     if (!session) return;
-    auto results =
-        run(session, prepared([&] { return decoded_instances(*session, request.body, e_.decoding); }), response);
+    auto results = run(
+        session, prepared([&] { return decoded_instances(*session, request.body, e_.decoding, e_.room); }), response);
     if (!results.empty()) answer(response, 200, predictions_json(results, *session, form));
   }
 
@@ -41,7 +41,7 @@ class Predictions {
     if (!session) return;
     const auto decode = [&] {
       std::vector<Pixels> one;
-      one.push_back(decoded_image(*session, std::as_bytes(std::span(request.body)), e_.decoding));
+      one.push_back(decoded_image(*session, std::as_bytes(std::span(request.body)), e_.decoding, e_.room));
       return one;
     };
     const auto results = run(session, prepared(decode), response);
@@ -91,8 +91,7 @@ class Predictions {
     answer(response, 503, error_json(why));
   }
 
-  // Decoding takes memory many times that of what is decoded: only a few requests do so at once, and none while images
-  // that wait take too much.
+  // Reading JSON takes memory many times that of the body: only a few requests do so at once.
   template <class Make>
   std::vector<Pixels> prepared(const Make& make) {
     while (!preparing_.try_acquire_for(kLookAgain))
@@ -101,8 +100,6 @@ class Predictions {
       std::counting_semaphore<>& semaphore;
       ~Release() { semaphore.release(); }
     } release{preparing_};
-    while (!e_.batcher.wait_for_room(kLookAgain))
-      if (request_is_over()) throw Error(Fault::resource, "too many images wait");
     return make();
   }
 

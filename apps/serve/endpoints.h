@@ -24,6 +24,7 @@ struct Endpoints {
   size_t max_image_bytes = 0;  // of a file of `images`
   int preparing = 1;           // requests whose JSON or images are decoded at once
   std::vector<LabelledImage> images;
+  Room& room;  // of all images
   Batcher& batcher;
   Metrics& metrics;
 };

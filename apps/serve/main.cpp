@@ -5,8 +5,6 @@
 #include <optional>
 #include <thread>
 
-#include <malloc.h>
-
 #include <fmt/format.h>
 
 #include "apps/cli/command_line.h"
@@ -108,7 +106,6 @@ void Options::check() {
   model.max_pixels = megapixels * 1'000'000;
   batcher.max_batch = static_cast<size_t>(max_batch);
   batcher.max_waiting = static_cast<size_t>(max_waiting);
-  batcher.max_bytes = size_t{4} * 3 * static_cast<size_t>(model.max_pixels);
   batcher.max_delay = std::chrono::microseconds(static_cast<int64_t>(delay_ms * 1000));
   batcher.threads = static_cast<int>(workers);
 }
@@ -127,16 +124,8 @@ serve::ServedModelOptions Options::second() const {
   return options;
 }
 
-// Any of a hundred threads may serve the largest request. By default glibc keeps what it has taken in an arena of the
-// thread, of which there are 8 per core, and takes ever larger buffers from arenas: what is resident grows for hours.
-void return_memory_of_requests() {
-  mallopt(M_ARENA_MAX, 4);
-  mallopt(M_MMAP_THRESHOLD, 256 << 10);
-  mallopt(M_TRIM_THRESHOLD, 1 << 20);
-}
-
 int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
-  return_memory_of_requests();
+  serve::return_memory_of_requests();
   const std::string token = serve::read_token(options.token_file, cli::environment());
   serve::Metrics metrics;
   serve::HttpServer server(options.limits(), token, serve::read_host_names(options.hosts),
@@ -155,6 +144,7 @@ int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
   if (!options.images.empty())
     images = serve::read_labelled_images(options.images, options.model.annotations, model.session().get());
   options.batcher.computed = [&](size_t count, double seconds) { metrics.computed(count, seconds); };
+  serve::Room room(size_t{3} * serve::kLargestImages * static_cast<size_t>(options.model.max_pixels));
   serve::Batcher batcher(options.batcher);
   serve::add_endpoints(server, {models,
                                 {static_cast<size_t>(options.top), 0},
@@ -162,6 +152,7 @@ int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
                                 options.limits().body_bytes,
                                 cli::available_cores().usable,
                                 std::move(images),
+                                room,
                                 batcher,
                                 metrics});
   std::thread listener([&] { server.listen_after_bind(); });

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "apps/serve/room.h"
 #include "data/coco/annotations.h"
 #include "data/coco/results.h"
 #include "data/image.h"
@@ -17,6 +18,7 @@ namespace dtrain::serve {
 
 // One image as the model reads it.
 struct Pixels {
+  Room::Share room{};               // that they take; the first member, so that it ends last
   std::vector<std::byte> values{};  // for a classifier: [height, width, 3] of the session's type
   data::Image image{};              // for a detector: as it is in the file
   std::string damage{};             // what is wrong with a damaged image; "" for a whole one
@@ -45,6 +47,9 @@ class Session {
 
   // Of a classifier: how many classes it tells apart; 0 of a detector.
   virtual int64_t outputs() const { return 0; }
+
+  // Bytes that it makes of an image of any size, where it does not keep its pixels: a classifier.
+  virtual size_t input_bytes() const { return 0; }
 
   // Decodes and preprocesses as an evaluation does. Any thread may call it. Throws Error(Fault::data).
   virtual Pixels decode(std::span<const std::byte> encoded) const = 0;

@@ -127,6 +127,16 @@ class Hostile(unittest.TestCase):
         self.assertIn(b"instances[4]: the images have more than 4000000 pixels together", answer)
         self.assertEqual(self.server.ask("POST", PREDICT, body_of([blank_png(1000)] * 4))[0], 200)
 
+    def test_serves_a_request_whose_inputs_take_more_than_all_images_may(self):
+        """160 images of 32 pixels, of which a model of 224 pixels makes 24 MB: --max_image_megapixels=1 allows 12."""
+        folder = Path(self.folder.name) / "large"
+        train(folder, 1, "--model=trivial", "--data_name=imagenet")
+        with Server(f"--train_dir={folder}", "--max_image_megapixels=1") as server:
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                answers = list(pool.map(lambda _: server.ask("POST", PREDICT, body_of([jpeg()] * 160)), range(2)))
+            self.assertEqual([status for status, _ in answers], [200, 200], answers[0][1][:200])
+            self.assertEqual(server.stop(), 0)
+
     def test_decodes_no_longer_than_a_request_may_take(self):
         """Many images, in pixels as few as a request may have, at the end of its time and of that at SIGTERM."""
         count, image = 250, blank_png(1000)

@@ -26,7 +26,7 @@ import sys
 import soak_faults
 import soak_result
 import training
-from soak_faults import EXPLAINED, KILLED, Faults, MemoryGroup
+from soak_faults import CRASHED, EXPLAINED, KILLED, Faults, MemoryGroup
 from soak_job import BATCH, CALM, COMMAND, LIMIT, LIMITS, PROGRAM, Failure, Job
 from soak_reference import Reference, digest, steps_in
 
@@ -171,7 +171,7 @@ class Round:
         if reached < step or (code == 0 and reached != end):
             raise Failure("checkpoints_lost", f"{what}: afterwards there is step {reached}")
         self.result.count("steps", by=reached - step)
-        failed = code in (4, 6) or (code == KILLED and "out of memory" in names)
+        failed = code in (4, 6, CRASHED) or (code == KILLED and "out of memory" in names)
         self.failures = 0 if reached > step else self.failures + failed
 
 

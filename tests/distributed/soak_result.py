@@ -15,6 +15,7 @@ import training
 
 MEANINGS = {0: "done", 4: "another rank or the network", 6: "memory or disk", 75: "stopped on request",
             129: "ended by SIGHUP", 130: "ended by SIGINT", 137: "ended by SIGKILL", 138: "ended by SIGUSR1",
+            139: "a crash, of oneDNN without memory",
             140: "ended by SIGUSR2", 143: "ended by SIGTERM"}
 
 

@@ -96,7 +96,7 @@ void Children::look() {
   }
 }
 
-// What this process has killed did not fail for a reason of its own, unless it ended by itself just before.
+// A child that this process has killed did not fail by itself, unless it exited just before.
 int Children::severity_of(size_t index) const {
   const Child& child = children_[index];
   return killed_.contains(index) && child.signal() == SIGKILL ? 0 : severity(child.code());

@@ -16,8 +16,8 @@ struct ConfigEntry {
 };
 
 // All keys of the file and of its tables, whose names say nothing, in the order of lines. Throws Error(Fault::config)
-// with the file and the line where it is no TOML or a value is none of a flag, and where it cannot be read, is larger
-// than 1 MiB, or nests more deeply than toml_depth.h allows.
+// with file and line where the text is not valid TOML or a value does not fit its flag, and where it cannot be read, is
+// larger than 1 MiB, or nests more deeply than toml_depth.h allows.
 std::vector<ConfigEntry> read_config_entries(const std::string& path);
 // The same for a file's text.
 std::vector<ConfigEntry> config_entries_of(std::string_view text, const std::string& path);

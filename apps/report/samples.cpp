@@ -49,7 +49,7 @@ void embed(const std::string& path, Sample& sample, RunData& run) {
   }
 }
 
-// Calls use(item) for those of the list gallery[key], at most so many; a notice counts the others.
+// Calls use(item) for the first items of the list gallery[key], up to a limit; a notice counts the rest.
 template <class Use>
 void for_each_of(const Json& gallery, const char* key, size_t most, const std::string& path, RunData& run,
                  const Use& use) {

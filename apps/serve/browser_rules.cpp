@@ -23,7 +23,7 @@ std::string host_of(const std::string& authority) {
   return to_lower(authority.substr(0, authority.find(':', begin == std::string::npos ? 0 : begin)));
 }
 
-// A browser takes an address for a host of its own, so that no other site can have it.
+// DNS rebinding needs a name: no other site has an IP address as its origin that leads here.
 bool is_address(const std::string& host) {
   std::array<unsigned char, sizeof(in6_addr)> bytes{};
   if (host.starts_with('[') && host.ends_with(']'))

@@ -19,8 +19,8 @@ std::string csrf_problem(const httplib::Request& request, const std::vector<std:
 // it. Throws Error(Fault::config) for what is no name of a host.
 std::vector<std::string> read_host_names(std::string_view text);
 
-// Sets the headers by which browsers neither guess types nor show a response in a frame nor give it to other sites. A
-// Content-Security-Policy that `response` has stays.
+// Sets X-Content-Type-Options, X-Frame-Options, Cross-Origin-Resource-Policy, and a Content-Security-Policy where
+// `response` has none.
 void set_security_headers(httplib::Response& response);
 
 }  // namespace dtrain::serve

@@ -14,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from attack_results import finish
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(os.environ.get("DTRAIN_BIN_DIR", ROOT / "build" / "bin"))
 LIMIT = 120  # seconds: whatever takes longer hangs
@@ -326,10 +329,7 @@ def main():
                         "--validation", "4", "--image_size", "32", "--shards", "2"], check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         problems = [problem for problem in pool.map(lambda row: run(row, f"{data}/D"), rows) if problem]
-    for problem in problems:
-        print("FAILED", problem)
-    print(f"{len(rows) - len(problems)} of {len(rows)} attacks were met as they should be")
-    sys.exit(1 if problems or not rows else 0)
+    finish(problems, len(rows))
 
 
 if __name__ == "__main__":

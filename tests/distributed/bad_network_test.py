@@ -20,6 +20,9 @@ from cluster import isolate
 from lying_rank import HERE, Rank
 from strangers_test import PROGRAMS, free_port
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from attack_results import finish
+
 STEPS = 8
 TIMEOUT = 5  # --collective_timeout
 LIMIT = 60
@@ -231,10 +234,7 @@ def main():
             sys.exit(calm.told("a run that nothing disturbs"))
         bits = [(pathlib.Path(folder) / f"run/checkpoints/step-{STEPS}" / name).read_bytes() for name in STATE]
         problems = [problem for problem in pool.map(lambda one: one[0](one[1], data, bits), rows) if problem]
-    for problem in problems:
-        print("FAILED", problem)
-    print(f"{len(rows) - len(problems)} of {len(rows)} attacks were met as they should be")
-    sys.exit(1 if problems or not rows else 0)
+    finish(problems, len(rows))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ import tarfile
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from attack_results import finish
+
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 ATTACKS = []
@@ -289,10 +292,7 @@ def main():
                 function(pathlib.Path(folder))
             except (AssertionError, OSError, ValueError, subprocess.SubprocessError) as error:
                 problems.append(f"{function.__name__.replace('_', ' ')}: {error}")
-    for problem in problems:
-        print("FAILED", problem)
-    print(f"{len(ATTACKS) - len(problems)} of {len(ATTACKS)} attacks were met as they should be")
-    sys.exit(1 if problems or not ATTACKS else 0)
+    finish(problems, len(ATTACKS))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-# The CUDA toolkit and cuDNN, found where they are installed: in PATH, $CUDA_HOME, $CUDA_PATH or /usr/local/cuda.
+# Finds the CUDA toolkit, cuDNN and NCCL in PATH, $CUDA_HOME, $CUDA_PATH or /usr/local/cuda.
 if(DTRAIN_CUDA STREQUAL "EMULATED")
   set(DTRAIN_HAVE_CUDA ON)
   set(DTRAIN_CUDA_RESULT "kernels run on the processor, for tests")
@@ -21,17 +21,17 @@ elseif(DTRAIN_NVCC)
   set(CMAKE_CUDA_COMPILER ${DTRAIN_NVCC})
   set(CMAKE_CUDA_ARCHITECTURES ${DTRAIN_CUDA_ARCHITECTURES})
   enable_language(CUDA)
-  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has C++20
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know C++20 in nvcc
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
   endif()
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(CMAKE_CUDA_EXTENSIONS OFF)
-  if(CMAKE_CUDA_FLAGS MATCHES "-Xptxas=-v")  # what each kernel takes, for scripts/kernel_report.sh
+  if(CMAKE_CUDA_FLAGS MATCHES "-Xptxas=-v")  # registers and memory per kernel, for scripts/kernel_report.sh
     string(APPEND CMAKE_CUDA_COMPILE_OBJECT " 2> <OBJECT>.ptxas || ! cat <OBJECT>.ptxas >&2")
   endif()
-  # A grid's barrier_arrive came with CUDA 12.2, descriptions of devices with cuDNN 9.8.
+  # CUDA 12.2 for grid_group::barrier_arrive, cuDNN 9.8 for device-property descriptors.
   find_package(CUDAToolkit 12.2 QUIET)
   find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} ENV CUDNN_ROOT PATH_SUFFIXES lib lib64)
   find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDNN_ROOT PATH_SUFFIXES include)
@@ -45,7 +45,7 @@ if(CUDAToolkit_FOUND AND TARGET CUDA::cublasLt AND CUDNN_LIBRARY AND cudnn_versi
 endif()
 dtrain_resolve(CUDA "${cuda_found}" "CUDA ${CUDAToolkit_VERSION}, cuDNN ${cudnn_version}" "${cuda_reason}")
 
-# NCCL has calls that do not block since 2.14.
+# NCCL 2.14 or later for non-blocking communicators.
 if(DTRAIN_HAVE_CUDA)
   find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV NCCL_ROOT PATH_SUFFIXES include)
   find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${CUDAToolkit_LIBRARY_DIR} ENV NCCL_ROOT
@@ -61,7 +61,7 @@ endif()
 dtrain_resolve(NCCL "${nccl_found}" "NCCL ${nccl_version}" "no NCCL (2.14 or later) found, or no CUDA")
 
 if(DTRAIN_HAVE_CUDA)
-  # cuBLAS, cuDNN and NCCL are loaded at first use: from here, unless the system has them elsewhere.
+  # Directories from which cuBLAS, cuDNN and NCCL are loaded (dlopen), unless the system's loader finds them elsewhere.
   get_target_property(cublas_library CUDA::cublasLt IMPORTED_LOCATION)
   set(DTRAIN_LIBRARY_FOLDERS "")
   set(used_libraries ${cublas_library} ${CUDNN_LIBRARY})
@@ -74,7 +74,7 @@ if(DTRAIN_HAVE_CUDA)
   endforeach()
   list(REMOVE_DUPLICATES DTRAIN_LIBRARY_FOLDERS)
   list(JOIN DTRAIN_LIBRARY_FOLDERS : DTRAIN_LIBRARY_FOLDERS)
-  # For those who link the installed libraries.
+  # For consumers of the installed libraries.
   set(DTRAIN_CUDA_DEPENDENCY "find_dependency(CUDAToolkit 12.2)")
   set(DTRAIN_CUDA_LIBS
     "-L${CUDAToolkit_LIBRARY_DIR} -Wl,-rpath,${DTRAIN_LIBRARY_FOLDERS} -lcudart_static -ldl -lrt")

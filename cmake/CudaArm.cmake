@@ -1,9 +1,9 @@
-# Adds the CUDA arms to dtrain_engine. Kernels of ours are in .cu files; what calls NVIDIA's libraries is in
-# cuda/{cudnn,cublas,nccl,nvjpeg,library}*.cpp, and what sums with NCCL in distributed/nccl*.cpp. For the emulation, all
-# but cuda/{cudnn,...}*.cpp, for which tests/emulation has sources of its own, is compiled for the processor against
-# the headers of tests/emulation.
+# Adds the CUDA backend to dtrain_engine. Kernels are in .cu files, calls of NVIDIA's libraries in
+# cuda/{cudnn,cublas,nccl,nvjpeg,library}*.cpp, the NCCL all-reduce in distributed/nccl*.cpp. With DTRAIN_CUDA=EMULATED
+# everything is compiled for the CPU against the headers of tests/emulation, whose sources replace
+# cuda/{cudnn,...}*.cpp.
 file(GLOB kernel_sources CONFIGURE_DEPENDS cuda/*.cu ops/*_cuda.cu)
-# These are compiled alone: they have their own constants of the same names.
+# Excluded from unity builds: their constants have the same names.
 set(lone_kernels)
 foreach(op batch_norm_grad depthwise loss masked_losses roi_align update)
   list(APPEND lone_kernels ${CMAKE_CURRENT_SOURCE_DIR}/ops/${op}_cuda.cu)
@@ -30,16 +30,17 @@ if(DTRAIN_CUDA STREQUAL "EMULATED")
   set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/emulation/nccl.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set_source_files_properties(${kernel_sources} PROPERTIES LANGUAGE CXX)
   set_source_files_properties(${lone_kernels} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  if(DTRAIN_SANITIZE)  # its loops are unrolled for each kernel size: with these checks it compiles five times as long
+  if(DTRAIN_SANITIZE)  # loops are unrolled for each kernel size: UBSan would multiply the compile time by five
     set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/ops/depthwise_cuda.cu PROPERTIES
       COMPILE_OPTIONS -fno-sanitize=undefined)
   endif()
   target_compile_options(dtrain_engine PRIVATE -Wno-unknown-pragmas)
   target_include_directories(dtrain_engine BEFORE PRIVATE
     ${PROJECT_SOURCE_DIR}/tests/emulation/include ${PROJECT_SOURCE_DIR}/tests/emulation/stand_ins)
-  target_link_libraries(dtrain_engine PRIVATE JPEG::JPEG)  # which stands in for nvJPEG
+  target_link_libraries(dtrain_engine PRIVATE JPEG::JPEG)  # replaces nvJPEG
 else()
-  # nvcc reads the headers of a file three times, ten seconds in all, and CMake compiles CUDA files together from 3.31 on.
+  # nvcc parses the headers of each file three times (10 s in total). CMake before 3.31 has no unity builds of CUDA
+  # files, so the batches are written here.
   if(dtrain_unity_build)
     list(REMOVE_ITEM kernel_sources ${lone_kernels})
     list(LENGTH kernel_sources count)
@@ -56,14 +57,14 @@ else()
     endforeach()
   endif()
   target_sources(dtrain_engine PRIVATE ${kernel_sources} ${library_callers})
-  # They translate our types into those of one library each, by functions of the same names.
+  # Excluded from unity builds: their conversions to the types of each NVIDIA library have the same names.
   set_source_files_properties(${library_callers} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_include_directories(dtrain_engine PRIVATE ${CUDNN_INCLUDE_DIR})
   if(DTRAIN_HAVE_NCCL)
     target_include_directories(dtrain_engine PRIVATE ${NCCL_INCLUDE_DIR})
   endif()
-  # The runtime is linked in, the libraries are loaded at first use: a machine without a driver or without them runs the
-  # same programs on its processor.
+  # The CUDA runtime is linked statically, other libraries are loaded at first use: the same programs run on the CPU if
+  # the driver or a library is missing.
   target_link_libraries(dtrain_engine PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
   target_link_options(dtrain_engine INTERFACE LINKER:-rpath,${DTRAIN_LIBRARY_FOLDERS})
 endif()

@@ -1,6 +1,6 @@
-# Headers, libraries, programs (dtrain_add_program), the CMake package and the pkg-config file. libdtrain/cpu,
-# libdtrain/cuda, the transports of libdtrain/distributed and the parts of the JPEG and TIFF decoders do not belong
-# to the interface.
+# Installs headers, libraries, the CMake package and the pkg-config file; dtrain_add_program installs programs. Private
+# and not installed: libdtrain/cpu, libdtrain/cuda, the transports of libdtrain/distributed and the internals of the
+# JPEG and TIFF decoders.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
@@ -18,7 +18,7 @@ write_basic_package_version_file(dtrain-config-version.cmake COMPATIBILITY SameM
 install(FILES ${PROJECT_BINARY_DIR}/dtrain-config.cmake ${PROJECT_BINARY_DIR}/dtrain-config-version.cmake
   DESTINATION ${package_dir})
 
-# The pkg-config file finds its prefix from where it lies, so that `cmake --install --prefix` may choose another one.
+# The prefix in the pkg-config file is relative to the file, so that `cmake --install --prefix` works.
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH pkgconfig_to_prefix ${CMAKE_INSTALL_PREFIX}/${pkgconfig_dir} ${CMAKE_INSTALL_PREFIX})
 list(TRANSFORM OpenMP_CXX_LIB_NAMES PREPEND -l OUTPUT_VARIABLE DTRAIN_OPENMP_LIBS)

@@ -1,9 +1,9 @@
-# Manual pages and completion, which the built programs print about themselves.
+# Manual pages, printed by the built programs, and bash completion.
 set(manuals ${PROJECT_BINARY_DIR}/man)
 file(MAKE_DIRECTORY ${manuals})
 get_property(names GLOBAL PROPERTY DTRAIN_PROGRAMS)
 if(CMAKE_CROSSCOMPILING)
-  message(STATUS "cross-compiling: the programs cannot be asked for manual pages")
+  message(STATUS "cross-compiling: no manual pages, because the programs that print them cannot run")
 else()
   set(stamps)
   foreach(program IN LISTS names ITEMS ${PROJECT_SOURCE_DIR}/scripts/dtrain-mpirun)
@@ -23,7 +23,7 @@ else()
 endif()
 install(DIRECTORY ${manuals}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT programs)
 
-# Bash looks for a file by the name of the program; one serves all.
+# bash-completion looks up a file by the program's name: links to one file.
 list(JOIN names " " programs)
 configure_file(scripts/dtrain-completion.bash ${PROJECT_BINARY_DIR}/completion.bash @ONLY)
 foreach(name IN LISTS names)

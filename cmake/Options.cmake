@@ -1,22 +1,22 @@
-# Every option of the build. AUTO means: used where it is found; ON means: an error where it is not.
+# Build options. AUTO uses a dependency if it is found; ON makes a missing dependency an error.
 set(DTRAIN_CUDA AUTO CACHE STRING
-  "GPU arms (CUDA toolkit, cuDNN): AUTO, ON, OFF, or EMULATED: on the processor, for tests of the kernels")
+  "CUDA backend (CUDA toolkit, cuDNN): AUTO, ON, OFF or EMULATED (kernels run on the CPU, for tests)")
 set(DTRAIN_CUDA_ARCHITECTURES "80-real;90-real;90-virtual" CACHE STRING
-  "GPUs to build for, as CMAKE_CUDA_ARCHITECTURES; 90-virtual is PTX for those to come")
+  "GPU architectures, as in CMAKE_CUDA_ARCHITECTURES; 90-virtual adds PTX for later GPUs")
 set(DTRAIN_CUDA_ARCHITECTURES_RESULT "")
-set(DTRAIN_MPI AUTO CACHE STRING "training on several processes (Open MPI): AUTO, ON or OFF")
-set(DTRAIN_NCCL AUTO CACHE STRING "training on several GPUs (NCCL): AUTO, ON or OFF")
+set(DTRAIN_MPI AUTO CACHE STRING "multi-process training under MPI (Open MPI): AUTO, ON or OFF")
+set(DTRAIN_NCCL AUTO CACHE STRING "multi-GPU training (NCCL): AUTO, ON or OFF")
 set(DTRAIN_TESTS AUTO CACHE STRING "tests (GoogleTest, protobuf): AUTO, ON or OFF")
 set(DTRAIN_BENCHMARKS AUTO CACHE STRING "benchmarks (Google Benchmark): AUTO, ON or OFF")
-set(DTRAIN_CPU_ARCH x86-64-v3 CACHE STRING "-march of the CPU code; the default, the minimum, needs AVX2 and FMA")
+set(DTRAIN_CPU_ARCH x86-64-v3 CACHE STRING "-march of CPU code; default and minimum: x86-64-v3 (AVX2, FMA)")
 set(DTRAIN_CPU_ARCH_RESULT "-march=${DTRAIN_CPU_ARCH}")
 set(DTRAIN_SANITIZE OFF CACHE STRING "sanitizers: OFF, or e.g. address,undefined or thread")
-option(DTRAIN_FUZZERS "libFuzzer targets of all parsers of untrusted input (Clang)" OFF)
-option(DTRAIN_FAULTS "for tests: dtrain-cnn-benchmarks reads DTRAIN_FAULT and fails where it says" OFF)
+option(DTRAIN_FUZZERS "libFuzzer targets for all parsers of untrusted input (needs Clang)" OFF)
+option(DTRAIN_FAULTS "fault injection for tests: programs read DTRAIN_FAULT" OFF)
 option(DTRAIN_WERROR "warnings are errors" OFF)
 
-# dtrain_resolve(NAME found detail reason): sets DTRAIN_HAVE_<NAME> from DTRAIN_<NAME> (AUTO, ON, OFF) and `found`, and
-# DTRAIN_<NAME>_RESULT, what the table says of it: `detail` where it is used, `reason` where it cannot be.
+# dtrain_resolve(NAME found detail reason): sets DTRAIN_HAVE_<NAME> from DTRAIN_<NAME> (AUTO, ON, OFF) and `found`. Sets
+# DTRAIN_<NAME>_RESULT for the summary: `detail` if the dependency is used, else `reason`.
 function(dtrain_resolve name found detail reason)
   set(have OFF)
   if(DTRAIN_${name} STREQUAL "OFF")
@@ -33,7 +33,7 @@ function(dtrain_resolve name found detail reason)
   set(DTRAIN_${name}_RESULT "${result}" PARENT_SCOPE)
 endfunction()
 
-# One row per option: what was asked, and what it came to on this machine.
+# Prints the summary: one row per option with the requested value and the result on this machine.
 function(dtrain_print_options)
   message(STATUS "dtrain ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
   message(STATUS "  option                      asked                       result")

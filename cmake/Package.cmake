@@ -1,9 +1,8 @@
-# Packages, by cpack in the build folder: `cpack -G DEB` makes dtrain (programs) and libdtrain-dev (the library) for
-# Debian, and `cpack -G TGZ` an archive of the programs and of the libraries that they need, which runs from wherever it
-# is unpacked. One for other systems is made by the preset `portable`, without Open MPI, which cannot be moved and so is
-# not among those libraries.
+# Packages. In the build tree, `cpack -G DEB` writes the Debian packages dtrain (programs) and libdtrain-dev (library).
+# `cpack -G TGZ` writes a relocatable archive of the programs and their shared libraries, without Open MPI, which is not
+# relocatable. The preset `portable` builds such an archive without Open MPI, for other systems.
 
-# The C library and the loader belong to the system, and drivers to its devices.
+# Not in the archive: the C library, the dynamic loader and drivers, which belong to the system.
 install(RUNTIME_DEPENDENCY_SET dtrain_libraries
   PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv)\\.so" "^lib(mpi|open-rte|open-pal|cuda|nvidia)"
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/dtrain COMPONENT bundle EXCLUDE_FROM_ALL)

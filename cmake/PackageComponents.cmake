@@ -1,4 +1,4 @@
-# Read by cpack for each kind of package: what goes into it.
+# Selects the components of a package. cpack reads this file (CPACK_PROJECT_CONFIG_FILE) for each generator.
 if(CPACK_GENERATOR STREQUAL "DEB")
   set(CPACK_COMPONENTS_ALL programs development)
 else()

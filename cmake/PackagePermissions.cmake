@@ -1,5 +1,5 @@
-# Run by cpack before it packs what was installed: folders get the permissions of a system's, since those that CMake made
-# have lost what the umask takes away.
+# Pre-build script of cpack (CPACK_PRE_BUILD_SCRIPTS): gives directories mode 0755, independent of the umask of the
+# build.
 file(GLOB_RECURSE entries LIST_DIRECTORIES true "${CPACK_TEMPORARY_DIRECTORY}/*")
 foreach(entry IN LISTS entries ITEMS "${CPACK_TEMPORARY_DIRECTORY}")
   if(IS_DIRECTORY "${entry}" AND NOT IS_SYMLINK "${entry}")

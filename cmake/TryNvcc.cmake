@@ -1,5 +1,5 @@
-# dtrain_try_nvcc(fault): sets `fault` to why DTRAIN_NVCC cannot compile C++20 for the GPUs asked for, or to nothing
-# where it can. CMake's own check would end the configuration, but with the option AUTO it is to go on without CUDA.
+# dtrain_try_nvcc(fault): sets `fault` to the reason why DTRAIN_NVCC cannot compile C++20 for the requested
+# architectures, or to an empty string if it can. CMake's own check is a fatal error, but AUTO continues without CUDA.
 function(dtrain_try_nvcc fault)
   set(${fault} "" PARENT_SCOPE)
   set(asked "${DTRAIN_NVCC} ${DTRAIN_CUDA_ARCHITECTURES}")
@@ -25,7 +25,7 @@ function(dtrain_try_nvcc fault)
   execute_process(COMMAND ${DTRAIN_NVCC} ${flags} -c ${probe} -o ${probe}.o
     RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
   if(result EQUAL 0)
-    set(DTRAIN_NVCC_COMPILES "${asked}" CACHE INTERNAL "nvcc and the architectures that it has been tried with")
+    set(DTRAIN_NVCC_COMPILES "${asked}" CACHE INTERNAL "nvcc and architectures of the last successful try")
     return()
   endif()
   string(REPLACE ";" " " architectures "${DTRAIN_CUDA_ARCHITECTURES}")

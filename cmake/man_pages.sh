@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# man_pages.sh PROGRAM DIR: writes the manual pages of a program and of its commands, as the program prints them, to DIR.
-# A program that cannot run here, because it was built for another processor, has none.
+# man_pages.sh PROGRAM DIR: writes the manual pages of PROGRAM and its commands to DIR (output of --help=man).
+# A program built for another CPU cannot run and has no manual page.
 set -euo pipefail
 program=$1 pages=$2
 name=$(basename "$program")

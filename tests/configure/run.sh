@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# run.sh SOURCE_DIR: configures beside an nvcc that knows no C++20. With DTRAIN_CUDA=AUTO the table has to say why CUDA
-# is off, with ON the configuration has to end with the same reason. Then, beside a ccache: a new build tree uses it, and
-# one that was configured without it does not, because that would compile everything again.
+# run.sh SOURCE_DIR: tests the CMake configuration with an nvcc that does not support C++20. DTRAIN_CUDA=AUTO prints the
+# reason in the summary, ON fails with the same reason. Also tests ccache: a new build tree uses it; a tree that was
+# configured without it stays without, because the change would rebuild everything.
 set -euo pipefail
 source=$1
 place=$(mktemp -d)
@@ -23,7 +23,7 @@ expect() {
 reason="$place/nvcc cannot compile C++20 for 80-real 90-virtual: nvcc fatal : Value 'c++20' is not defined"
 configure AUTO >"$place/AUTO.log" || { cat "$place/AUTO.log" && exit 1; }
 expect AUTO "off: $reason"
-! configure ON >"$place/ON.log" || { echo "DTRAIN_CUDA=ON was met" && exit 1; }
+! configure ON >"$place/ON.log" || { echo "DTRAIN_CUDA=ON: configured, expected an error" && exit 1; }
 expect ON "$reason"
 
 printf '#!/bin/sh\nexec "$@"\n' >"$place/ccache"
@@ -36,6 +36,6 @@ compilers=(-DCMAKE_CXX_COMPILER="$(command -v c++)" -DCMAKE_MAKE_PROGRAM="$(comm
 beside_ccache without "${compilers[@]}" -DCMAKE_IGNORE_PATH="$place;/usr/local/bin;/usr/bin;/bin"
 chmod +x "$place/ccache"
 beside_ccache without -DCMAKE_IGNORE_PATH=
-! launches_ccache without || { echo "a build tree changed to ccache" && exit 1; }
+! launches_ccache without || { echo "an existing build tree switched to ccache" && exit 1; }
 beside_ccache with
 launches_ccache with || { echo "a new build tree does not use ccache" && exit 1; }

@@ -3,23 +3,23 @@
 
     affected_tests.py [--since REF | --file PATH...] [--budget SECONDS] [--jobs N] BUILD_DIR[:LABELS]...
 
-Changed files are those that differ between REF and the working tree, and untracked files that git does not ignore. REF
-is by default the merge base with the upstream branch, or HEAD where there is none. With --file, which may be repeated,
-these files count as changed instead. LABELS is a regular expression: only tests with a matching label count, as with
-`ctest -L`. A build tree has to be configured; it need not be built.
+Changed files are the difference between REF and the working tree, and untracked files that git does not ignore. The
+default of REF is the merge base with the upstream branch, or HEAD without an upstream. --file (repeatable) lists the
+changed files instead. LABELS is a regular expression: only tests with a matching label are considered, as with
+`ctest -L`. A build tree must be configured; it need not be built.
 
-A test depends on the files that it is compiled from, on the programs and scripts that it runs and on the files that it
-reads, as source_graph.py finds them. Its distance is the number of edges to the nearest changed file. Always selected
-are tests at a distance of at most 1 and, as cpu.winograd for cpu/kernels/winograd.cpp, tests that depend on a changed
-file of their name. Others follow by distance, then by cost, while seconds * processors of all selected tests fit into
-SECONDS * N. Seconds are those of the last runs (Testing/Temporary/CTestCostData.txt of the trees).
+A test depends on its sources, on the programs and scripts that it runs, and on the files that it reads; source_graph.py
+finds them. Its distance is the number of edges to the nearest changed file. Always selected: tests at distance 0 or 1,
+and tests that depend on a changed file with their name, such as cpu.winograd for cpu/kernels/winograd.cpp. Other tests
+are selected by distance, then by cost, while the sum of seconds * processors is at most SECONDS * N. Seconds are the
+average of earlier runs (Testing/Temporary/CTestCostData.txt of the trees).
 
 Writes into each BUILD_DIR:
-    affected_tests.txt    the names of the selected tests, one per line
-    affected_tests.regex  the same for `ctest -R "$(cat affected_tests.regex)"`; matches no test where none is selected
-    affected_targets.txt  what to build for them, one per line, for `cmake --build BUILD_DIR --target $(cat ...)`
-Prints the changed files, the number and time of the selected tests, and what is left out. Exit status: 0, or 2 where an
-argument is invalid.
+    affected_tests.txt    names of the selected tests, one per line
+    affected_tests.regex  the same for `ctest -R "$(cat affected_tests.regex)"`; matches no test if none is selected
+    affected_targets.txt  targets to build, one per line, for `cmake --build BUILD_DIR --target $(cat ...)`
+Prints the changed files, number and time of the selected tests, and the tests that are left out. Exit status: 0, or 2
+for an invalid argument.
 """
 
 import argparse
@@ -34,13 +34,13 @@ import sys
 from ctest_tree import DEFAULT_SECONDS, Invalid, Test, Tree
 from source_graph import SourceGraph
 
-ALWAYS = 1  # tests up to this distance are selected at any cost
-# These files change every build or test.
+ALWAYS = 1  # tests up to this distance are selected over any budget
+# Every build or test depends on these files.
 GLOBAL = re.compile(r"(CMakeLists\.txt|CMakePresets\.json|cmake/.*|(libdtrain|models|data|apps|tests)/CMakeLists\.txt|"
                     r".*\.in|scripts/(setup|test)\.sh|\.ci/.*)")
 BENCHMARK = re.compile(r"benchmarks/\w+_bench\.cpp")
 SOURCES = r".*\.(h|cpp|cu|cuh)"
-# Tests that find the files they read by listing folders: patterns of test names and of files, and their distance.
+# Tests that list folders to find their input files: pattern of test names, pattern of files, distance.
 READERS: tuple[tuple[str, str, int], ...] = (
     (r"include_rules", r"(libdtrain|models|data|apps|tests|benchmarks)/" + SOURCES, 1),
     (r"scripts\.affected_tests", r"(libdtrain|models|data|apps|tests)/" + SOURCES, 2),
@@ -54,7 +54,7 @@ READERS: tuple[tuple[str, str, int], ...] = (
 
 
 class Selection:
-    """Which tests of some trees a set of changed files affects, and those that fit into a budget."""
+    """Tests of build trees that a set of changed files affects, and the selection within a budget."""
 
     def __init__(self, graph: SourceGraph, trees: list[Tree], changed: set[str], budget: float, jobs: int) -> None:
         self.graph, self.trees, self.changed, self.budget, self.jobs = graph, trees, changed, budget, jobs
@@ -83,7 +83,7 @@ class Selection:
             test.seconds = times[0] if times else test.seconds
 
     def _set_own_roots(self, tree: Tree, test: Test) -> None:
-        """Finds the files that a test consists of or that its command names, and how it finds others."""
+        """Finds the sources of a test, the files that its command names, and its patterns of READERS."""
         source = self.graph.test_source(test.name.removeprefix("gpu."))
         test.roots = {source: 0, "tests/main.cpp": 1} if source else {}
         for path in test.built:
@@ -96,7 +96,7 @@ class Selection:
         test.readers = [(re.compile(files), distance) for pattern, files, distance in READERS
                         if re.fullmatch(pattern, test.name)]
         test.known = bool(test.roots or test.readers)
-        if test.folder not in (".", "tests"):  # the files that define it
+        if test.folder not in (".", "tests"):  # the CMake files that define it
             test.readers.append((re.compile(re.escape(test.folder) + r"/([^/]*\.cmake|CMakeLists\.txt)"), 1))
 
     def _set_distances(self, tree: Tree) -> None:
@@ -113,7 +113,7 @@ class Selection:
             test.distance = min(found, default=math.inf)
 
     def _select(self) -> None:
-        """Selects tests by distance, cheap ones first: where one does not fit any more, a cheaper one still may."""
+        """Selects tests by distance, then by cost. After a test that exceeds the budget, cheaper ones may still fit."""
         for test in self.affected():
             load = self.load + test.load(self.jobs)
             fits = not test.whole and test.seconds <= self.budget and load <= self.budget * self.jobs
@@ -138,7 +138,7 @@ class Selection:
         return (test.tree, test.name) in self.selected
 
     def targets(self, tree: Tree) -> set[str]:
-        """What has to be built in a tree, for its own tests and for those of other trees that use its programs."""
+        """Targets to build in a tree: for its own tests, and for tests of other trees that use its programs."""
         targets: set[str] = set()
         names = self.graph.programs()
         for test in filter(self.is_selected, self.tests):
@@ -154,13 +154,13 @@ class Selection:
             targets |= {"all"} if "." in test.built and test.whole else set()
             mentioned = self.graph.closure(test.roots, self.graph.is_test_side)
             targets |= {name for source, name in names.items() if source in mentioned}
-        if (tree.path / "benchmarks").is_dir():  # no test runs them: changed ones are built
+        if (tree.path / "benchmarks").is_dir():  # no test runs benchmarks: changed ones are only built
             targets |= {os.path.basename(path)[:-4] for path in self.changed if BENCHMARK.fullmatch(path)}
         return {"all"} if "all" in targets or self.everything else targets
 
 
 def write(selection: Selection, tree: Tree) -> None:
-    """Writes the selected tests of a tree and what to build for them."""
+    """Writes the selected tests of a tree and the targets to build."""
     names = [test.name for test in tree.tests if selection.is_selected(test)]
     pattern = "|".join(re.sub(r"([.+*?^$()\[\]\\|])", r"\\\1", name) for name in names)
     for file, lines in (("tests.txt", names), ("tests.regex", [f"^({pattern})$" if names else "^$"]),
@@ -173,7 +173,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def folded(tests: list[Test]) -> str:
-    """Tests by their seconds: the names of a few, the number of more that share the first part of their names."""
+    """Formats tests, grouped by prefix, slowest group first: names of up to three tests, else their number."""
     groups: dict[str, list[Test]] = collections.defaultdict(list)
     for test in tests:
         groups[test.name.removeprefix("gpu.").split(".")[0]].append(test)
@@ -186,7 +186,7 @@ def folded(tests: list[Test]) -> str:
 
 
 def report_selected(selection: Selection) -> None:
-    """Prints what is selected, and why where it is not for its distance and cost."""
+    """Prints the selected tests, and the reason if it is not distance and cost."""
     for tree in selection.trees:
         chosen = [test for test in tree.tests if selection.is_selected(test)]
         untimed = sum(not test.timed for test in chosen)
@@ -203,16 +203,16 @@ def report_selected(selection: Selection) -> None:
 
 
 def report(selection: Selection, since: str) -> None:
-    """Prints what has changed, what is selected and what is left out."""
+    """Prints changed files, selected tests and tests that are left out."""
     changed = sorted(selection.changed)
     if not changed:
-        print(f"No file has changed since {since}: no test is selected. To compare with another commit: --since REF")
+        print(f"No file has changed since {since}: no test is selected. Compare with another commit: --since REF")
         return
     print(f"{counted(len(changed), 'file')} changed" + (f" since {since}:" if since else ", by --file:"))
     for path in changed[:20] + ([f"... and {len(changed) - 20} more"] if len(changed) > 20 else []):
         print("  " + path)
     if selection.everything:
-        print(f"Every test depends on {selection.everything[0]}: all are selected, over any budget.")
+        print(f"Every test depends on {selection.everything[0]}: all tests are selected, over any budget.")
     else:
         unread = sorted(selection.changed - selection.depended_on())
         if unread:
@@ -224,7 +224,7 @@ def report(selection: Selection, since: str) -> None:
         print(f"Left out: {counted(len(independent), 'test')} independent of the change")
     whole = [test for test in rest if test.distance < math.inf and test.whole]
     if whole:
-        print(f"Left out: {counted(len(whole), 'test')} for which everything has to be built: {folded(whole)}")
+        print(f"Left out: {counted(len(whole), 'test')} that need a complete build: {folded(whole)}")
     far = [test for test in rest if test.distance < math.inf and not test.whole]
     if far:
         print(f"Left out: {counted(len(far), 'test')} at distance {min(test.distance for test in far)} or more, over "
@@ -234,13 +234,13 @@ def report(selection: Selection, since: str) -> None:
 
 
 def git(root: pathlib.Path, *arguments: str) -> str | None:
-    """What git prints, or None where it fails."""
+    """The output of git, or None if it fails."""
     result = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
     return result.stdout if result.returncode == 0 else None
 
 
 def changed_files(root: pathlib.Path, since: str | None) -> tuple[set[str], str]:
-    """The changed files, and the name of what they are compared with."""
+    """The changed files, and the name of the commit that they are compared with."""
     base = since or (git(root, "merge-base", "HEAD", "@{upstream}") or "HEAD").strip()
     commit = git(root, "rev-parse", "--verify", "--quiet", base + "^{commit}")
     if commit is None:
@@ -253,7 +253,7 @@ def changed_files(root: pathlib.Path, since: str | None) -> tuple[set[str], str]
 
 
 def make_graph(root: pathlib.Path, changed: set[str]) -> SourceGraph:
-    """The graph of a checkout; files that are deleted are a part of it."""
+    """The graph of a checkout, including deleted files."""
     listed = git(root, "ls-files", "--cached", "--others", "--exclude-standard", "-z")
     if listed is None:
         raise Invalid(f"{root}: not a git checkout")
@@ -265,8 +265,8 @@ def main() -> int:
     change = parser.add_mutually_exclusive_group()
     change.add_argument("--since", metavar="REF", help="a commit (default: merge base with upstream, or HEAD)")
     change.add_argument("--file", action="append", metavar="PATH", help="a changed file; may be repeated")
-    parser.add_argument("--budget", type=float, default=120, metavar="SECONDS", help="for the tests (default: 120)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="tests that run at a time")
+    parser.add_argument("--budget", type=float, default=120, metavar="SECONDS", help="of all tests (default: 120)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="tests that run in parallel")
     parser.add_argument("trees", nargs="+", metavar="BUILD_DIR[:LABELS]")
     options = parser.parse_args()
     root = pathlib.Path(__file__).resolve().parents[1]

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Speed on the CPU against PyTorch, ONNX Runtime, OpenVINO and others, both sides in one run: prints tables of ratios.
-#   scripts/bench_cpu.sh          five rounds of everything, about an hour on two cores
+# Benchmarks dtrain on the CPU against PyTorch, ONNX Runtime, OpenVINO and others; prints tables of speed ratios.
+#   scripts/bench_cpu.sh          five rounds of all benchmarks, about one hour on two cores
 #   scripts/bench_cpu.sh quick    one short round, about 10 minutes
-#   scripts/bench_cpu.sh --save NAME    also writes benchmarks/results/<date>-cpu-NAME.{json,txt}; --help shows the rest
-# The newest PyTorch, ONNX Runtime and OpenVINO are installed once, by pip, into build/peers (about 6 GB); PYTHON names
-# another Python that has them. Nothing else should run on the machine.
+#   scripts/bench_cpu.sh --save NAME    also writes benchmarks/results/<date>-cpu-NAME.{json,txt}; --help lists flags
+# Installs the newest PyTorch, ONNX Runtime and OpenVINO with pip into build/peers once (about 6 GB). PYTHON selects
+# another Python that has them. Run it on an idle machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ if [ -z "${PYTHON:-}" ] && [ ! -e $peers/complete ]; then
   if python3 -m venv $peers && $peers/bin/pip install --quiet torch torchvision onnxruntime onnx openvino; then
     touch $peers/complete
   else
-    echo "They cannot be installed: comparing with what Debian has"
+    echo "pip failed: comparing with Debian's PyTorch"
   fi
 fi
 [ -n "${PYTHON:-}" ] || { [ -e $peers/complete ] && PYTHON=$peers/bin/python3; } || PYTHON=/usr/bin/python3

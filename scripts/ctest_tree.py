@@ -12,7 +12,7 @@ DEFAULT_SECONDS = 2.0  # of a test that has not run yet
 
 
 class Invalid(Exception):
-    """An argument that cannot be used; the text says what is wrong and what to do."""
+    """An invalid argument; the text states the error and the remedy."""
 
 
 @dataclasses.dataclass
@@ -23,16 +23,16 @@ class Test:
     folder: str  # of the CMake file that defines it, from the root of the sources
     command: list[str]
     properties: dict[str, str] = dataclasses.field(default_factory=dict)
-    # What its command and environment name: paths in its build tree, paths in the sources, names of other build trees.
+    # Named by its command and environment: paths in its build tree, paths in the sources, names of other build trees.
     built: set[str] = dataclasses.field(default_factory=set)
     named: set[str] = dataclasses.field(default_factory=set)
     others: set[str] = dataclasses.field(default_factory=set)
-    whole: bool = False  # needs a tree in which all is built
-    # Set by what knows the sources:
-    roots: dict[str, int] = dataclasses.field(default_factory=dict)  # files that it consists of, and their distances
-    readers: list[tuple[re.Pattern[str], int]] = dataclasses.field(default_factory=list)  # others that it reads
+    whole: bool = False  # needs a complete build of its tree
+    # Set by affected_tests.Selection:
+    roots: dict[str, int] = dataclasses.field(default_factory=dict)  # its sources and their distances
+    readers: list[tuple[re.Pattern[str], int]] = dataclasses.field(default_factory=list)  # patterns of files it reads
     setups: list["Test"] = dataclasses.field(default_factory=list)  # of its fixtures
-    known: bool = False  # some file that it depends on, apart from CMake's
+    known: bool = False  # whether a file that it depends on is known, apart from CMake's
     seconds: float = DEFAULT_SECONDS
     timed: bool = False  # seconds are of earlier runs
     distance: float = math.inf
@@ -41,13 +41,13 @@ class Test:
         return [item for item in self.properties.get(key, "").split(";") if item]
 
     def load(self, jobs: int) -> float:
-        """Seconds times the processors that it occupies."""
+        """Processor-seconds: its duration times the processors that it occupies."""
         serial = self.properties.get("RUN_SERIAL", "").upper() in ("1", "ON", "TRUE")
         return self.seconds * (jobs if serial else min(jobs, int(self.properties.get("PROCESSORS", "1"))))
 
     def find_paths(self, source: str, build: str) -> None:
-        """Fills built, named, others and whole. The folders of programs and sources, which are in the environment of
-        all tests, do not count."""
+        """Sets built, named, others and whole. Ignores the folders of programs and sources, which are in the
+        environment of all tests."""
         variables = [item.partition("=")[2] for item in self.items("ENVIRONMENT")]
         for path in re.findall(r"(?<![\w.-])/[^\s'\";:=]+", "\n".join(self.command + variables)):
             if path == build or path.startswith(build + "/"):
@@ -74,7 +74,7 @@ class Tree:
         try:
             re.compile(self.labels)
         except re.error as error:
-            raise Invalid(f"{argument}: the labels are no regular expression: {error}") from None
+            raise Invalid(f"{argument}: the labels are not a regular expression: {error}") from None
         self.source = re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$", cache, re.M)[1]
         self.build = re.search(r"^CMAKE_CACHEFILE_DIR:INTERNAL=(.*)$", cache, re.M)[1]
         self.all_tests: dict[str, Test] = {}
@@ -88,9 +88,9 @@ class Tree:
         return not self.labels or any(re.search(self.labels, label) for label in test.items("LABELS"))
 
     def _read_tests(self, folder: pathlib.Path) -> None:
-        """Reads what CMake writes for ctest, as `ctest --show-only` has no command of a program that is not built."""
+        """Parses CTestTestfile.cmake, since `ctest --show-only` omits the command of a program that is not built."""
         path = folder / "CTestTestfile.cmake"
-        text = path.read_text(encoding="utf-8") if path.exists() else ""  # absent where a folder has no tests
+        text = path.read_text(encoding="utf-8") if path.exists() else ""  # absent in folders without tests
         for call in re.finditer(r"^(add_test|set_tests_properties|subdirs)\((.*?)\)$", text, re.M | re.S):
             words = [re.sub(r"\\(.)", r"\1", word[2]) if word.lastindex == 2 else word[word.lastindex or 0]
                      for word in WORD.finditer(call[2])]
@@ -103,7 +103,7 @@ class Tree:
                 self.all_tests[words[0]].properties.update(zip(words[2::2], words[3::2]))
 
     def _read_costs(self) -> None:
-        """Reads seconds of earlier runs. With a property COST ctest averages those of the last run with COST."""
+        """Reads seconds of earlier runs. For tests with a property COST, ctest averages them with COST; undo this."""
         try:
             lines = (self.path / "Testing/Temporary/CTestCostData.txt").read_text(encoding="utf-8").splitlines()
         except OSError:

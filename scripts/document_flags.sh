@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the tables of docs/tf_cnn_benchmarks.md anew, from the declarations of the flags in a built program.
+# Regenerates the tables of docs/tf_cnn_benchmarks.md from the flag declarations of a built program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 page=docs/tf_cnn_benchmarks.md

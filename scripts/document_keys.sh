@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the table of docs/detection_keys.md anew, from the keys of a built program.
+# Regenerates the table of docs/detection_keys.md from the configuration keys of a built program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 page=docs/detection_keys.md

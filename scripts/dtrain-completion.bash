@@ -1,5 +1,5 @@
-# Completion in bash of dtrain's programs: their commands, flags, the choices of a flag, and files. What there is, the
-# programs say themselves: a line each for PROGRAM [COMMAND] --help=list.
+# Bash completion of dtrain's programs: commands, flags, values of a flag, and files. The list comes from
+# PROGRAM [COMMAND] --help=list, one line per command or flag.
 _dtrain() {
   local typed=${COMP_LINE:0:COMP_POINT} program=${COMP_WORDS[0]} files=no flag= list name kind
   local words=() commands=() prefix=
@@ -8,7 +8,7 @@ _dtrain() {
   local current=$typed
   if [[ $typed == --*=* ]]; then
     flag=${typed%%=*} current=${typed#*=}
-    # By default the equals sign ends a word, and what is completed comes after it.
+    # By default `=` is in COMP_WORDBREAKS, so completions replace only the text after it.
     [[ $COMP_WORDBREAKS == *=* ]] || prefix=$flag=
   elif [[ ${COMP_WORDS[COMP_CWORD - 1]} == --* ]]; then
     flag=${COMP_WORDS[COMP_CWORD - 1]}
@@ -25,10 +25,10 @@ _dtrain() {
       continue
     fi
     words+=("$name")
-    # A program whose flags are those of its commands takes no files.
+    # A program whose flags belong to its commands takes no files.
     [[ $kind == asks ]] || files=yes
     [[ $kind != bool ]] || words+=("--no${name#--}")
-    # A switch takes a value after an equals sign alone.
+    # A boolean flag takes a value only after `=`.
     [[ $name == "$flag" ]] && [[ $kind != bool && $kind != asks || $typed == *=* ]] || continue
     case $kind in
       bool) words=(true false) ;;
@@ -47,7 +47,7 @@ _dtrain() {
   [[ $files == no ]] || _dtrain_files "$current" ""
 }
 _dtrain_files() {
-  compopt -o filenames 2>/dev/null || true  # folders get a slash; outside of a completion there is nothing to set
+  compopt -o filenames 2>/dev/null || true  # appends a slash to folders; fails outside of a completion
   mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -P "$2" -f -- "$1")
 }
 complete -F _dtrain @programs@

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Proves the GPU arm correct on this machine and measures it beside PyTorch on the same card.
+# Tests the CUDA backend on this machine and benchmarks it against PyTorch on the same GPU.
 #   scripts/gpu_check.sh [quick|full|accuracy] [--prebuilt FILE] [--out FOLDER] [--seconds N] [--only REGEX]
-# quick: the tests of every op, NCCL with one rank and one benchmark; full: everything but accuracy, which trains on
-# CIFAR-10 to 94 % here and in PyTorch: it takes minutes, and needs cifar10_jpg.tar.gz in $DTRAIN_TEST_DATA.
-# What one GPU cannot show: a sum of one rank in place launches no kernel of NCCL, and NCCL takes a GPU for one rank of
-# a communicator alone ("Duplicate GPU detected", as of 2.28), so that none of its kernels is recorded with a step, or
-# runs beside one, before two GPUs do: with two or more, ranks on all of them train, recorded and op by op.
-# --prebuilt takes what scripts/pack_gpu_check.sh made elsewhere, as the file or unpacked, else a build is made here.
-# Every stage has a time limit and a line of result; none stops the others. Stages that measure nothing run side by side.
-# --only runs the stages whose names match.
-# Logs and figures go to --out (default gpu-check-results), the summary also to benchmarks/results/<date>-<gpu>.json.
-# Without a GPU it is a rehearsal: each stage runs as far as it can or says what it would do. Exit code 1 means that a
-# stage failed.
+# quick: tests of every op, NCCL with one rank, one benchmark. full: everything except accuracy. accuracy: trains on
+# CIFAR-10 to 94 % with dtrain and PyTorch; takes minutes and needs cifar10_jpg.tar.gz in $DTRAIN_TEST_DATA.
+# One GPU cannot test NCCL kernels: an in-place all-reduce of one rank launches none, and NCCL accepts one rank per GPU
+# and communicator only ("Duplicate GPU detected", as of 2.28). With two or more GPUs, ranks on all of them train with
+# CUDA graphs and eagerly.
+# --prebuilt uses the archive of scripts/pack_gpu_check.sh, packed or unpacked; by default the script builds dtrain.
+# Every stage has a time limit and prints one result line; a failure does not stop other stages. Stages without
+# measurements run in parallel. --only runs the stages whose names match.
+# Logs and results go to --out (default gpu-check-results), the summary also to benchmarks/results/<date>-<gpu>.json.
+# Without a GPU the script is a dry run: each stage runs as far as possible or prints its command. Exit code 1: a stage
+# failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit "${1:-0}"; }
@@ -37,7 +37,8 @@ end=$(($(date +%s) + seconds))
 python=$(command -v python3 || echo python3)
 lanes=$(($(nproc) < 16 ? $(nproc) : 16))
 
-# stage NAME SECONDS COMMAND...: one line of result; the log is $out/NAME.log. A command skips by a line "SKIPPED: why".
+# stage NAME SECONDS COMMAND...: runs COMMAND with the log $out/NAME.log and prints one result line. A command that
+# prints "SKIPPED: REASON" is skipped.
 stage() {
   local name=$1 limit=$2 left=$((end - $(date +%s))) began=$SECONDS result
   shift 2
@@ -60,15 +61,15 @@ stage() {
   printf '%-8s %-34s %4d s  %s\n' "$result" "$name" $((SECONDS - began)) "${why:0:150}"
 }
 
-# beside NAME SECONDS COMMAND...: a stage beside others, for what measures nothing; `wait` waits for all of them.
+# beside NAME SECONDS COMMAND...: a background stage, without measurements; `wait` waits for all of them.
 beside() {
   [[ $1 =~ $only ]] || return 0
   while [ "$(jobs -rp | wc -l)" -ge "$lanes" ]; do wait -n; done
   stage "$@" &
 }
 
-# sanitized COMMAND...: runs it; a device that compute-sanitizer does not support is skipped, and a run in which no test
-# ran fails, whatever the tool says of it.
+# sanitized COMMAND...: runs COMMAND, a test program under compute-sanitizer. Skips devices that the tool does not
+# support; a run without tests fails, whatever the tool's exit code.
 sanitized() {
   local log result=0
   log=$("$@" 2>&1) || result=$?
@@ -76,7 +77,7 @@ sanitized() {
   case $log in
     *[Dd]evice\ not\ supported*) echo 'SKIPPED: compute-sanitizer does not support this device' ;;
     *'[==========]'*) return "$result" ;;
-    *) echo 'FAIL: no test has run' && return 1 ;;
+    *) echo 'FAIL: no test was run' && return 1 ;;
   esac
 }
 export -f sanitized
@@ -93,7 +94,7 @@ if [ -n "$prebuilt" ]; then
     $python -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$programs" "$unpacked" || exit 1
     programs=$unpacked
   fi
-  # cuDNN and cuBLAS come with PyTorch where the toolkit has none.
+  # cuDNN and cuBLAS of PyTorch's wheels, if the toolkit has none.
   vendor=$($python - <<'END' 2>/dev/null
 import glob, os, sysconfig
 print(":".join(sorted({os.path.dirname(f) for f in glob.glob(os.path.join(sysconfig.get_paths()["purelib"], "nvidia", "**", "lib*.so*"), recursive=True)})))
@@ -108,7 +109,7 @@ else
 fi
 records=${records:-}
 commit=$(cat "$programs/commit" 2>/dev/null || git rev-parse --short HEAD 2>/dev/null || echo unknown)
-echo "GPU: ${gpu:-none: this is a rehearsal}; driver ${driver:-none}; $(nproc) processors; commit $commit"
+echo "GPU: ${gpu:-none: dry run}; driver ${driver:-none}; $(nproc) CPUs; commit $commit"
 export GPU_CHECK_DRIVER=$driver GPU_CHECK_COMMIT=$commit
 export DTRAIN_SOURCE_DIR=$PWD DTRAIN_BIN_DIR=$programs/bin DTRAIN_TEST_DEVICES=gpu OMP_WAIT_POLICY=passive
 
@@ -126,12 +127,12 @@ if [ $depth = accuracy ]; then
   exit
 fi
 
-echo "== Ops: values, gradients, CPU against GPU, determinism, in f32, bf16 and f16 =="
+echo "== Ops: values, gradients, GPU against CPU, determinism, in f32, bf16 and f16 =="
 [ -x "$programs/tests/test_ops" ] || { echo "FAIL     no tests in $programs/tests" && echo tests >>"$failures"; }
-for source in tests/{core,autograd,ops,train,cuda}/*_test.cpp; do  # those with an entry of the label gpu
+for source in tests/{core,autograd,ops,train,cuda}/*_test.cpp; do  # folders with tests labelled gpu
   program=$programs/tests/test_$(basename "$(dirname "$source")")
   file=$(basename "$source" _test.cpp)
-  # What this build leaves out has no tests; any other failure to list them is one of the stage.
+  # Sources that this build excludes have no tests; any other failure of the listing fails the stage.
   if "$program" "$file" --gtest_list_tests 2>&1 | grep 'no test of this program is defined' >/dev/null; then continue; fi
   beside "$(basename "$program")_$file" 120 "$program" "$file" --gtest_color=no
 done
@@ -151,12 +152,12 @@ if [ $depth = full ]; then
   done
   beside loss_curves 120 "$python" -B benchmarks/compare_gpu.py curves --programs "$programs" --records "$records" --out "$out"
 
-  echo "== Eager against captured, resume, determinism =="
+  echo "== Eager against CUDA graphs, resume, determinism =="
   beside same_bits 120 "$python" -B benchmarks/compare_gpu.py same_bits --programs "$programs" --records "$records" --out "$out"
   wait
 fi
 
-echo "== NCCL, with one rank, whose sums launch no kernel of it, and with a rank on each of several GPUs =="
+echo "== NCCL: one rank (no NCCL kernels), and one rank per GPU =="
 stage ranks 60 "$python" -B benchmarks/compare_gpu.py ranks --programs "$programs" --out "$out"
 stage one_rank 120 "$python" -B benchmarks/compare_gpu.py one_rank --programs "$programs" --out "$out" --depth $depth
 stage several_ranks 240 "$python" -B benchmarks/compare_gpu.py several_ranks --programs "$programs" --records "$records" --out "$out"
@@ -169,8 +170,8 @@ stage jpegs 120 "$python" -B benchmarks/compare_gpu.py jpegs --programs "$progra
 stage kernels 300 "$python" -B benchmarks/compare_gpu.py kernels --programs "$programs" --out "$out" --depth $depth
 
 if [ $depth = full ]; then
-  echo "== compute-sanitizer on small cases of our own kernels, as far as time allows =="
-  # Not other convolutions: their kernels are the libraries'.
+  echo "== compute-sanitizer on small cases of dtrain's kernels, as far as time allows =="
+  # Of the convolutions depthwise only: cuDNN has the kernels of the others.
   for tool in memcheck racecheck synccheck initcheck; do
     for source in libdtrain/ops/*_cuda.cu; do
       family=$(basename "$source" _cuda.cu) tests=$family filter='*:-*Large*'
@@ -179,7 +180,7 @@ if [ $depth = full ]; then
       if [ -z "$gpu" ] || ! command -v compute-sanitizer >/dev/null; then
         printf '%-8s %-34s would run compute-sanitizer --tool %s on test_ops %s\n' SKIP "$tool.$family" $tool $tests
       else
-        # Without the pool each tensor has bounds that the tool sees.
+        # Without the memory pool each tensor is one allocation, whose bounds the tool checks.
         beside "$tool.$family" 60 env DTRAIN_POOL=0 bash -c 'sanitized "$@"' sanitized \
           compute-sanitizer --tool $tool --error-exitcode 9 "$programs/tests/test_ops" "$tests" --gtest_filter="$filter"
       fi

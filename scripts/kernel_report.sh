@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Prints what each kernel of a build takes: registers, shared memory, stack and spills, as ptxas told when it was compiled.
-#   scripts/kernel_report.sh BUILD [sm_90]   BUILD was configured with -DCMAKE_CUDA_FLAGS=-Xptxas=-v, as the preset ci is
-# Fails where a hot kernel (the list below) is not there, spills or uses local memory and, where cuobjdump and nvdisasm
-# are found, where one that memory bounds has no 128-bit loads or stores. The shared memory is that known at compile time;
-# ours is dynamic.
+# Prints registers, static shared memory, stack and register spills of each CUDA kernel, as reported by ptxas.
+#   scripts/kernel_report.sh BUILD [sm_90]   BUILD must be configured with -DCMAKE_CUDA_FLAGS=-Xptxas=-v (preset ci)
+# Fails if a hot kernel (see the list) is missing, spills registers or uses local memory. If cuobjdump and nvdisasm are
+# installed, also fails if a memory-bound kernel has no 128-bit loads or stores. Dynamic shared memory is not reported.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Kernel (a pattern of its demangled name), and the 128-bit accesses that its machine code must have.
+# Hot kernels: pattern of the demangled name, and the 128-bit accesses that the SASS must contain.
 hot_kernels=(
   'statistics_kernel<(float, 4|__nv_bfloat16, 8|__half, 8)> load'
   'apply_kernel<(float, 4|__nv_bfloat16, 8|__half, 8), load store'
@@ -34,7 +33,7 @@ hot_kernels=(
 build=${1:?expected: kernel_report.sh BUILD [ARCHITECTURE]} architecture=${2:-sm_90}
 mapfile -t logs < <(find "$build" -name '*.cu.o.ptxas')
 [ ${#logs[@]} -gt 0 ] || {
-  echo "kernel_report: $build: no *.cu.o.ptxas: configure it with -DCMAKE_CUDA_FLAGS=-Xptxas=-v, and build it" >&2; exit 1; }
+  echo "kernel_report: $build: no *.cu.o.ptxas. Configure with -DCMAKE_CUDA_FLAGS=-Xptxas=-v and build" >&2; exit 1; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -57,9 +56,9 @@ hot_lines() { awk -F '\t' -v pattern="^$1" '$5 ~ pattern' "$work/table"; }
 
 for hot in "${hot_kernels[@]}"; do
   pattern=${hot%% load*}
-  [ -n "$(hot_lines "$pattern")" ] || fail "no kernel is named ${pattern}"
+  [ -n "$(hot_lines "$pattern")" ] || fail "no kernel matches ${pattern}"
   hot_lines "$pattern" | while IFS=$'\t' read -r _ _ stack spills kernel; do
-    [ "$stack" = 0 ] && [ "$spills" = 0 ] || echo "$kernel: $stack bytes of stack, $spills of spills"
+    [ "$stack" = 0 ] && [ "$spills" = 0 ] || echo "$kernel: $stack bytes of stack, $spills bytes of register spills"
   done > "$work/spills"
   while read -r line; do fail "$line"; done < "$work/spills"
 done
@@ -69,10 +68,10 @@ find_tool() {
 }
 cuobjdump=$(find_tool cuobjdump)
 if [ -z "$cuobjdump" ] || [ -z "$(find_tool nvdisasm)" ]; then
-  echo "kernel_report: 128-bit accesses were not checked: no cuobjdump and nvdisasm found"
+  echo "kernel_report: 128-bit accesses were not checked: cuobjdump or nvdisasm not found"
   exit $failed
 fi
-PATH=$(dirname "$cuobjdump"):$PATH  # it calls nvdisasm
+PATH=$(dirname "$cuobjdump"):$PATH  # cuobjdump runs nvdisasm
 for log in "${logs[@]}"; do
   "$cuobjdump" -arch "$architecture" -sass "${log%.ptxas}"
 done | c++filt | awk '
@@ -85,7 +84,7 @@ for hot in "${hot_kernels[@]}"; do
   case $hot in *load*) ;; *) continue ;; esac
   awk -F '\t' -v pattern="^${hot%% load*}" -v stores="${hot##*load}" '
     $3 ~ pattern && ($1 == 0 || (stores != "" && $2 == 0)) {
-      print $3 ": " $1 " loads and " $2 " stores of 128 bits" }' "$work/accesses" > "$work/narrow"
+      print $3 ": " $1 " 128-bit loads and " $2 " 128-bit stores" }' "$work/accesses" > "$work/narrow"
   while read -r line; do fail "$line"; done < "$work/narrow"
 done
 echo "kernel_report: 128-bit accesses were checked"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lines and files per folder, and in all, of what git tracks as source.
+# Counts lines and files of tracked sources per folder and in total.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' | xargs wc -l |

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Packs what gpu_check.sh needs on a machine that has a GPU but none of this project's packages: programs, tests and
-# benchmarks built for it, the shared libraries that they need, and a little real data. About 45 MiB.
+# Packs an archive for gpu_check.sh on a GPU machine without this project's dependencies: programs, tests, benchmarks,
+# their shared libraries and a small sample of real data. About 45 MiB.
 #   scripts/pack_gpu_check.sh [FILE]     default: gpu-check.tar.xz, which git ignores
-# There: scripts/gpu_check.sh full --prebuilt FILE
+# On the GPU machine: scripts/gpu_check.sh full --prebuilt FILE
 set -euo pipefail
 cd "$(dirname "$0")/.."
 archive=${1:-gpu-check.tar.xz}
@@ -15,7 +15,7 @@ limit_mib=60
 echo "== Build for $architectures in $build/ =="
 cmake --preset release-cuda -B "$build" -DDTRAIN_CUDA_ARCHITECTURES="$architectures" -DDTRAIN_TESTS=ON -DDTRAIN_BENCHMARKS=ON
 programs=(dtrain-{cnn-benchmarks,allreduce-benchmark,info,data})
-# Those that have entries of the label gpu, and the engine's sides of the comparisons with PyTorch.
+# Programs of tests labelled gpu, and dtrain's side of the parity tests with PyTorch.
 mapfile -t tests < <(ctest --test-dir "$build" -N -L gpu | sed -n 's/.*: gpu\.\([^.]*\)\..*/test_\1/p' | sort -u)
 tests+=(parity_model parity_ops parity_detector)
 benchmarks=()
@@ -32,19 +32,18 @@ install -s "${tests[@]/#/$build/tests/}" "$out/tests"
 install -s "${benchmarks[@]/#/$build/benchmarks/}" "$out/benchmarks"
 git describe --always --dirty >"$out/commit" 2>/dev/null || echo unknown >"$out/commit"
 
-# What every Linux has is left out. cuDNN and cuBLAS come with CUDA or PyTorch: gpu_check.sh looks for them there.
+# Libraries of every Linux system are left out. gpu_check.sh uses cuDNN and cuBLAS of CUDA or PyTorch.
 everywhere='^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so'
 ldd "$out"/{bin,tests,benchmarks}/* | awk '$2 == "=>" && $3 ~ "^/" {print $3}' | sort -u | while read -r library; do
   [[ $(basename "$library") =~ $everywhere ]] || install -s "$(realpath "$library")" "$out/lib/$(basename "$library")"
 done
 
-# nvJPEG does not come with PyTorch: it is taken along from $NVJPEG_LIBRARY, e.g. the file in PyPI's nvidia-nvjpeg, or
-# else from the toolkit.
+# PyTorch does not contain nvJPEG: it is packed from $NVJPEG_LIBRARY, e.g. of PyPI's nvidia-nvjpeg, or from the toolkit.
 nvjpeg=${NVJPEG_LIBRARY:-$(ls /usr/local/cuda/lib64/libnvjpeg.so.[0-9][0-9] 2>/dev/null | sed -n 1p || true)}
 [ -z "$nvjpeg" ] || cp -L "$nvjpeg" "$out/lib/"
 
 if [ -d "$data/imagenet_sample/train" ]; then
-  # Photographs to train on for a hundred steps: one of every other class.
+  # Photographs for a training of a hundred steps: one of every other class.
   few=$(mktemp -d)
   trap 'rm -rf "$few"' EXIT
   find "$data/imagenet_sample/train" -mindepth 1 -maxdepth 1 -type d | sort | sed -n 'n;p' | while read -r class; do
@@ -53,13 +52,13 @@ if [ -d "$data/imagenet_sample/train" ]; then
   done
   ls "$few/train" >"$few/labels.txt"
   "$build/bin/dtrain-data" imagenet --input "$few" --labels "$few/labels.txt" --output "$out/data/imagenet" --shards 2 ||
-    echo "no photographs: see above"
+    echo "no photographs: dtrain-data failed"
 else
-  echo "no photographs: there is no $data/imagenet_sample"
+  echo "no photographs: $data/imagenet_sample does not exist"
 fi
 
-# Each program holds the engine, all of it the same: one dictionary over all of them makes a tenth of their size.
+# Each program links the same engine statically: a dictionary larger than a program compresses them to a tenth.
 tar -C "$out" -c . | xz -3 --lzma2=preset=3,dict=192MiB >"$archive"
 size=$(du -m "$archive" | cut -f1)
 echo "$archive: $size MiB"
-[ "$size" -le "$limit_mib" ] || { echo "more than $limit_mib MiB"; exit 1; }
+[ "$size" -le "$limit_mib" ] || { echo "$archive: $size MiB, expected at most $limit_mib MiB"; exit 1; }

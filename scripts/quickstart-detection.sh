@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a clean clone to a trained and evaluated Mask R-CNN, and pictures of what it finds; training takes about three
-# minutes on two idle cores. Arguments go to cmake, e.g. -DDTRAIN_CUDA=ON.
+# Quickstart: from a clean clone to a trained and evaluated Mask R-CNN with pictures of its detections. Training takes
+# about three minutes on two idle cores. Arguments are passed to cmake, e.g. -DDTRAIN_CUDA=ON.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/quickstart-common.sh
@@ -10,9 +10,9 @@ install_and_build "$@"
 
 work=build/quickstart-detection
 data=$work/data
-step "3/5 Data: 1200 drawn images in COCO's layout"
+step "3/5 Data: 1200 synthetic images in COCO's layout"
 if [ -e "$data" ]; then
-  echo "There already."
+  echo "$data exists."
 else
   build/bin/dtrain-data shapes --output "$data" --images 1200 --validation 200 --seed 1
 fi
@@ -22,14 +22,14 @@ step "4/5 Training: a small Mask R-CNN, from random weights"
 rm -rf "$work/train"
 train=(build/bin/dtrain-mask-rcnn train "${settings[@]}" --data_dir="$data" --train_dir="$work/train")
 echo "${train[*]} --display_every=50"
-# What is shown fits a terminal; the log has every loss and figure.
+# The output fits a terminal; the log has all losses and metrics.
 "${train[@]}" --display_every=50 | tee "$work/train.log" | sed -unE '
   s|^(step [^ ]+  loss [^ ]+) .* ([^ ]+ images/s)$|\1  \2|p
   s|^(step [0-9]+)  ([^ ]+/IoU=0.5: .*)|\1  \2|p'
 
 weights=$(ls -d "$work"/train/checkpoints/step-*/model.safetensors | sort -V | tail -n 1)
 trained=(--load="$weights" "${settings[@]}")
-step "5/5 Evaluation, and pictures of what is found in validation images"
+step "5/5 Evaluation, and pictures of detections in validation images"
 build/bin/dtrain-mask-rcnn eval "${trained[@]}" --data_dir="$data" | tee "$work/evaluation.log"
 rm -rf "$work/pictures"
 images=("$data"/val/*.jpg)
@@ -38,22 +38,22 @@ build/bin/dtrain-mask-rcnn predict "${trained[@]}" --annotations="$data/annotati
 ap50() { sed -n "s|^val-mAP($1)/IoU=0.5: ||p" "$work/evaluation.log"; }
 boxes=$(ap50 bbox) masks=$(ap50 segm)
 awk -v boxes="$boxes" -v masks="$masks" 'BEGIN { exit !(boxes >= 0.8 && masks >= 0.7) }' ||
-  { echo "AP at IoU 0.5 is $boxes (boxes), $masks (masks), expected 0.8 and 0.7: something is wrong with this build."
+  { echo "AP at IoU 0.5 is $boxes (boxes), $masks (masks), expected at least 0.8 and 0.7: this build is faulty."
     exit 1; }
 end_step
 
 cat <<END
 
-That worked: average precision at IoU 0.5 is $boxes (boxes), $masks (masks).
+Success: average precision at IoU 0.5 is $boxes (boxes), $masks (masks).
   pictures      $work/pictures/
-  their objects $work/found.txt
+  detections    $work/found.txt
   evaluation    $work/evaluation.log
   log           $work/train.log
   checkpoint    $(dirname "$weights")/
 
-Next: other keys in scripts/quickstart-detection.cfg, other drawings (see
-build/bin/dtrain-data shapes --help), or COCO, from torchvision's weights:
+Next: change keys in scripts/quickstart-detection.cfg, generate other images
+(build/bin/dtrain-data shapes --help), or train on COCO from torchvision's weights:
   build/bin/dtrain-mask-rcnn train --data_dir=coco --train_dir=run \\
     --load=resnet50_coco.safetensors
-docs/detection.md goes on from here.
+docs/detection.md explains more.
 END

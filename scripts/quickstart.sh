@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a clean clone to a trained and evaluated ResNet. Arguments go to cmake, e.g. -DDTRAIN_CUDA=ON.
+# Quickstart: from a clean clone to a trained and evaluated ResNet. Passes arguments to cmake, e.g. -DDTRAIN_CUDA=ON.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/quickstart-common.sh
@@ -9,9 +9,9 @@ install_and_build "$@"
 
 data=build/quickstart/data
 run=build/quickstart/train
-step "3/5 Data: pictures of 10 kinds of shapes, as TFRecords in ImageNet's schema, in $data"
+step "3/5 Data: synthetic images of 10 classes, as TFRecords in ImageNet's schema, in $data"
 if [ -e "$data" ]; then
-  echo "There already."
+  echo "$data exists."
 else
   rm -rf "$data.part"
   build/bin/dtrain-data synthesize --output "$data.part" --classes 10 --image_size 64 --train 4000 --validation 500 \
@@ -39,24 +39,24 @@ done
 kill -KILL $training 2>/dev/null || true
 wait $training 2>/dev/null || true
 trap - EXIT
-echo "-- killed; the same command again, which goes on from the checkpoint --"
+echo "-- killed; the same command resumes from the checkpoint --"
 "${train[@]}"
 
 step "5/5 Evaluation"
 "${model[@]}" --eval --batch_size=50 --num_eval_epochs=1 | tee build/quickstart/evaluation.log
 awk '/^Accuracy @ 1 = / { found = 1; good = $5 >= 0.95 } END { exit !(found && good) }' build/quickstart/evaluation.log ||
-  { echo "Top-1 on the validation set is below 0.95: something is wrong with this build."; exit 1; }
+  { echo "Top-1 accuracy on the validation set is below 0.95: this build is faulty."; exit 1; }
 end_step
 
 cat <<'END'
 
-That worked: the library, the loader, checkpoints and evaluation do their jobs on this machine. Next, on ImageNet:
+Success: training, checkpoints, resuming and evaluation work on this machine. Next, on ImageNet:
   build/bin/dtrain-data imagenet --input ILSVRC2012 --labels synsets.txt --output imagenet --shards 1024
   build/bin/dtrain-cnn-benchmarks --model=resnet50_v1.5 --data_dir=imagenet --optimizer=momentum --weight_decay=1e-4 \
     --num_epochs=90 --train_dir=run --save_model_steps=5000
   build/bin/dtrain-cnn-benchmarks --model=resnet50_v1.5 --data_dir=imagenet --train_dir=run --eval \
     --num_eval_epochs=1
-The other programs take some more minutes:
+To build all programs (a few minutes):
   cmake --build build --target programs
-and scripts/test.sh runs the tests.
+To run the tests: scripts/test.sh
 END

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian 12 packages that are missing; asks apt nothing where none is.
-#   scripts/setup.sh build   what the quickstarts need: compiler, build tools, libraries
-#   scripts/setup.sh test    that, and what test.sh needs: test libraries, reference decoders, PyTorch
+# Installs missing Debian 12 packages; does not run apt if none is missing.
+#   scripts/setup.sh build   packages for building: compiler, build tools, libraries
+#   scripts/setup.sh test    also packages for test.sh: test libraries, reference decoders, PyTorch
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libdnnl-dev nlohmann-json3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev
@@ -14,7 +14,7 @@ case "${1:-}" in
     python3-torch python3-torchvision python3-yaml python3-jsonschema python3-pip python3-venv shellcheck openssh-client
     openssh-server iproute2 dpkg-dev file man-db curl unzip qemu-user buildah crun skopeo libnss-extrausers
     chromium-headless-shell nginx-light apache2-utils libnss3-tools
-    libopenblas0-openmp) ;;  # PyTorch computes in double precision with BLAS, whose reference form is ten times slower
+    libopenblas0-openmp) ;;  # ten times faster than the reference BLAS for PyTorch in double precision
   *) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 1 ;;
 esac
 
@@ -30,18 +30,18 @@ fi
 echo "Installing ${#missing[@]} Debian packages: ${missing[*]}"
 as_root=()
 if [ "$(id -u)" != 0 ]; then
-  command -v sudo >/dev/null || { echo "Neither root nor sudo: please install them and start again."; exit 1; }
+  command -v sudo >/dev/null || { echo "setup.sh needs root or sudo to install them"; exit 1; }
   as_root=(sudo)
 fi
 if [[ " ${missing[*]} " == *" nginx-light "* ]]; then
-  # The tests start proxies of their own: Debian's must not serve on this machine.
-  echo "Its nginx stays off: /etc/systemd/system/nginx.service"
+  # Tests start their own proxies: Debian's service must not run on this machine.
+  echo "Masking the nginx service: /etc/systemd/system/nginx.service"
   "${as_root[@]}" mkdir -p /etc/systemd/system
   "${as_root[@]}" ln -sfn /dev/null /etc/systemd/system/nginx.service
 fi
 if [[ " ${missing[*]} " == *" openssh-server "* ]]; then
-  # The tests start servers of their own: Debian's must not open this machine to the network.
-  echo "Its ssh server stays off: /etc/ssh/sshd_not_to_be_run"
+  # Tests start their own servers: Debian's sshd must not open this machine to the network.
+  echo "Disabling the ssh service: /etc/ssh/sshd_not_to_be_run"
   "${as_root[@]}" install -D -m 644 /dev/null /etc/ssh/sshd_not_to_be_run
 fi
 "${as_root[@]}" apt-get update -qq

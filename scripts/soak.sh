@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Soaks the programs of a build: disturbs them at random for a while, and checks that nothing is lost.
+# Soak test of built programs: injects random faults and checks that no state is lost.
 #     scripts/soak.sh [--hours H | --minutes M] [--seed N] [--out FILE] [--bin DIR]
-#     scripts/soak.sh --server ...      dtrain-serve under mixed good and hostile load, in place of a training
-# A training is killed, stopped, starved of disk and memory, and started again with other numbers of ranks, for 45
-# minutes by default; its weights have to be those of an undisturbed one. FILE (soak-seed1.jsonl) has JSON Lines: what
-# was done, the counts so far each minute, and a verdict. The seed (1) draws the faults. A soak that was killed
-# goes on by the same command. The programs are those of DIR (build/bin). More flags, of trainings:
-#     --steps N       of one training (300): it takes one or two minutes where nothing disturbs it
-#     --faults A,B    these alone, of those that FILE lists
-#     --commit TEXT   what the programs were built from, for FILE; by default the commit of this tree
+#     scripts/soak.sh --server ...      tests dtrain-serve under mixed valid and hostile load instead of a training
+# Kills and stops a training, lets its disk or memory run out, and restarts it with other numbers of ranks, for 45
+# minutes by default. Its weights must equal those of a training without faults. FILE (default soak-seed1.jsonl) gets
+# JSON Lines: faults, counters once a minute, and a verdict. The seed (default 1) selects the faults. A soak test that
+# was killed resumes with the same command. DIR (default build/bin) has the programs. More flags for trainings:
+#     --steps N       steps of one training (default 300, one or two minutes without faults)
+#     --faults A,B    only these faults, of the list in FILE
+#     --commit TEXT   commit of the programs, written to FILE; default: the commit of this tree
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 usage() { sed -n '2,/^set/{/^set/d; s/^# \{0,1\}//p}' "$0"; }

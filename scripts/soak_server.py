@@ -1,23 +1,24 @@
 #!/usr/bin/python3
-"""Keeps dtrain-serve for minutes or hours under clients of which half mean harm, and judges memory and answers.
+"""Soak test of dtrain-serve: valid and hostile clients for minutes or hours; checks memory and responses.
 
     soak_server.py --bin DIR --out FILE [--minutes 30] [--seed 1] [--rate 40]
 
-The server has a classifier, whose checkpoint is replaced every half minute by the next of a training, and by a damaged
-one now and then, and a Mask R-CNN under the name `compare`. Several clients choose by the seed what they ask; --rate is
-the requests a second of all of them. FILE gets JSON Lines: "start" for each time that this program is started, and a
-line a minute. If FILE has lines already, the missing minutes are done, with a new server. The last line is the verdict:
+The server has a classifier and a Mask R-CNN named `compare`. Every 30 seconds the classifier gets the next checkpoint
+of a training, and sometimes a damaged checkpoint. Half of the requests are hostile. The seed selects the requests of
+each client; --rate is the total number of requests per second. FILE gets JSON Lines: a "start" line for each start of
+this program and one line per minute. If FILE exists, the remaining minutes run with a new server. The last line is the
+verdict:
 
-    memory_flat          median of the resident MiB in the last third of the minutes <= 1.1 * the first third + 16;
+    memory_flat          median RSS (MiB) in the last third of the minutes <= 1.1 * median in the first third + 16;
                          the first two minutes of each start are warm-up
-    descriptors_flat     the least number of open files of no minute is above that of the first by more than 4
-    threads_flat         no minute has more threads than the first after the warm-up
-    no_wrong_answer      every status was one that the request may have, every prediction that of dtrain-classify with
-                         the checkpoint of the response, every detection that of the first time
-    checkpoints_in_time  each new checkpoint was taken up, and each damaged one refused, within a minute
-    clean_end            SIGTERM ended the server with 0, and it had only warned, of the damaged checkpoints
+    descriptors_flat     minimum of open files in each minute <= minimum in the first minute + 4
+    threads_flat         no minute has more threads than the first minute after the warm-up
+    no_wrong_answer      every status is allowed for its request, every prediction equals dtrain-classify with the
+                         checkpoint of the response, every detection equals the first response for its image
+    checkpoints_in_time  each new checkpoint was loaded, and each damaged one rejected, within a minute
+    clean_end            SIGTERM ended the server with exit code 0; its only warnings are about damaged checkpoints
 
-Exit status: 0 where all of them are true, else 1. Needs Pillow, for Debian's interpreter python3-pil.
+Exit status: 0 if all of them are true, else 1. Needs Pillow (python3-pil for Debian's interpreter).
 """
 import argparse
 import collections
@@ -43,7 +44,7 @@ WARM_UP = 2
 
 
 class Tally:
-    """What a minute has seen, by all clients."""
+    """Results of all clients in the current minute."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -74,15 +75,15 @@ class Tally:
 
 
 class Checkpoints(threading.Thread):
-    """Puts the next checkpoint of a training into the folder that is served, and now and then a damaged copy."""
+    """Adds the next checkpoint of a training, and sometimes a damaged copy, to the served folder."""
 
     def __init__(self, bin_dir, stock, served, pictures, tally, done):
         super().__init__()
         self.bin_dir, self.pictures, self.tally, self.done = bin_dir, pictures, tally, done
-        self.load = None  # a client, before start()
+        self.load = None  # the client; set it before start()
         self.stock = sorted((stock / "checkpoints").glob("step-*"), key=lambda path: int(path.name[5:]))
         self.served = served / "checkpoints"
-        self.expected = {}  # of each version, and of each picture, the probability of each class
+        self.expected = {}  # probabilities of the classes, per version and picture
         self.swaps = self.damaged = self.late = 0
 
     def put(self):
@@ -134,7 +135,7 @@ class Checkpoints(threading.Thread):
 
 
 def sample(process):
-    """Resident MiB, open files and threads."""
+    """RSS in MiB, open files and threads of a process."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
     return int(status["VmRSS"].split()[0]) / 1024, len(os.listdir(f"/proc/{process}/fd")), int(status["Threads"])
 
@@ -169,7 +170,7 @@ def verdict(lines, code, errors, checkpoints):
 
 
 def prepare(bin_dir, folder, count):
-    """The checkpoints to be served, with the first in place, the pictures and the detector."""
+    """Creates checkpoints, pictures and the detector."""
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/serve")]
     os.environ["DTRAIN_BIN_DIR"] = str(bin_dir)
     import serving
@@ -221,14 +222,14 @@ def soak(arguments, folder, lines, record):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=Path, required=True, help="folder of the programs")
-    parser.add_argument("--out", type=Path, required=True, help="JSON Lines, which are appended")
+    parser.add_argument("--out", type=Path, required=True, help="JSON Lines file, appended to")
     parser.add_argument("--minutes", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rate", type=float, default=40, help="requests a second")
+    parser.add_argument("--rate", type=float, default=40, help="requests per second")
     arguments = parser.parse_args()
     lines = [json.loads(line) for line in arguments.out.read_text().splitlines()] if arguments.out.exists() else []
     if any("verdict" in line for line in lines):
-        sys.exit(f"{arguments.out}: has its verdict already; give another --out")
+        sys.exit(f"{arguments.out}: already has a verdict. Choose another --out")
 
     def record(line):
         lines.append(line)

@@ -1,12 +1,12 @@
-"""The files of the repository and what they depend on, for affected_tests.py.
+"""Dependency graph of the repository's files, for affected_tests.py.
 
-A node is a file that git tracks or does not ignore. An edge leads to
-- a file that is included, or a header's implementation: the sources with its stem, with or without _cpu or _cuda, and
-  those that define a function or class member that it declares. A header and its implementation are at the same
-  distance, as whoever includes the header links the implementation;
-- from tests and scripts: the module that is imported, the program `dtrain-NAME` or the file that is mentioned.
-A test or script that mentions a folder reads its files, at distance 2, or 1 where the folder is below its own, and does
-not depend on what those files depend on.
+A node is a file that git tracks or does not ignore. An edge leads from a file to
+- an included file, and a header's implementation: sources with its stem, with or without _cpu or _cuda, and sources
+  that define a function or class member that it declares. A header and its implementation are at the same distance,
+  because each includer of the header links the implementation;
+- for tests and scripts: an imported module, a mentioned program `dtrain-NAME`, or a mentioned file.
+A test or script that mentions a folder reads its files at distance 2, or 1 if the folder is below its own. It does not
+depend on the dependencies of those files.
 """
 
 import collections
@@ -19,23 +19,23 @@ import re
 CPP = (".h", ".cuh", ".cpp", ".cu")
 SCRIPTS = (".py", ".sh", ".bash")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
-# A declaration or definition at the start of a line: the class where there is one, and the name.
+# A declaration or definition at the start of a line: optional class, and name.
 FUNCTION = re.compile(r"^(?!inline|constexpr|static|return|using|typedef|namespace|template|__global__|__device__)"
                       r"[A-Za-z_][^\n(=;]*?(?:\b(\w+)::|\b)(~?\w+)\(", re.M)
-# A path, and what says that it begins at the root or in the folder of the file.
+# A path, with an optional prefix that shows that it is relative to the root or to the folder of the file.
 MENTION = re.compile(r"((?:\b(?:ROOT|SOURCE|HERE|root|source|here)\}?|source_dir\(\)|parents\[\d\]) ?/ ?\"?)?"
                      r"(\b\w[\w.-]*(?:/[\w.-]+)*)")
-# A comment of a script, or a string in triple quotes; what precedes it in its line where the string is a docstring.
+# A comment of a script, or a string in triple quotes, with the text before a docstring in its line.
 COMMENT = re.compile(r'^([ \t]*)(?:# [^\n]*|""".*?""")|""".*?"""', re.M | re.S)
 CLASS = re.compile(r"\b(?:class|struct) (\w+)[^;{()]*\{")
-# Where the emulation of CUDA has headers in the place of others.
+# Folders of the CUDA emulation with headers that replace others.
 STAND_INS = ("", "tests/emulation/include/", "tests/emulation/stand_ins/")
-# What only builds with CUDA, and only builds without a real one, compile.
+# Files that only builds with CUDA, or only builds with the emulation, compile.
 CUDA_ONLY = r"libdtrain/cuda/|.*_cuda\.(cu|cpp)$|tests/cuda/"
 EMULATED_ONLY = r"tests/emulation/"
-# These name files as examples and read none of them.
+# Files that mention other files as examples only.
 EXAMPLES_ONLY = ("scripts/affected_tests.py", "scripts/source_graph.py", "tests/scripts/affected_tests_test.py")
-PROCESSOR_CHECK = "apps/cli/processor_check.cpp"  # a part of every program, and declared nowhere
+PROCESSOR_CHECK = "apps/cli/processor_check.cpp"  # linked into every program, without a declaration
 LIBRARIES = ("libdtrain/", "models/", "data/", "apps/")
 
 
@@ -44,7 +44,7 @@ def stem_of(path: str) -> str:
 
 
 class SourceGraph:
-    """Files, and edges from each to those that it depends on."""
+    """Files, and edges from each file to its dependencies."""
 
     def __init__(self, root: pathlib.Path, files: set[str]) -> None:
         self.root, self.files = root, files
@@ -75,7 +75,7 @@ class SourceGraph:
 
     @staticmethod
     def _executable_name(file: str) -> str:
-        """The target that tests/*/CMakeLists.txt make of a source that is no *_test.cpp."""
+        """The target that tests/*/CMakeLists.txt create for a source that is not a *_test.cpp."""
         folder, _, name = stem_of(file).removeprefix("tests/").rpartition("/")
         if folder == "parity":
             return name
@@ -85,7 +85,7 @@ class SourceGraph:
         if source != target:
             self.edges[source][target] = min(distance, self.edges[source].get(target, distance))
 
-    # What is compiled.
+    # Compiled files.
 
     def _add_includes(self) -> None:
         for file, text in self._texts.items():
@@ -107,7 +107,7 @@ class SourceGraph:
         linked = self.programs().keys() | {PROCESSOR_CHECK}
         for program in self.programs():
             self._add(program, PROCESSOR_CHECK, 1)
-        pairs = []  # added last: what implementations include is not what headers include
+        pairs = []  # added last: includes of implementations are not includes of headers
         for source in self._texts:
             if not source.endswith((".cpp", ".cu")) or source.endswith("_test.cpp"):
                 continue
@@ -126,18 +126,18 @@ class SourceGraph:
 
     @staticmethod
     def _may_implement(header: str, source: str) -> bool:
-        """Functions of the same name in two programs are different functions. That the table of kernels declares the
-        functions of all kernels, for table.cpp, does not make all kernels its implementation."""
+        """Functions of the same name in two programs are different functions. The dispatch table of kernels declares
+        the functions of all kernels, but kernels are not its implementation."""
         if header == "libdtrain/cpu/kernels/table.h" and os.path.dirname(source) == os.path.dirname(header):
             return False
         engine = ("libdtrain/", "tests/emulation/")
         return (os.path.dirname(header) == os.path.dirname(source) or
                 header.startswith(engine) and source.startswith(engine))
 
-    # What is run and read.
+    # Programs that are run, and files that are read.
 
     def is_test_side(self, file: str) -> bool:
-        """True for what runs programs and reads files of the repository by their names."""
+        """True for files that run programs and read files of the repository by name."""
         if file.startswith("tests/") and file.endswith(CPP):
             return True
         return file.startswith(("tests/", "k8s/", "scripts/")) and (
@@ -171,8 +171,8 @@ class SourceGraph:
 
     @staticmethod
     def _runs_programs(file: str, text: str) -> bool:
-        """False for what names programs that run in a cluster: scripts of k8s/, and tests that know no folder of
-        programs."""
+        """False for files that mention programs which run in a cluster: scripts of k8s/, and tests that do not use a
+        folder of programs."""
         return not file.startswith(("k8s/", "tests/k8s/")) or (
             file.startswith("tests/") and re.search(r"\bPROGRAMS\b|\bBINARIES\b|\bbin\b", text) is not None)
 
@@ -180,33 +180,33 @@ class SourceGraph:
         """A file, or the files of a folder."""
         return [path] if path in self.files else self._folders.get(path, [])
 
-    # Look-ups.
+    # Queries.
 
     def program(self, name: str) -> str | None:
-        """The source of a program that is installed."""
+        """The source of an installed program."""
         return f"apps/{self._programs[name]}/main.cpp" if name in self._programs else None
 
     def programs(self) -> dict[str, str]:
-        """The source of each program, and its name."""
+        """Maps the source of each program to its name."""
         return {f"apps/{folder}/main.cpp": name for name, folder in self._programs.items()}
 
     def executable(self, name: str) -> str | None:
-        """The source of a test program, or of a module that it loads, of one source."""
+        """The source of a single-source test program, or of a module that it loads."""
         return self._executables.get(stem_of(name).removeprefix("lib"))
 
     def test_source(self, name: str) -> str | None:
-        """The source of the ctest entry ops.conv2d."""
+        """The source of a ctest entry such as ops.conv2d."""
         path = f"tests/{name.replace('.', '/')}_test.cpp"
         return path if path in self.files else None
 
     def matching(self, pattern: str) -> list[str]:
-        """The files whose paths begin with a match."""
+        """Files whose paths begin with a match of the pattern."""
         found = re.compile(pattern)
         return [file for file in sorted(self.files) if found.match(file)]
 
     def closure(self, nodes: collections.abc.Iterable[str],
                 follow: collections.abc.Callable[[str], bool] = lambda node: True) -> set[str]:
-        """All that the nodes depend on, themselves included; the edges of those that `follow` refuses do not count."""
+        """The nodes and their transitive dependencies. Ignores edges of nodes that `follow` rejects."""
         found = set(nodes)
         waiting = list(found)
         while waiting:
@@ -217,11 +217,11 @@ class SourceGraph:
         return found
 
     def read(self, nodes: set[str]) -> set[str]:
-        """The nodes, and the files of the folders that they mention."""
+        """The nodes and the files of folders that they mention."""
         return nodes.union(*(self._reads[node] for node in nodes if node in self._reads))
 
     def distances(self, changed: set[str], emulated: bool, cuda: bool) -> dict[str, int]:
-        """The number of edges from each file to the nearest of the changed files, in a build with these GPU arms."""
+        """The number of edges from each file to the nearest changed file, in a build with these CUDA options."""
         reverse = collections.defaultdict(list)
         for source, targets in self.edges.items():
             for target, distance in targets.items():

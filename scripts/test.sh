@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Builds and tests what a change has to pass; warnings are errors.
-#     scripts/test.sh                  everything: optimised by GCC, with the CUDA kernels where a toolkit is installed;
-#                                      instrumented by Clang's sanitizers, with those kernels emulated, and fuzzed
-#     scripts/test.sh --changed [REF]  in minutes: the tests that are affected by the changes since REF (by default the
-#                                      merge base with the upstream branch), nearest first, in $DTRAIN_TEST_SECONDS (150)
-#     scripts/test.sh --long           everything, and what explores rather than checks: soaks, a minute of each fuzzer
-# Ends with a table of where the time went, which build-ci/records/times.json holds as well. Real data for the tests is
-# looked for in $DTRAIN_TEST_DATA, by default ../shared/data; tests say what they skip.
+# Builds and tests a change with -Werror.
+#     scripts/test.sh                  all tests: optimised GCC build, with CUDA kernels if a toolkit is installed;
+#                                      Clang build with sanitizers, emulated CUDA kernels and fuzzers
+#     scripts/test.sh --changed [REF]  only tests affected by the changes since REF (default: merge base with the
+#                                      upstream branch), nearest first, within $DTRAIN_TEST_SECONDS (default 150)
+#     scripts/test.sh --long           all tests and exploratory ones: soak tests, one minute of each fuzzer
+# Prints a table of times at the end and writes it to build-ci/records/times.json. Tests find real data in
+# $DTRAIN_TEST_DATA (default ../shared/data) and report skipped cases.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-{  # read as a whole, so that the script may be edited while it runs
+{  # bash reads the whole block first, so that the script may be edited while it runs
 mode=${1:-}
 case $mode in
   '' | --long) [ $# -le 1 ] || { echo "$0: $2: expected no more arguments" >&2; exit 1; } ;;
@@ -18,16 +18,16 @@ case $mode in
 esac
 
 export DTRAIN_TEST_DATA=${DTRAIN_TEST_DATA:-$(dirname "$PWD")/shared/data}
-export OMP_WAIT_POLICY=passive  # tests run side by side: waiting threads give the processor away
-export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # so that clones in other places share the compiler cache
-export CCACHE_DEPEND=1  # headers are those that the compiler lists: nothing is preprocessed twice
+export OMP_WAIT_POLICY=passive  # tests run in parallel: waiting threads yield the CPU
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # clones in other directories share the compiler cache
+export CCACHE_DEPEND=1  # uses the compiler's dependency lists instead of the preprocessor
 export LSAN_OPTIONS=suppressions=$PWD/tests/leaks.txt:print_suppressions=0
 optimized='cpu|distributed|parity|gpu|k8s' sanitized='cpu|fuzz' without=long
 if [ "$mode" = --long ]; then
   without='^$'
   export DTRAIN_FUZZ_SECONDS=${DTRAIN_FUZZ_SECONDS:-60}
 fi
-# A compiler takes up to 2 GiB: no more of them at a time than memory allows.
+# A compiler process takes up to 2 GiB: limits parallel compilations by the available memory.
 memory_gib=$(awk '/MemAvailable/ {print int($2 / 1048576)}' /proc/meminfo)
 jobs=$(nproc)
 [ $((memory_gib / 2)) -ge "$jobs" ] || jobs=$((memory_gib / 2 > 0 ? memory_gib / 2 : 1))
@@ -37,7 +37,7 @@ rm -rf "$records"
 mkdir -p "$records"
 : >"$records/phases.tsv"
 step() { echo; echo "== $* =="; }
-# phase NAME KIND TREE COMMAND...: runs COMMAND and records the clocks before and after it for scripts/test_times.py.
+# phase NAME KIND TREE COMMAND...: runs COMMAND and records time before and after it for scripts/test_times.py.
 phase() {
   local id=$1$'\t'$2$'\t'$3 status=0
   [ "$2" != build ] || cp "$3/.ninja_log" "$records/$1.ninja_log" 2>/dev/null || true
@@ -64,8 +64,8 @@ run_tests() {
   phase "tests-$preset" tests "build-$preset" ctest --no-tests=error --test-dir "build-$preset" -j "$parallel" \
     --output-on-failure --output-junit "$records/tests-$preset.xml" "${@:3}"
 }
-# More tests at a time than there are cores: ranks that wait for each other, or for a limit, leave them idle. Ranks are
-# half of the optimised tests, and few of the sanitized ones.
+# More parallel tests than cores: tests of ranks often wait for each other or for a timeout. Half of the optimised tests
+# are tests of ranks, but only few of the sanitized ones.
 many=$((jobs * 2 + 1)) more=$((jobs + 1))
 
 tools='' tools_log=$(mktemp)
@@ -82,9 +82,9 @@ trap finish EXIT
 step "Debian packages"
 phase packages other - scripts/setup.sh test
 if [ "$mode" != --changed ]; then
-  # They come while the compilers work: what they cost is mostly waiting.
+  # Download tools in parallel with the build.
   for script in k8s/tools.sh k8s/terraform/tools.sh k8s/aws/tools.sh python_packages.sh; do
-    timeout 300 "tests/$script" || echo "Tests that need them are skipped, so this run will fail."
+    timeout 300 "tests/$script" || echo "tests/$script failed. Tests that need its tools are skipped, which fails this run."
   done >"$tools_log" 2>&1 &
   tools=$!
 fi

@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
-"""Reports where the time of a run of scripts/test.sh went, and checks it against budgets.
+"""Reports the times of a run of scripts/test.sh, and checks them against budgets.
 
     test_times.py RECORDS [--source DIR] [--budget FILE] [--json FILE]
 
-RECORDS is a folder that test.sh fills:
+RECORDS is a folder written by test.sh:
     phases.tsv       two lines per phase, before and after it, tab-separated: name, kind (build, tests, other), build
                      tree, "start" or the exit status, time, the shell's /proc/self/stat, line "cpu" of /proc/stat or -
-    NAME.ninja_log   the tree's .ninja_log before the phase NAME of kind build; absent where the tree was new
+    NAME.ninja_log   the tree's .ninja_log before the phase NAME of kind build; absent if the tree was new
     NAME.xml         the result of `ctest --output-junit` in the phase NAME of kind tests
-Build trees are relative to DIR, by default this checkout. Labels come from `ctest --show-only=json-v1`.
+Build trees are relative to DIR (default: this checkout). Labels come from `ctest --show-only=json-v1`.
 
-A test may take 60 s and a compilation 30 s of wall time, at the concurrency at which it ran. A time is first scaled by
-the phase's share of the machine: 1 - others / capacity, in processor time, where others are other processes and steal.
-FILE, by default tests/time_budget.txt, lists the exceptions, one per line: KIND LIMIT PATTERN REASON. KIND is test or
-compile, LIMIT is in seconds, PATTERN is a glob of a test, an object or a source, for one tree alone as TREE:GLOB. The
-first line that matches counts. A source also stands for the unity object that it is compiled in, and stays valid when
-files are added. Exit status: 1 where a scaled time is over twice its limit, 2 where an input is malformed, else 0.
+Budgets are 60 s per test and 30 s per compilation, in wall time at the concurrency of the run. Times are first scaled
+by the phase's share of the machine, 1 - others / capacity in CPU time; others are other processes and steal time.
+FILE (default tests/time_budget.txt) lists exceptions, one per line: KIND LIMIT PATTERN REASON. KIND is test or compile,
+LIMIT is in seconds, PATTERN is a glob of a test, an object or a source, or TREE:GLOB for one build tree. The first
+matching line applies. A source also matches the unity object that contains it, and stays valid when files are added.
+Exit status: 1 if a scaled time exceeds twice its limit, 2 if an input is malformed, else 0.
 
-Keys of the JSON file, by default RECORDS/times.json (wall_s, cpu_s and seconds are seconds; scaled_s is after scaling):
+Keys of the JSON file (default RECORDS/times.json; wall_s, cpu_s and seconds are in seconds, scaled_s after scaling):
     machine               cpu (model), cores, load (averages over 1, 5 and 15 minutes), commit, date
     total                 wall_s, cpu_s
-    phases                name, kind, tree, status, wall_s, cpu_s, share (1 where /proc/stat is not readable)
+    phases                name, kind, tree, status, wall_s, cpu_s, share (1 if /proc/stat is not readable)
     trees                 tree, wall_s (building), compile_s (sum), compilations, cached (under 0.5 s), links
     labels                label, tree, tests (that ran), skipped, seconds (sum)
     slowest_tests         tree, name, seconds, scaled_s: 15 of them
@@ -45,7 +45,7 @@ import xml.etree.ElementTree
 
 BUDGETS = {"test": 60.0, "compile": 30.0}
 SLOWEST = 15
-CACHED_S = 0.5  # a compilation below is a hit of the compiler cache
+CACHED_S = 0.5  # a faster compilation counts as a compiler cache hit
 
 
 class Row:
@@ -63,7 +63,7 @@ class Phase(Row):
     wall_s: float = 0.0
     cpu_s: float = 0.0  # of the phase's processes
     share: float = 1.0
-    machine: tuple[float, float] | None = None  # busy and total processor time of the whole machine
+    machine: tuple[float, float] | None = None  # busy and total CPU time of the whole machine
 
 
 @dataclasses.dataclass
@@ -72,11 +72,11 @@ class Timing(Row):
     tree: str
     name: str
     title: str
-    names: list[str]  # what patterns of exceptions are compared with
+    names: list[str]  # matched against the patterns of exceptions
     seconds: float = 0.0
     scaled_s: float = 0.0
     ran: bool = False
-    measured: bool = False  # false also for hits of the compiler cache
+    measured: bool = False  # false also for compiler cache hits
 
     def set_time(self, seconds: float, phase: Phase, least: float) -> None:
         self.seconds, self.scaled_s, self.ran, self.measured = seconds, seconds * phase.share, True, seconds >= least
@@ -87,7 +87,7 @@ class Limit:
     place: str
     kind: str
     seconds: float
-    tree: str  # or empty: any
+    tree: str  # empty: any tree
     pattern: str
 
     def matches(self, timing: Timing) -> bool:
@@ -114,7 +114,7 @@ def read_limits(path: pathlib.Path) -> list[Limit]:
 
 
 def read_phases(path: pathlib.Path, missing: list[str]) -> list[Phase]:
-    """Phases in the order of their starts. What has no end is named in `missing` and left out."""
+    """Phases in the order of their starts. A phase without an end is left out and named in `missing`."""
     tick = os.sysconf("SC_CLK_TCK")
     begun: dict[str, tuple[Phase, float, list[int]]] = {}
     phases = []
@@ -123,7 +123,7 @@ def read_phases(path: pathlib.Path, missing: list[str]) -> list[Phase]:
             name, kind, tree, event, time, process, machine = line.split("\t")
             seconds = float(time.replace(",", "."))  # bash writes the locale's decimal point
             cpu_s = sum(map(int, process.rpartition(")")[2].split()[11:15])) / tick  # user, system, those of children
-            jiffies = [int(word) for word in machine.split()[1:9]]  # none where /proc/stat is not readable
+            jiffies = [int(word) for word in machine.split()[1:9]]  # empty if /proc/stat is not readable
             if event == "start":
                 begun[name] = Phase(name, kind, tree, seconds), cpu_s, jiffies
                 continue
@@ -143,7 +143,7 @@ def read_phases(path: pathlib.Path, missing: list[str]) -> list[Phase]:
 
 
 def set_shares(phases: list[Phase]) -> None:
-    """Phases that run side by side are not others to each other."""
+    """Sets the share of each phase. Parallel phases do not count as other processes of each other."""
     for phase in phases:
         if not phase.machine or phase.machine[1] <= 0:
             continue
@@ -157,7 +157,7 @@ def set_shares(phases: list[Phase]) -> None:
 
 
 def compilation(source: pathlib.Path, tree: str, object_: str) -> Timing:
-    """A readable name of an object, and the sources in it: several in a unity source or another generated one."""
+    """Title and sources of an object file: a unity source or another generated source includes several."""
     match = re.fullmatch(r"(?:(.+)/)?CMakeFiles/([^/]+)\.dir/(.+)\.o", object_)
     if not match:
         return Timing("compile", tree, object_, object_, [object_])
@@ -187,8 +187,8 @@ def log_lines(path: pathlib.Path) -> list[str]:
 
 def read_builds(source: pathlib.Path, records: pathlib.Path, phases: list[Phase], missing: list[str]
                 ) -> tuple[list[dict], list[Timing]]:
-    """A row per tree, and a timing per entry of its .ninja_log. Those of this run are entries that the log did not
-    have before a phase: ninja appends entries, and sometimes rewrites the file with the same lines."""
+    """A row per tree, and a timing per entry of its .ninja_log. Entries of this run are those that the log lacked
+    before a phase: ninja appends entries, and sometimes rewrites the file with the same lines."""
     rows, timings = [], []
     for tree in dict.fromkeys(phase.tree for phase in phases if phase.kind == "build"):
         builds = [phase for phase in phases if phase.kind == "build" and phase.tree == tree]
@@ -205,7 +205,7 @@ def read_builds(source: pathlib.Path, records: pathlib.Path, phases: list[Phase]
             start, end, _, output, digest = line.split("\t")
             phase = next((phase for phase, old in before if line not in old), None)
             if phase and output in linked:
-                edges.add((phase.name, start, end, digest))  # an edge of several outputs has a line for each
+                edges.add((phase.name, start, end, digest))  # an edge with several outputs has one line per output
             if output.endswith(".o"):
                 mine.append(compilation(source, tree, output))
                 if phase:
@@ -220,7 +220,7 @@ def read_builds(source: pathlib.Path, records: pathlib.Path, phases: list[Phase]
 
 def read_tests(source: pathlib.Path, records: pathlib.Path, phases: list[Phase], missing: list[str]
                ) -> tuple[list[dict], list[Timing]]:
-    """A row per label and tree, and a timing per test of each tree; those with another label did not run."""
+    """A row per label and tree, and a timing per test of each tree, including tests that did not run."""
     rows: dict[tuple[str, str], dict] = {}
     timings = []
     for phase in (phase for phase in phases if phase.kind == "tests"):
@@ -250,8 +250,8 @@ def read_tests(source: pathlib.Path, records: pathlib.Path, phases: list[Phase],
 
 
 def check(timings: list[Timing], limits: list[Limit], complete: bool) -> tuple[list[dict], list[dict]]:
-    """What is over its budget, and the exceptions that are no longer needed. Without a measurement an exception stays,
-    unless the run was complete, had the exception's tree and has nothing that it matches."""
+    """Times over their budget, and exceptions that are no longer needed. An exception without a measurement is kept,
+    unless the run was complete, included the exception's tree and has no match."""
     over, stale = [], []
     for timing in (timing for timing in timings if timing.measured):
         limit = next((limit.seconds for limit in limits if limit.matches(timing)), BUDGETS[timing.kind])
@@ -304,7 +304,7 @@ def report(source: pathlib.Path, records: pathlib.Path, limits: list[Limit]) -> 
 
 
 def table(title: str, columns: dict[str, str], rows: list[dict]) -> None:
-    """Prints rows under a header, numbers to the right; `columns` maps keys to headings. Nothing for no rows."""
+    """Prints a table with right-aligned numbers; `columns` maps keys to headings. Prints nothing without rows."""
     if not rows:
         return
     cells = [list(columns.values())]

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# Tries the packages that cpack has made, as somebody would who has nothing else of dtrain:
-#   scripts/try_packages.sh PACKAGES ROOT   inside ROOT, a bare Debian 12 as by `debootstrap --variant=minbase bookworm`
-#   scripts/try_packages.sh PACKAGES        on this system, where that is one
-# PACKAGES is a folder with dtrain_*.deb, libdtrain-dev_*.deb and dtrain-*.tar.gz, of which those that are there are tried;
-# the archive first, before any library is installed. Needs root, and package sources for apt. The last line says what
-# was tried; the first fault ends it.
+# Tests cpack's packages on a minimal Debian 12, as a new user installs them.
+#   scripts/try_packages.sh PACKAGES ROOT   in the chroot ROOT, e.g. of `debootstrap --variant=minbase bookworm`
+#   scripts/try_packages.sh PACKAGES        on this system, if it is minimal
+# PACKAGES is a folder with dtrain_*.deb, libdtrain-dev_*.deb and dtrain-*.tar.gz; missing ones are skipped. Archives
+# are tested first, before any library is installed. Needs root and apt sources. Prints the tested packages at the end,
+# and stops at the first failure.
 set -euo pipefail
 shopt -s nullglob
-packages=$(realpath "${1:?see the head of this script}")
+packages=$(realpath "${1:?expected: try_packages.sh PACKAGES [ROOT]}")
 root=${2:-}
 here=$(cd "$(dirname "$0")/.." && pwd)
-[ "$(id -u)" = 0 ] || { echo "This needs root."; exit 1; }
+[ "$(id -u)" = 0 ] || { echo "try_packages.sh needs root"; exit 1; }
 
 if [ -n "$root" ]; then
-  [ -x "$root/usr/bin/apt-get" ] || { echo "$root is no Debian system: debootstrap --variant=minbase bookworm $root"; exit 1; }
+  [ -x "$root/usr/bin/apt-get" ] || { echo "$root is not a Debian system: debootstrap --variant=minbase bookworm $root"; exit 1; }
   mkdir -p "$root/try/scripts" "$root/try/packages"
   cp "$here/scripts/try_packages.sh" "$root/try/scripts/"
   cp -r "$here/examples" "$root/try/"
   cp "$packages"/*.deb "$packages"/*.tar.gz "$root/try/packages/"
-  # What is mounted in a mount namespace of its own is gone when the command ends.
+  # A private mount namespace: mounts disappear when the command exits.
   exec unshare -m --propagation private bash -c '
     mount -t proc proc "$1/proc"
     mount --rbind /sys "$1/sys"
@@ -46,7 +46,7 @@ use() {
   grep -q '^total images/sec' "$place/training.log"
 }
 
-# What bash offers after the words of a line, by the completion in `file`.
+# Checks the bash completion in `file`: its only suggestion for `line` is `expected`.
 completes() {
   local file=$1 line=$2 expected=$3
   bash -c 'source "$1"; COMP_LINE=$2 COMP_POINT=${#2}; read -ra COMP_WORDS <<<"$2"; COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
@@ -60,12 +60,12 @@ for archive in "$packages"/*.tar.gz; do
   mkdir "$place/unpacked"
   tar xzf "$archive" -C "$place/unpacked" --strip-components=1
   bin=$place/unpacked/bin
-  # ldd fails on what is a script.
+  # ldd fails on scripts.
   needed=$({ ldd "$bin"/* 2>/dev/null || true; } | grep -v "$place/unpacked" |
     sed -n 's/^\s*\(lib[^ ]*\.so[^ ]*\) .*/\1/p' | sort -u | paste -sd ' ')
-  echo "$(basename "$archive") takes from the system: $needed"
+  echo "$(basename "$archive") uses libraries of the system: $needed"
   if ldd "$bin/dtrain-info" | grep -q 'libmpi.*not found'; then
-    echo "It was built with Open MPI, which it does not bring (the preset portable makes one without): installing it"
+    echo "It needs Open MPI, which archives do not contain (the preset portable builds without it): installing Open MPI"
     install libopenmpi3
   fi
   use "$bin"
@@ -92,4 +92,4 @@ for package in "$packages"/libdtrain-dev_*.deb; do
   tried+=("$(basename "$package")")
 done
 [ ${#tried[@]} != 0 ] || { echo "There are no packages in $packages"; exit 1; }
-echo "tried: ${tried[*]}"
+echo "tested: ${tried[*]}"

@@ -320,7 +320,7 @@ class Project(unittest.TestCase):
         for arguments, message in (
                 (("--since", "nowhere", "build"), "--since=nowhere: not a commit"),
                 (("absent",), "absent: not a build tree"),
-                (("build:(",), "build:(: the labels are no regular expression"),
+                (("build:(",), "build:(: the labels are not a regular expression"),
                 (("--file", "absent.cpp", "build"), "absent.cpp")):
             text = self.run_script(*arguments, code=2)
             self.assertIn(message, text)

@@ -33,7 +33,7 @@ done
 mapfile -t hosts < <(awk '{ sub(/#.*/, "") } NF { print $1 }' "$hostfile" | sort -u)
 [ ${#hosts[@]} != 0 ] || die "$hostfile names no host"
 for host in "${hosts[@]}"; do
-  [[ $host =~ ^[A-Za-z0-9][A-Za-z0-9.-]*$ ]] || die "$hostfile: $(printf %q "$host") is no name of a host"
+  [[ $host =~ ^[A-Za-z0-9][A-Za-z0-9.-]*$ ]] || die "$hostfile: $(printf %q "$host") is not a host name"
 done
 command -v dtrain-mpirun >/dev/null || die "there is no dtrain-mpirun: install dtrain's package on each host"
 mark=$(mktemp "$fs/.health-check-XXXXXXXX") || die "$fs cannot be written" 6

@@ -146,7 +146,7 @@ def test_stop_of_a_program_that_does_not_hear():
 def test_stop_before_there_are_ranks():
     with Cluster(start_workers=False) as cluster:
         cluster.start(MPIRUN, *RANKS)
-        wait_until(lambda: "awaiting 2 workers" in cluster.launcher.errors(), "a wrapper that waits")
+        wait_until(lambda: "waiting for 2 workers" in cluster.launcher.errors(), "a wrapper that waits")
         cluster.launcher.signal(signal.SIGTERM)
         expect(cluster.wait(), 75, cluster)
         expect_errors(cluster, "asked to stop before the ranks were started")
@@ -196,7 +196,7 @@ def test_hostfile_has_names_of_hosts_only():
                             ("\x1b[2Jhost", r"$'\E[2Jhost'"), (300 * "a", 80 * "a")):
             cluster.hostfile.write_text(f"# workers\n{cluster.workers[0].host} slots=1\n{line}\n")
             expect(cluster.run(MPIRUN, *RANKS), 1, cluster)
-            expect_errors(cluster, f"{cluster.hostfile}:3: {shown}", " is no name of a host")
+            expect_errors(cluster, f"{cluster.hostfile}:3: {shown}", " is not a host name")
             expect(obeyed.exists(), False, cluster)
 
 
@@ -204,7 +204,7 @@ def test_killed_wrapper_leaves_nothing():
     hostfile = pathlib.Path("/run/hostfile")
     hostfile.write_text("192.0.2.1 slots=1\n")
     wrapper = subprocess.Popen([MPIRUN, "--hostfile", hostfile, "hostname"], stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: "awaiting 1 workers" in wrapper.stderr.readline(), "a wrapper that waits")
+    wait_until(lambda: "waiting for 1 workers" in wrapper.stderr.readline(), "a wrapper that waits")
     wrapper.kill()
     wrapper.wait()
     wait_until(lambda: living_processes() == [pathlib.Path("/proc/1")], "an end of all processes but this one")

@@ -204,7 +204,7 @@ def test_training_starts_once_its_workers_have_come():
         expect(cluster.run(*run, environment={"DTRAIN_WORKER_TIMEOUT": "5"}), 4, cluster)
         expect_errors(cluster, "job-worker-1.job.default.svc: ssh: connect to host")
         cluster.start(*run)
-        cluster.wait_for(lambda: "awaiting 2 workers" in cluster.launcher.errors(), "a wrapper that waits")
+        cluster.wait_for(lambda: "waiting for 2 workers" in cluster.launcher.errors(), "a wrapper that waits")
         cluster.start_sshd(cluster.workers[1])
         expect(cluster.wait(), 0, cluster)
         one.expect_same_as_undisturbed()

@@ -194,7 +194,7 @@ def test_late_sshd():
     documents = overlay("smoke")
     of_kind(documents, "MPIJob")["spec"]["launcherCreationPolicy"] = "AtStartup"
     with running(documents, held={"smoke-worker-1"}) as (node, job):
-        node.wait(lambda: "awaiting 2 workers" in launcher_log(node), "the launcher to wait")
+        node.wait(lambda: "waiting for 2 workers" in launcher_log(node), "the launcher to wait")
         node.wait(lambda: len(job.workers) == 1 and job.workers[0].ready, "a worker")
         node.held.clear()
         finish(node, job)
@@ -204,7 +204,7 @@ def test_late_sshd():
 def test_late_dns():
     """The workers are ready, and DNS does not know them yet, as is usual for some seconds."""
     with running(overlay("smoke"), unknown={"smoke-worker-0", "smoke-worker-1"}) as (node, job):
-        node.wait(lambda: "awaiting 2 workers" in launcher_log(node), "the launcher to wait")
+        node.wait(lambda: "waiting for 2 workers" in launcher_log(node), "the launcher to wait")
         node.wait(lambda: node.dns.refused >= 2, "questions for names that nobody knows")
         node.unknown.clear()
         finish(node, job)

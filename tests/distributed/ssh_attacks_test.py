@@ -41,13 +41,13 @@ LINES = [
     ("\x1b]0;title\x07host", r"1: \$'\\E\]0;title\\ahost' is not a host name"),
     ("\ufeffhost", r"1: .* is not a host name"),
     ("host\r\nother\r", r"1: \$'host\\r' is not a host name"),
-    ("host slots=2\r", r"1: \$'slots=2\\r' after the name"),
+    ("host slots=2\r", r"1: \$'slots=2\\r' after the host name"),
     ("ho\0st slots=2", r"is not a hostfile: expected text of at most 1 MiB"),
     ("a" * 300, r"1: a{80} is not a host name"),
-    ("# workers\n\n  \nhost slots=-1", r"4: slots=-1 after the name"),
-    ("host slots=99999999999", r"1: slots=99999999999 after the name"),
-    ("host slots=NaN", r"1: slots=NaN after the name"),
-    ("".join(f"host{i}\n" for i in range(5000)), r"name 5000 hosts, expected 4096 at most"),
+    ("# workers\n\n  \nhost slots=-1", r"4: slots=-1 after the host name"),
+    ("host slots=99999999999", r"1: slots=99999999999 after the host name"),
+    ("host slots=NaN", r"1: slots=NaN after the host name"),
+    ("".join(f"host{i}\n" for i in range(5000)), r"list 5000 hosts, expected at most 4096"),
 ]
 
 

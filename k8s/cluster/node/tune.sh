@@ -1,28 +1,28 @@
 #!/usr/bin/env bash
-# Tunes a node for training as it boots; part of its user data. What a node lacks is left as it is: no fault here keeps a
+# Tunes a node for training at boot (user data). Skips missing hardware and tools: no failure here keeps a
 # node from joining its cluster.
 set -uo pipefail
 say() { logger --tag tune-node -- "$*" || echo "tune-node: $*"; }
 
-# Again after each boot.
+# Runs again after each boot.
 again=/var/lib/cloud/scripts/per-boot/tune-node.sh
 if ! [ "${BASH_SOURCE[0]}" -ef "$again" ]; then
   install -D -m 0755 "${BASH_SOURCE[0]}" "$again" || say "will not run after a reboot"
 fi
 
-# Frames of 9001 bytes between the nodes of a network.
+# Jumbo frames (MTU 9001) between nodes.
 for path in /sys/class/net/*; do
   device=${path##*/}
   [ -e "$path/device" ] || continue
   ip link set dev "$device" mtu 9001 || say "$device keeps its MTU"
 done
 
-# Pods with adapters of EFA ask for huge pages, which the node has to hold before it joins.
+# Pods with EFA request huge pages, which must be allocated before the node joins.
 if [ -n "$(ls /sys/class/infiniband 2>/dev/null)" ]; then
   sysctl --quiet --write vm.nr_hugepages=5128 || say "no huge pages"
 fi
 
-# GPUs keep their state while nobody uses them, and run at their highest clocks.
+# Persistence mode, and maximum application clocks.
 if command -v nvidia-smi >/dev/null; then
   nvidia-smi --persistence-mode=1 || say "no persistence mode"
   nvidia-smi --auto-boost-default=0 || say "this GPU has no auto boost"

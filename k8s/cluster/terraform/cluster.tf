@@ -35,8 +35,8 @@ resource "aws_kms_key" "this" {
 }
 
 resource "aws_eks_cluster" "this" {
-  #checkov:skip=CKV_AWS_38:api_access_cidrs refuses the whole internet
-  #checkov:skip=CKV_AWS_39:this machine installs what the cluster needs
+  #checkov:skip=CKV_AWS_38:api_access_cidrs rejects 0.0.0.0/0
+  #checkov:skip=CKV_AWS_39:this machine installs the cluster's components
   name                      = var.cluster_name
   role_arn                  = aws_iam_role.cluster.arn
   version                   = var.k8s_version
@@ -68,7 +68,7 @@ resource "aws_ec2_tag" "discovery" {
   value       = var.cluster_name
 }
 
-# In the versions that EKS has as its defaults for this version of Kubernetes.
+# EKS's default add-on versions for this version of Kubernetes.
 resource "aws_eks_addon" "this" {
   for_each                    = toset(["vpc-cni", "kube-proxy", "coredns", "eks-pod-identity-agent"])
   cluster_name                = aws_eks_cluster.this.name
@@ -76,7 +76,7 @@ resource "aws_eks_addon" "this" {
   resolve_conflicts_on_update = "OVERWRITE"
 }
 
-# What pods may do in AWS: a role for each service account, by pod identity.
+# AWS permissions of pods: one role per service account, through EKS Pod Identity.
 locals {
   pod_roles = merge({
     ebs-csi-controller-sa = "${local.policies}/service-role/AmazonEBSCSIDriverPolicy"

@@ -1,18 +1,18 @@
 locals {
-  # Fixed places in the network, so that a zone that is added moves none of the others.
+  # Fixed subnet numbers, so that a new zone does not renumber the others.
   private_cidrs = { for index, zone in var.azs : zone => cidrsubnet(var.cidr, 2, index) }
   public_cidrs  = { for index, zone in var.azs : zone => cidrsubnet(cidrsubnet(var.cidr, 2, 3), 6, index) }
 }
 
 resource "aws_vpc" "this" {
-  #checkov:skip=CKV2_AWS_11:logs of all flows cost more than they tell of a cluster for training
+  #checkov:skip=CKV2_AWS_11:flow logs cost more than their use for a training cluster
   cidr_block           = var.cidr
   enable_dns_support   = true
   enable_dns_hostnames = true
   tags                 = { Name = var.cluster_name }
 }
 
-# Nothing may use the network's default security group.
+# The VPC's default security group admits nothing.
 resource "aws_default_security_group" "this" {
   vpc_id = aws_vpc.this.id
 }
@@ -50,7 +50,7 @@ resource "aws_eip" "nat" {
   tags   = { Name = "${var.cluster_name}-nat" }
 }
 
-# One gateway, in the zone of the GPU nodes, which load the most.
+# One NAT gateway, in the zone of the GPU nodes, which download the most.
 resource "aws_nat_gateway" "this" {
   allocation_id = aws_eip.nat.id
   subnet_id     = aws_subnet.public[var.azs[0]].id
@@ -88,7 +88,7 @@ resource "aws_route_table_association" "public" {
   route_table_id = aws_route_table.public.id
 }
 
-# Data goes to S3 without the gateway, which charges for each byte.
+# S3 traffic bypasses the NAT gateway, which charges per byte.
 resource "aws_vpc_endpoint" "s3" {
   vpc_id          = aws_vpc.this.id
   service_name    = "com.amazonaws.${var.region}.s3"

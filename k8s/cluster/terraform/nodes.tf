@@ -19,7 +19,7 @@ resource "aws_placement_group" "gpu" {
   strategy = "cluster"
 }
 
-# EFA's traffic needs rules that name the group itself, outwards, too.
+# EFA needs self-referencing rules for ingress and egress.
 resource "aws_security_group" "efa" {
   name        = "${var.cluster_name}-efa"
   description = "Elastic Fabric Adapters of ${var.cluster_name}"
@@ -42,7 +42,7 @@ resource "aws_vpc_security_group_egress_rule" "efa" {
 
 locals {
   gpu_nodes = var.karpenter_enabled ? {} : var.gpu_nodes
-  # EKS adds its own part after these two.
+  # EKS appends its own part after these two.
   user_data = join("\n", [
     "MIME-Version: 1.0",
     "Content-Type: multipart/mixed; boundary=\"PART\"",

@@ -1,5 +1,5 @@
-# The MPI operator, the device plugins and the CSI drivers, in the versions that k8s/cluster/install.sh has everywhere.
-# A kubeconfig of its own keeps that of the user as it is.
+# MPI Operator, device plugins and CSI drivers, installed by k8s/cluster/install.sh. A separate kubeconfig leaves the
+# user's unchanged.
 resource "terraform_data" "components" {
   triggers_replace = [filesha256("${path.module}/../components.txt"), aws_eks_cluster.this.arn]
   provisioner "local-exec" {
@@ -20,7 +20,7 @@ resource "terraform_data" "components" {
   depends_on = [aws_eks_node_group.system, aws_eks_addon.this, aws_eks_pod_identity_association.this]
 }
 
-# The claims on which jobs work; the files outlive them.
+# Claims of the jobs; files are kept when claims are deleted.
 resource "helm_release" "pv_efs" {
   name             = "pv-efs"
   namespace        = var.namespace
@@ -47,7 +47,7 @@ resource "helm_release" "pv_fsx" {
 }
 
 locals {
-  # Upstream charts, each behind a variable. Those of one part are installed one after the other, by their order.
+  # Optional upstream charts, each enabled by a variable. Charts of one component are installed in order.
   charts = {
     cert-manager = {
       enabled    = var.cert_manager_enabled, order = 1, namespace = "cert-manager", version = "v1.20.2"

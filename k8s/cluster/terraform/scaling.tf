@@ -1,4 +1,4 @@
-# Nodes come and go by the cluster autoscaler, or by Karpenter, not both.
+# Scales nodes with the cluster autoscaler or Karpenter, not both.
 resource "aws_iam_policy" "autoscaler" {
   count = var.karpenter_enabled ? 0 : 1
   name  = "${var.cluster_name}-autoscaler"
@@ -68,7 +68,7 @@ resource "aws_sqs_queue_policy" "karpenter" {
   })
 }
 
-# What tells Karpenter that a node is about to go.
+# Interruption events of nodes for Karpenter.
 resource "aws_cloudwatch_event_rule" "karpenter" {
   for_each = var.karpenter_enabled ? {
     spot      = { source = ["aws.ec2"], "detail-type" = ["EC2 Spot Instance Interruption Warning"] }

@@ -39,7 +39,7 @@ resource "aws_efs_mount_target" "this" {
 }
 
 resource "aws_fsx_lustre_file_system" "this" {
-  #checkov:skip=CKV_AWS_190:scratch file systems take no key of their own
+  #checkov:skip=CKV_AWS_190:scratch file systems do not support customer managed keys
   count                    = var.fsx_storage_gib > 0 ? 1 : 0
   deployment_type          = "SCRATCH_2"
   file_system_type_version = "2.15"
@@ -49,7 +49,7 @@ resource "aws_fsx_lustre_file_system" "this" {
   tags                     = { Name = var.cluster_name }
 }
 
-# What is new in the bucket appears in the file system, and what jobs write is copied to the bucket.
+# Imports new objects of the bucket, and exports files that jobs write to the bucket.
 resource "aws_fsx_data_repository_association" "this" {
   count                            = var.fsx_storage_gib > 0 && var.import_path != null ? 1 : 0
   file_system_id                   = aws_fsx_lustre_file_system.this[0].id

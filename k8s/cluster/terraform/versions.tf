@@ -20,7 +20,7 @@ provider "aws" {
   }
 }
 
-# The token is fetched when it is needed, and is not written to the state.
+# The token is requested on demand and not written to the state.
 provider "helm" {
   kubernetes = {
     host                   = aws_eks_cluster.this.endpoint

@@ -2,7 +2,7 @@
 {{- define "dtrain.pod-metadata" -}}
 labels: {app.kubernetes.io/instance: {{ .name | quote }}, app.kubernetes.io/name: dtrain, app.kubernetes.io/part-of: dtrain}
 annotations:
-  # A proxy beside sshd would change the group of the key, and take part in no rendezvous.
+  # No sidecar proxy: its fsGroup would make the ssh key group-readable, and it does not support MPI traffic.
   sidecar.istio.io/inject: "false"
   karpenter.sh/do-not-disrupt: "true"
   cluster-autoscaler.kubernetes.io/safe-to-evict: "false"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes dtrain-k8s-VERSION.tar.gz: all that submits jobs whose images have been pushed already, for machines without the
-# sources.
+# Writes dtrain-k8s-VERSION.tar.gz, a bundle that submits jobs from machines without the sources. Images must have been
+# pushed before.
 #     k8s/bundle.sh [FOLDER]
-# FOLDER, by default the current one, gets the file. The same files make the same bytes.
+# FOLDER is the destination (default: current directory). The archive is reproducible.
 # Exit codes: 0 done, 1 usage, 6 a file cannot be read or written.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -26,7 +26,7 @@ for part in "${parts[@]}" "$here"/*.sh; do
 done
 cp "$here/../LICENSE" "$stage/$name/" || exit 6
 echo "$version" >"$stage/$name/VERSION"
-# A state of Terraform may lie beside its files, and is nobody else's business.
+# Excludes local Terraform state and variables, which may be confidential.
 find "$stage" \( -name '*.new' -o -name .terraform -o -name '*.tfstate*' -o -name '*.tfvars' -o -name backend.tf \) \
   -prune -exec rm -rf {} +
 tar --directory "$stage" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w \

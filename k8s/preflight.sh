@@ -1,22 +1,21 @@
 #!/usr/bin/env bash
-# Says what a cluster lacks for a job, before it is submitted:
+# Checks a cluster for the prerequisites of a job before it is submitted:
 #     k8s/preflight.sh OVERLAY|FILE
 #     k8s/preflight.sh --aws [--spot] [INSTANCE_TYPE=COUNT...]
-# FILE is a rendered overlay. Nothing is changed. A line for each thing that is missing goes to stderr; lines that begin
-# with `note:` are for information. Nodes that an autoscaler has yet to make are no fault.
-# The second form says what an account of AWS lacks before there is a cluster: see k8s/tools/preflight-aws.sh.
-# Exit codes: 0 nothing is missing; 1 usage, or a name that Kubernetes does not allow; 4 the cluster does not answer;
-# 6 kubectl is missing. Otherwise that of the first line:
-#   10  the operator's kind of job (MPIJob, PyTorchJob, TFJob, TrainJob) is not installed, or not in the version that is
-#       needed
-#   11  the operator does not run
-#   12  a device plugin is missing (nvidia.com/gpu, vpc.amazonaws.com/efa), or nodes hold no huge pages
+# FILE is a rendered overlay. The script is read-only. Prints one line to stderr for each missing prerequisite; lines
+# with `note:` are informational. Nodes that an autoscaler can add are not missing.
+# The second form checks an AWS account before a cluster is created: see k8s/tools/preflight-aws.sh.
+# Exit codes: 0 nothing is missing; 1 usage, or an invalid Kubernetes name; 4 the cluster does not respond; 6 kubectl is
+# not installed. Otherwise the code of the first line:
+#   10  the CRD of the job (MPIJob, PyTorchJob, TFJob, TrainJob) is not installed, or not in the required version
+#   11  the operator is not running
+#   12  a device plugin (nvidia.com/gpu, vpc.amazonaws.com/efa) or huge pages are missing
 #   13  the namespace does not exist
-#   14  a claim does not exist, is not Bound, or cannot be written by several pods
-#   15  the storage class of a claim that waits does not exist
-#   16  a quota of the namespace is too small
-#   17  the queue of Kueue does not exist or is not active
-#   18  the secret with the job's key does not exist
+#   14  a claim does not exist, is not Bound, or is not ReadWriteMany
+#   15  the StorageClass of a pending claim does not exist
+#   16  a ResourceQuota of the namespace is too small
+#   17  the Kueue LocalQueue does not exist or is not active
+#   18  the Secret with the job's key does not exist
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 die() {
@@ -45,11 +44,11 @@ lacks() {  # CODE MESSAGE
 }
 note() { echo "note: $*" >&2; }
 ask() { kubectl --request-timeout=20s "$@"; }
-# The values of a key of the manifest, each once, but for empty ones.
+# Distinct non-empty values of a key in the manifest.
 values() { sed -n "s#^ *\(- \)\{0,1\}$1: *\"\{0,1\}\([^\" ][^\"]*\)\"\{0,1\}\$#\2#p" "$manifest" | sort -u; }
 has_kind() { grep -q "^kind: $1\$" "$manifest"; }
 
-# Names become arguments of kubectl: one such as --server=... would send its credentials elsewhere.
+# Names become arguments of kubectl: --server=... would send credentials to another server.
 for key in namespace claimName secretName 'kueue\.x-k8s\.io/queue-name'; do
   while IFS= read -r name; do
     [[ $name =~ ^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$ ]] ||
@@ -67,7 +66,7 @@ check_operator() {  # KIND CRD VERSION NAME-OF-DEPLOYMENT FIELD...
   shift 4
   served=$(ask get crd "$crd" --ignore-not-found -o jsonpath='{range .spec.versions[?(@.served==true)]}{.name} {end}')
   if [ -z "$served" ]; then
-    lacks 10 "there is no $kind in this cluster: install $deployment"
+    lacks 10 "this cluster has no CRD of $kind: install $deployment"
     return
   fi
   if [[ " $served" != *" $version "* ]]; then
@@ -77,16 +76,16 @@ check_operator() {  # KIND CRD VERSION NAME-OF-DEPLOYMENT FIELD...
   found=$(ask get deployments --all-namespaces -o \
     jsonpath="{range .items[*]}$each{end}" | grep "$deployment")
   if [ -z "$found" ]; then
-    lacks 11 "$kind is known, but no deployment $deployment runs"
+    lacks 11 "the CRD of $kind exists, but no Deployment $deployment is running"
     return
   fi
   note "$deployment: ${found##* }"
-  [[ $found =~ ^[^\ ]+\ [1-9] ]] || lacks 11 "$deployment has no pod that is ready"
+  [[ $found =~ ^[^\ ]+\ [1-9] ]] || lacks 11 "$deployment has no ready pod"
   fields=$(ask get crd "$crd" -o \
     jsonpath="{.spec.versions[?(@.name=='$version')].schema.openAPIV3Schema.properties.spec}")
   for field in "$@"; do
     if grep -q "^  $field:" "$manifest" && [[ $fields != *"\"$field\""* ]]; then
-      lacks 10 "the $kind of this cluster does not know spec.$field: a newer $deployment does"
+      lacks 10 "$kind in this cluster has no field spec.$field: install a newer $deployment"
     fi
   done
 }
@@ -100,7 +99,7 @@ if has_kind TrainJob; then
   check_operator TrainJob trainjobs.trainer.kubeflow.org v1alpha1 trainer-controller runtimeRef trainer
 fi
 
-# Devices: what each pod asks for, and the most that a node has.
+# Devices: the request of each pod against the maximum of all nodes.
 check_device() {  # RESOURCE NAME-OF-DAEMONSET
   local wanted most
   wanted=$(values "${1//./\\.}" | sort -n | tail -n 1)
@@ -109,7 +108,7 @@ check_device() {  # RESOURCE NAME-OF-DAEMONSET
 {{end}}" | sort -n | tail -n 1)
   if [ "${most:-0}" -ge "$wanted" ]; then return; fi
   if ask get daemonsets --all-namespaces -o name | grep -q "$2"; then
-    note "no node has $wanted $1 now (the most is ${most:-0}): the autoscaler has to make one"
+    note "no node has $wanted $1 now (maximum: ${most:-0}): the autoscaler must add one"
   else
     lacks 12 "no node has $wanted $1, and there is no device plugin ($2)"
   fi
@@ -130,7 +129,7 @@ check_claim() {
     lacks 14 "there is no claim $1 in the namespace $namespace"
   elif [ "$phase" = Bound ]; then
     if [[ $modes != *ReadWriteMany* ]] && [ "$(values replicas | sort -n | tail -n 1)" -gt 1 ] 2>/dev/null; then
-      lacks 14 "the claim $1 is ${modes:-of no access mode}, and several pods write to it: ReadWriteMany is needed"
+      lacks 14 "the claim $1 has access modes ${modes:-none}, but several pods write to it: expected ReadWriteMany"
     fi
   elif [ -n "${class:-}" ] && ! ask get storageclass "$class" -o name >/dev/null 2>&1; then
     lacks 15 "the claim $1 is $phase, and its storage class $class does not exist"
@@ -143,7 +142,7 @@ check_claim() {
 }
 for claim in $(values claimName); do check_claim "$claim"; done
 
-# Quotas: what all pods ask for together, against what is left. The job of before, which is still there, counts as used.
+# Quotas: the requests of all pods against the remaining quota. An old job that still exists counts as used.
 # The first file is the manifest, as kustomize writes it; the second has lines QUOTA hard|used RESOURCE AMOUNT.
 # shellcheck disable=SC2016  # the dollars are awk's
 over_quota='

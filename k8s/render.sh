@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Writes each overlay and storage, or those that are named, as it is sent to a cluster, to k8s/rendered/OVERLAY.yaml:
+# Renders all or the named overlays and storages to k8s/rendered/OVERLAY.yaml:
 #     k8s/render.sh [--check] [OVERLAY|storage/NAME...]
-# What has to be set in a storage, and is not, has the value of its example.
-# --check writes nothing, and says which files are not what their overlays come to.
-# Exit codes: 0 done, or all are alike; 1 usage, an overlay that cannot be rendered, or files that differ; 6 no kubectl
-# and no kustomize, or a file that cannot be written. kubectl knows components from 1.21 on, kustomize from 3.7 on.
+# Missing required parameters of a storage get their example values.
+# --check writes nothing and lists outdated files.
+# Exit codes: 0 done, or up to date; 1 usage, an overlay that cannot be rendered, or outdated files; 6 neither kubectl
+# nor kustomize is installed, or a file cannot be written. Needs kubectl 1.21 or kustomize 3.7 (components).
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 say() { echo "render.sh: $*" >&2; }
@@ -42,12 +42,12 @@ for overlay in "${overlays[@]}"; do
     exit 1
   fi
   if ! "${render[@]}" "$folder" >"$text"; then
-    say "$overlay cannot be rendered; kubectl before 1.21 knows no components"
+    say "$overlay cannot be rendered; kubectl before 1.21 does not support components"
     exit 1
   fi
   if [ $check = yes ]; then
     cmp -s "$text" "$rendered" && continue
-    say "$rendered is not what the overlay comes to: k8s/render.sh $overlay"
+    say "$rendered is outdated: run k8s/render.sh $overlay"
     result=1
   else
     { mkdir -p "$(dirname "$rendered")" && cp "$text" "$rendered" && chmod 644 "$rendered"; } || exit 6

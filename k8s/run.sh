@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs an overlay, and runs it again: with other parameters or flags, which are changed first as k8s/set.sh does.
+# Submits or resubmits an overlay, optionally with other parameters or flags, which it sets like k8s/set.sh.
 #     k8s/run.sh [--no-preflight] OVERLAY [NAME=VALUE...] [--FLAG=VALUE...] [-- ARGUMENT...]
-# Jobs that have been started are immutable, so the one of before is deleted, with its pods, and the new one begins
-# once they are gone. Data, checkpoints and logs stay: training goes on from the checkpoint of the same NAME. What the
-# cluster lacks is said before anything is deleted (k8s/preflight.sh).
-# Exit codes: 0 the job is submitted; 1 usage; 4 the cluster refuses, or the job of before does not end within
-# DTRAIN_DELETE_TIMEOUT seconds (300); 6 a file or kubectl is missing; 10 and more: those of k8s/preflight.sh.
+# Jobs are immutable after submission, so the script deletes the old job with its pods and then submits the new one.
+# Data, checkpoints and logs are kept: training resumes from the checkpoint of the same NAME. Checks the cluster first
+# (k8s/preflight.sh).
+# Exit codes: 0 submitted; 1 usage; 4 the cluster rejects the job, or the old job is not deleted within
+# DTRAIN_DELETE_TIMEOUT seconds (300); 6 a file or kubectl is missing; 10 and higher: exit codes of k8s/preflight.sh.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 say() { echo "run.sh: $*" >&2; }
@@ -28,5 +28,5 @@ trap 'rm -f "$manifest"' EXIT
 kubectl kustomize "$folder" >"$manifest" || { say "$overlay cannot be rendered"; exit 1; }
 if [ $preflight = yes ]; then "$here/preflight.sh" "$manifest" || exit; fi
 kubectl delete -f "$manifest" --ignore-not-found --cascade=foreground --wait \
-  --timeout="${DTRAIN_DELETE_TIMEOUT:-300}s" || { say "the job of before is not gone"; exit 4; }
+  --timeout="${DTRAIN_DELETE_TIMEOUT:-300}s" || { say "the old job was not deleted in time"; exit 4; }
 kubectl apply -f "$manifest" || exit 4

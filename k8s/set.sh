@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Changes an overlay: its parameters, and the flags of its program; or a storage: its parameters.
+# Sets parameters of an overlay and flags of its program, or parameters of a storage.
 #     k8s/set.sh OVERLAY NAME=VALUE... [--FLAG=VALUE...] [-- ARGUMENT...]
 #     k8s/set.sh storage/NAME NAME=VALUE...
-# OVERLAY is the name of a folder of k8s/overlays, or the path of such a folder.
-#   - NAME=VALUE is a parameter, in capitals, of the overlay's parameters.yaml; k8s/set.sh OVERLAY lists them. RANKS,
-#     the number that mpirun starts, is made of WORKERS and SLOTS, and cannot be set.
-#   - --FLAG=VALUE is put in the place of that flag in command.yaml, or added. A switch is --FLAG or --FLAG=false.
-#   - KEY.PART=VALUE is a key of --config, and steps=VALUE and the like are what the command already has by that name.
-#   - What follows -- is added at the end of the command.
-# All changes are checked first; with one that is wrong none is made.
-# Exit codes: 0 done, 1 usage or a value that cannot be right, 6 a file could not be read or written.
+# OVERLAY is a folder of k8s/overlays, or a path to an overlay.
+#   - NAME=VALUE sets a parameter (in capitals) in the overlay's parameters.yaml; k8s/set.sh OVERLAY lists them. RANKS,
+#     the number of ranks, is computed from WORKERS and SLOTS and cannot be set.
+#   - --FLAG=VALUE replaces or adds a flag in command.yaml. A boolean flag is --FLAG or --FLAG=false.
+#   - KEY.PART=VALUE sets a key of --config; NAME=VALUE such as steps=VALUE replaces an existing argument.
+#   - Arguments after -- are appended to the command.
+# All changes are validated first; if one is invalid, none is made.
+# Exit codes: 0 done, 1 usage or an invalid value, 6 a file could not be read or written.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 die() {
@@ -19,8 +19,8 @@ die() {
 
 label='[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?'
 declare -A expected=(
-  [NAMESPACE]="^$label\$|a namespace: small letters, digits and hyphens, 63 at most"
-  [NAME]='^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$|a name: small letters, digits and hyphens, beginning with a letter'
+  [NAMESPACE]="^$label\$|a namespace: at most 63 lower-case letters, digits and hyphens"
+  [NAME]='^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$|a name: lower-case letters, digits and hyphens, beginning with a letter'
   [IMAGE]='^[a-z0-9][-a-z0-9._/:]*(:[A-Za-z0-9_][-A-Za-z0-9_.]*|@sha256:[0-9a-f]{64})$|an image with its tag or digest'
   [TENSORBOARD_IMAGE]='^[a-z0-9][-a-z0-9._/:]*(:[A-Za-z0-9_][-A-Za-z0-9_.]*|@sha256:[0-9a-f]{64})$|an image with its tag or digest'
   [INSTANCE_TYPE]='^[a-z][a-z0-9-]*\.[a-z0-9-]+$|an instance type, such as p4d.24xlarge'
@@ -34,22 +34,22 @@ declare -A expected=(
   [USER_ID]='^[1-9][0-9]{0,8}$|a number from 1: the pods do not run as root'
   [GROUP_ID]='^(0|[1-9][0-9]{0,8})$|a number'
   [FS_ID]='^(0|[1-9][0-9]{0,8})$|a number'
-  [USER_NAME]='^[a-z_][-a-z0-9_]{0,31}$|a name of 32 small letters, digits, - and _ at most'
-  [GROUP_NAME]='^[a-z_][-a-z0-9_]{0,31}$|a name of 32 small letters, digits, - and _ at most'
-  [NFS_SERVER]='^[A-Za-z0-9]([-A-Za-z0-9.:]{0,251}[A-Za-z0-9])?$|the name or address of a host'
-  [PVC_NAME]="^$label(\.$label)*\$|the name of a claim"
-  [SERVICE_ACCOUNT]="^$label(\.$label)*\$|the name of a service account"
-  [DATA_CLAIM]="^$label(\.$label)*\$|the name of a claim"
-  [QUEUE]="^$label(\.$label)*\$|the name of a queue"
-  [FILE_SYSTEM_ID]='^fs-[0-9a-f]{8,40}$|the id of a file system, such as fs-0123456789abcdef0'
-  [DNS_NAME]='^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$|the DNS name that aws fsx describe-file-systems shows'
-  [MOUNT_NAME]='^[A-Za-z0-9_-]{1,8}$|the MountName that aws fsx describe-file-systems shows'
-  [SUBNET_ID]='^subnet-[0-9a-f]{8,17}$|the id of a subnet, such as subnet-0123456789abcdef0'
-  [SECURITY_GROUP_IDS]='^sg-[0-9a-f]{8,17}(,sg-[0-9a-f]{8,17})*$|ids such as sg-0123456789abcdef0, with commas between them'
+  [USER_NAME]='^[a-z_][-a-z0-9_]{0,31}$|a name of at most 32 lower-case letters, digits, - and _'
+  [GROUP_NAME]='^[a-z_][-a-z0-9_]{0,31}$|a name of at most 32 lower-case letters, digits, - and _'
+  [NFS_SERVER]='^[A-Za-z0-9]([-A-Za-z0-9.:]{0,251}[A-Za-z0-9])?$|a host name or address'
+  [PVC_NAME]="^$label(\.$label)*\$|a claim name"
+  [SERVICE_ACCOUNT]="^$label(\.$label)*\$|a service account name"
+  [DATA_CLAIM]="^$label(\.$label)*\$|a claim name"
+  [QUEUE]="^$label(\.$label)*\$|a queue name"
+  [FILE_SYSTEM_ID]='^fs-[0-9a-f]{8,40}$|a file system id, such as fs-0123456789abcdef0'
+  [DNS_NAME]='^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$|the DNSName of aws fsx describe-file-systems'
+  [MOUNT_NAME]='^[A-Za-z0-9_-]{1,8}$|the MountName of aws fsx describe-file-systems'
+  [SUBNET_ID]='^subnet-[0-9a-f]{8,17}$|a subnet id, such as subnet-0123456789abcdef0'
+  [SECURITY_GROUP_IDS]='^sg-[0-9a-f]{8,17}(,sg-[0-9a-f]{8,17})*$|comma-separated ids such as sg-0123456789abcdef0'
   [AUTO_IMPORT_POLICY]='^(NONE|NEW|NEW_CHANGED|NEW_CHANGED_DELETED)$|NONE, NEW, NEW_CHANGED or NEW_CHANGED_DELETED'
-  [THROUGHPUT]='^(125|250|500|1000)$|MB/s for each TiB: 125, 250, 500 or 1000'
-  [CLASS]="^$label(\.$label)*\$|the name of a storage class"
-  [PV_NAME]="^$label(\.$label)*\$|the name of a volume"
+  [THROUGHPUT]='^(125|250|500|1000)$|MB/s per TiB: 125, 250, 500 or 1000'
+  [CLASS]="^$label(\.$label)*\$|a StorageClass name"
+  [PV_NAME]="^$label(\.$label)*\$|a PersistentVolume name"
   [STORAGE]='^[1-9][0-9]{0,9}[GT]i$|a size, such as 1200Gi'
   [CLAIM_STORAGE]='^[1-9][0-9]{0,9}[GT]i$|a size, such as 1200Gi'
   [RECLAIM_POLICY]='^(Retain|Recycle|Delete)$|Retain, Recycle or Delete'
@@ -61,7 +61,7 @@ expected[S3_EXPORT_PATH]=${expected[S3_URL]}
 for path in DATASET_DIR DATA_PATH NFS_PATH PVC_PATH; do
   expected[$path]='^(/[-A-Za-z0-9._]+)+$|an absolute path of letters, digits and -._ without a final /'
 done
-# Where a volume would hide what a pod needs.
+# Mount paths that would hide files of the image.
 taken='^/(bin|boot|dev|etc|lib|lib64|proc|root|run|sbin|sys|tmp|usr|var)(/|$)'
 
 check_value() {  # NAME VALUE
@@ -69,7 +69,7 @@ check_value() {  # NAME VALUE
   [ -n "$rule" ] || die "$1 cannot be set"
   [[ $2 =~ ${rule%|*} ]] || die "$1='$2': expected ${rule##*|}"
   case $1 in
-    IMAGE | TENSORBOARD_IMAGE) [[ $2 != *:latest ]] || die "$1='$2': expected a version, since nobody can say what latest was" ;;
+    IMAGE | TENSORBOARD_IMAGE) [[ $2 != *:latest ]] || die "$1='$2': expected a version instead of latest" ;;
     DATASET_DIR | DATA_PATH | NFS_PATH | PVC_PATH)
       [[ $2 != */.. && $2 != */../* && $2 != */. && $2 != */./* ]] || die "$1='$2': expected a path without . and .."
       ! [[ $2 =~ $taken ]] || die "$1='$2': the pods have files of their own there"
@@ -87,11 +87,11 @@ parameters=$folder/parameters.yaml
 command=$folder/command.yaml
 [ -f "$parameters" ] || die "there is no overlay $overlay: $(cd "$here/overlays" && echo -- * | cut -c 4-) $(cd "$here" && echo storage/*/)"
 mapfile -t lines <"$parameters" || die "$parameters cannot be read" 6
-# Values of a foreign overlay are shown. U+0080 to U+009F are control characters, too.
+# The values may be untrusted and are printed. U+0080 to U+009F are control characters, too.
 number=$(LC_ALL=C grep -m 1 -naE $'[\x01-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' -- "$parameters") &&
   die "$parameters:${number%%:*}: a control character, expected text"
 
-# The line of a parameter, and its value. One that has to be set first is a comment, with an example, and has none.
+# Line and value of a parameter. A required parameter that is not set is a comment with an example and has no value.
 line_of() {
   local i
   for i in "${!lines[@]}"; do
@@ -109,19 +109,19 @@ value_of() {
   value=${value#\"}
   echo "${value%\"}"
 }
-set_value() {  # those of a number are quoted, since a ConfigMap holds text
+set_value() {  # quotes numbers, since values of a ConfigMap are strings
   local at
   at=$(line_of "$1") || die "the overlay $overlay has no parameter $1"
   lines[at]="  $1: \"$2\""
 }
 
 if [ $# = 0 ]; then
-  printf '%s\n' "${lines[@]}" | sed -n -e 's/^  # \([A-Z0-9_]*\): \(.*\)$/\1=   (has to be set, such as \2)/p' \
+  printf '%s\n' "${lines[@]}" | sed -n -e 's/^  # \([A-Z0-9_]*\): \(.*\)$/\1=   (required, such as \2)/p' \
     -e 's/^  \([A-Z0-9_]*\): "\{0,1\}\([^"]*\)"\{0,1\}$/\1=\2/p'
   exit
 fi
 
-# The items of the command, without quotes; `first` is the one after the program's name.
+# The items of the command, unquoted; `first` is the index after the program's name.
 written=()
 if [ ! -f "$command" ] && grep -q '^  CLASS: ' "$parameters"; then command=  # a storage
 elif ! { [ -f "$command" ] && mapfile -t written <"$command"; }; then die "$command cannot be read" 6; fi
@@ -156,7 +156,7 @@ index_of() {  # the first item that is one of the arguments
   done
   return 1
 }
-# NAME=VALUE of the command, NAME with what stands before it.
+# Index of the item NAME=VALUE; NAME includes leading hyphens.
 index_of_assignment() {
   local i
   for ((i = first; i < ${#written[@]}; i++)); do
@@ -171,11 +171,11 @@ index_of_assignment() {
 set_flag() {  # NAME VALUE, or NAME alone for a switch
   local at flag=--$1 text=--$1${2+=$2}
   case $1 in np | n | expect_ranks | hostfile) die "--$1 follows from WORKERS and SLOTS" ;; esac
-  [[ $1 =~ ^[a-z][a-z0-9_-]*$ ]] || die "'--$1' is no name of a flag"
+  [[ $1 =~ ^[a-z][a-z0-9_-]*$ ]] || die "'--$1' is not a flag name"
   if at=$(index_of_assignment "$flag" || index_of_assignment "-$1"); then
     written[at]=$(quoted "$text")
   elif at=$(index_of "$flag" "-$1" "--no$1"); then
-    # A value of its own, as in `--batch_size 128`, is what does not look like the next flag.
+    # The next item is the flag's value, as in `--batch_size 128`, if it does not begin with a hyphen.
     if [ -n "${2+set}" ] && [[ ${written[at + 1]:-} == "    - "* ]] && [[ $(item $((at + 1))) != -* ]]; then
       written[at + 1]=$(quoted "$2")
     else
@@ -194,12 +194,12 @@ set_key() {  # KEY VALUE: of --config, or one that the command has
   elif [[ $1 == *.* ]] && index_of --config >/dev/null; then
     insert ${#written[@]} "$1=$2"
   else
-    die "the command of $overlay has no $1, and no --config that would take it"
+    die "the command of $overlay has neither $1 nor --config"
   fi
 }
 
 for argument in "$@"; do
-  [[ $argument != *[[:cntrl:]]* ]] || die "an argument holds a line break or another control character"
+  [[ $argument != *[[:cntrl:]]* ]] || die "an argument contains a line break or another control character"
 done
 touched_command=no
 while [ $# != 0 ]; do
@@ -208,12 +208,12 @@ while [ $# != 0 ]; do
   name=${argument%%=*}
   value=${argument#*=}
   if [ "$argument" = -- ]; then
-    [ $first != 0 ] || [ -n "$command" ] || die "$overlay has no program that would take arguments"
+    [ $first != 0 ] || [ -n "$command" ] || die "$overlay has no program that accepts arguments"
     for argument in "$@"; do insert ${#written[@]} "$argument"; done
     touched_command=yes
     break
   elif [[ $argument == --* ]]; then
-    [ $first != 0 ] || die "the command of $overlay has no program whose flags could be set"
+    [ $first != 0 ] || die "the command of $overlay has no dtrain program"
     touched_command=yes
     if [[ $argument == *=* ]]; then set_flag "${name#--}" "$value"; else set_flag "${name#--}"; fi
   elif [[ $argument != *=* ]]; then
@@ -231,8 +231,7 @@ while [ $# != 0 ]; do
   fi
 done
 
-# What follows from others, and what does not go together.
-# Arithmetic would run what a foreign overlay's file has in the place of a number.
+# Derived parameters and conflicts. Values are validated first: bash arithmetic would execute code in an untrusted file.
 for name in WORKERS SLOTS MIN_RANKS STORAGE CLAIM_STORAGE; do
   if value=$(value_of $name); then check_value $name "$value"; fi
 done
@@ -243,26 +242,26 @@ if workers=$(value_of WORKERS) && slots=$(value_of SLOTS); then
   ranks=$(((workers + $(value_of LAUNCHERS || echo 0)) * slots))
   set_value RANKS "$ranks"
   if minimum=$(value_of MIN_RANKS) && [ "$minimum" -gt "$ranks" ]; then
-    die "MIN_RANKS is $minimum, and WORKERS x SLOTS are $ranks"
+    die "MIN_RANKS is $minimum, more than WORKERS x SLOTS = $ranks"
   fi
   last=$(value_of NAME)-worker-$((workers - 1))
-  [ ${#last} -le 63 ] || die "NAME: the last worker would be $last, a name of ${#last} letters; 63 are allowed"
+  [ ${#last} -le 63 ] || die "NAME: the last worker's name $last has ${#last} characters, expected at most 63"
 fi
 if data=$(value_of DATA_PATH) && dataset=$(value_of DATASET_DIR) && [[ $dataset/ != "$data"/* ]]; then
-  die "DATASET_DIR=$dataset does not lie in DATA_PATH=$data, where its volume is mounted"
+  die "DATASET_DIR=$dataset is not inside DATA_PATH=$data, the mount path of its volume"
 fi
 for path in DATA_PATH DATASET_DIR; do
   for output in NFS_PATH PVC_PATH; do
     if a=$(value_of $path) && b=$(value_of $output) && [ "$a" = "$b" ]; then
-      die "$path and $output are both $a: data is mounted read-only, results are not"
+      die "$path and $output are both $a: data is mounted read-only, results are writable"
     fi
   done
 done
 
-# What Kubernetes' binder and the drivers ask for.
+# Conditions of volume binding and of the CSI drivers.
 gib() { case $1 in *Ti) echo $((${1%Ti} * 1024)) ;; *) echo "${1%Gi}" ;; esac }
 if size=$(value_of STORAGE) && asked=$(value_of CLAIM_STORAGE) && [ "$(gib "$asked")" -gt "$(gib "$size")" ]; then
-  die "CLAIM_STORAGE=$asked is more than STORAGE=$size, and a claim is bound to no smaller volume"
+  die "CLAIM_STORAGE=$asked is more than STORAGE=$size: a claim cannot be bound to a smaller volume"
 fi
 if volume=$(value_of PV_NAME) && policy=$(value_of RECLAIM_POLICY); then
   [ "$policy" != Delete ] || die "RECLAIM_POLICY=Delete: the file system of $volume would be deleted with its claim"
@@ -274,7 +273,7 @@ fi
 if import=$(value_of S3_IMPORT_PATH) && export=$(value_of S3_EXPORT_PATH); then
   bucket=${import#s3://}
   export=${export#s3://}
-  [ "${bucket%%/*}" = "${export%%/*}" ] || die "S3_EXPORT_PATH lies in another bucket than S3_IMPORT_PATH"
+  [ "${bucket%%/*}" = "${export%%/*}" ] || die "S3_EXPORT_PATH and S3_IMPORT_PATH are in different buckets"
 fi
 
 store() {  # FILE LINE...

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes the key with which the pods of the overlay no-operator reach each other, as the secret NAME-ssh:
-#     k8s/ssh-secret.sh NAME [NAMESPACE]
-# mpi-operator makes one for each MPIJob itself. A secret that is there already stays: --new replaces it, and the pods
-# of a job that runs have to be started again then. The key is written to a directory of this script's own alone.
-# Exit codes: 0 done, 1 usage, 4 the cluster refuses, 6 no key could be made.
+# Creates the SSH key of a job of the overlay no-operator, as the Secret NAME-ssh:
+#     k8s/ssh-secret.sh [--new] NAME [NAMESPACE]
+# MPI Operator creates a key for each MPIJob itself. An existing Secret is kept; --new replaces it, after which the pods
+# of a running job must be restarted. The key is written only to a private temporary directory.
+# Exit codes: 0 done, 1 usage, 4 the cluster rejects the request, 6 no key could be created.
 set -euo pipefail
 say() { echo "ssh-secret.sh: $*" >&2; }
 new=no
@@ -12,7 +12,7 @@ if [ "${1:-}" = --new ]; then
   shift
 fi
 if [ $# -lt 1 ] || [ $# -gt 2 ] || ! [[ $1 =~ ^[a-z]([-a-z0-9]*[a-z0-9])?$ ]]; then
-  say "usage: k8s/ssh-secret.sh [--new] NAME [NAMESPACE], NAME being that of the job"
+  say "usage: k8s/ssh-secret.sh [--new] NAME [NAMESPACE], with the job's NAME"
   exit 1
 fi
 secret=$1-ssh
@@ -21,7 +21,7 @@ command -v ssh-keygen >/dev/null || { say "ssh-keygen is not installed"; exit 6;
 command -v kubectl >/dev/null || { say "kubectl is not installed"; exit 6; }
 found=$(kubectl get secret "$secret" "${where[@]}" --ignore-not-found -o name) || exit 4
 if [ -n "$found" ] && [ $new = no ]; then
-  say "$found is there already; --new replaces it"
+  say "$found exists; --new replaces it"
   exit 0
 fi
 keys=$(mktemp -d)

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154  # root
-# Reads a benchmark plan: to be sourced by a script that has `die CODE MESSAGE` and `root`, the folder above k8s/. A plan
-# is data: nothing in it is evaluated.
+# Reads a benchmark plan. Source it in a script that defines `die CODE MESSAGE` and `root`, the parent directory of
+# k8s/. A plan is data: nothing in it is evaluated.
 declare -A values=()
 experiments=()
 value() { printf '%s' "${values[$1]:-}"; }
@@ -9,32 +9,32 @@ plan_keys=' name region cluster nodes storage data data_path result_path image '
 experiment_keys=' manifest timeout metric '
 bucket_path='^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._=-]+)*$'
 
-# Paths are named from the repository on.
+# Paths are relative to the repository.
 place_of() { case $1 in /*) echo "$1" ;; *) echo "$root/$1" ;; esac }
-# A path that leads out of the repository, by `..` or a link, is none; one that begins with a hyphen would be an option.
+# Rejects paths that leave the repository through `..` or a link, and paths that begin with a hyphen like an option.
 is_inside() {
   local path
   [[ $1 != -* ]] && path=$(realpath -e "$(place_of "$1")" 2>/dev/null) && [[ $path == "$(realpath "$root")"/* ]]
 }
 is_file() { is_inside "$1" && [ -f "$(place_of "$1")" ]; }
 is_manifest() { is_file "$1" || { is_inside "$1" && [ -f "$(place_of "$1")/kustomization.yaml" ]; }; }
-# Runs a script in a shell of its own: to compile or match an expression may take all memory, hours, or the shell's life.
+# Runs a script in a limited subshell: compiling or matching an expression may exhaust memory, hang or crash.
 bounded() {  # SECONDS SCRIPT ARGUMENT...
   { timeout --signal=KILL "$1" bash -c "ulimit -c 0 -v 1000000; $2" bash "${@:3}"; } 2>/dev/null
 }
-# Also for grep, which is stricter than the shell.
+# Also checks the pattern with grep, which is stricter than bash.
 has_group() {
   # shellcheck disable=SC2016  # its own arguments
   [ ${#1} -le 200 ] && bounded 10 '[[ "" =~ $1|$ ]] && [ ${#BASH_REMATCH[@]} -gt 1 ] &&
     { grep -qE -e "$1" </dev/null || [ $? = 1 ]; }' "$1"
 }
-# Also U+0080 to U+009F, which some terminals obey, in any locale.
+# Includes U+0080 to U+009F, which some terminals interpret, in any locale.
 has_control() {
   local LC_ALL=C second=$'\xc2[\x80-\x9f]'
   [[ ${1//$'\t'/ } =~ [[:cntrl:]]|$second ]]
 }
 
-# check_value KEY VALUE: why the value of a key cannot be, or nothing.
+# check_value KEY VALUE: prints the expected value if VALUE is invalid, else nothing.
 check_value() {
   local file files
   case $1 in
@@ -92,7 +92,7 @@ read_plan() {
   check_cluster_region "$file"
 }
 
-# eksctl takes the region of its own file.
+# The region in eksctl's configuration file must be the plan's.
 check_cluster_region() {
   local cluster region
   cluster=$(value cluster)

@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
-# Runs a benchmark plan: makes the cluster and what it needs, stages the data, runs the experiments one after the other,
-# copies configuration, logs and figures to S3, prints a table, and tears down what it made.
+# Runs a benchmark plan: creates the cluster and its add-ons, stages the data, runs the experiments one after the other,
+# copies configuration, logs and metrics to S3, prints a table, and deletes everything that it created.
 #     k8s/benchmark/run.sh [--check] PLAN [FOLDER]
-# k8s/benchmark/plan.example is a plan, and says what each line means. Results lie in FOLDER, by default NAME-DATE, which
-# must not be there yet, and on S3 under result_path/FOLDER. --check reads the plan and ends. Results are copied and
-# what was made is torn down after an error, after Ctrl-C and SIGTERM, too; while that happens both are ignored. What was
-# there before is left alone. Credentials are those of the tools; nothing here names them.
-# A new cluster is reached by a configuration of its own, which ends with it. Needs kubectl and aws, and eksctl for a
-# cluster.
-# Exit codes: 0 all experiments succeeded; 1 usage, or a fault of the plan; 3 an experiment failed or took too long;
-# 4 a step before them failed; 6 something is missing here; 7 results could not be copied, or something that was made
-# is still there; 130 and 143 interrupted.
+# k8s/benchmark/plan.example documents a plan. Results are written to FOLDER (default NAME-DATE), which must not exist,
+# and to S3 under result_path/FOLDER. --check only validates the plan. Results are copied and created resources deleted
+# after an error, Ctrl-C or SIGTERM, too; both signals are ignored meanwhile. Existing resources are not touched.
+# Credentials are found by the tools. A new cluster gets a separate temporary kubeconfig. Needs kubectl and aws, and
+# eksctl for a cluster.
+# Exit codes: 0 all experiments succeeded; 1 usage, or an invalid plan; 3 an experiment failed or timed out; 4 an
+# earlier step failed; 6 a tool is missing; 7 results could not be copied, or a created resource was not deleted; 130
+# and 143 interrupted.
 # shellcheck disable=SC2317  # traps call functions
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -47,8 +46,8 @@ AWS_REGION=$(value region)
 export AWS_REGION AWS_DEFAULT_REGION=$AWS_REGION
 cd "$root"
 
-# A step in the background, so that a signal is answered at once; the step gets it as SIGTERM. What it prints goes to a
-# file of the results as well.
+# Runs a step in the background, so that signals are handled at once; the step gets SIGTERM. Its output is a log file in
+# the results.
 child='' code=0 phase=starting private=''
 step() {  # NAME COMMAND...
   local name=$1
@@ -65,10 +64,10 @@ step() {  # NAME COMMAND...
   child=''
 }
 
-# What is to be torn down, newest last; written before it is made, since a step may fail when it is half done.
+# Resources to delete, newest last. They are added before they are created, since a step may fail half-way.
 made=()
-# A file system that was made for a claim is deleted after the claim, by a driver of the cluster: it is awaited, so that it
-# does not outlive the cluster.
+# The CSI driver deletes a dynamically provisioned file system after its claim: waits for it, so that it does not
+# outlive the cluster.
 delete_storage() {  # MANIFEST
   local volume policy volumes made_for=()
   volumes=$(kubectl get -f "$1" --ignore-not-found \
@@ -114,7 +113,7 @@ finish() {
   exit "$status"
 }
 
-# An experiment is a folder of a kustomization, or a file. Images of dtrain's are those of the plan.
+# Renders an experiment, a kustomization or a file, with the plan's image instead of dtrain's images.
 render() {  # MANIFEST
   local image
   image=$(value image)
@@ -126,7 +125,7 @@ render() {  # MANIFEST
     { print }'
 }
 storage_manifest() { echo "$results/$(basename "$1" .yaml).yaml"; }
-# A line for each object: kind, namespace, name, the conditions that hold, and its part in the experiment.
+# One line per object: kind, namespace, name, true conditions, and component label.
 states() {
   kubectl get -f "$1" --no-headers -o custom-columns='KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name,CONDITIONS:.status.conditions[?(@.status=="True")].type,COMPONENT:.metadata.labels.app\.kubernetes\.io/component'
 }
@@ -145,8 +144,8 @@ save_logs() {  # FOLDER
       --ignore-errors --max-log-requests=512 >"$1/$kind-$name.log" 2>&1 || say "there are no logs of $kind $name"
   done < <(jobs_of "$1/manifest.yaml")
 }
-# The group of PATTERN in its last match in the logs; exit code 1 where there is none. The pattern is an argument, never
-# part of a program, and of the logs only printable ASCII reaches the terminal.
+# Prints the group of the last match of PATTERN in the logs; exit code 1 without a match. The pattern is an argument,
+# never code, and only printable ASCII of the logs reaches the terminal.
 figure_of() {  # FOLDER PATTERN
   # shellcheck disable=SC2016  # its own arguments
   bounded 60 'set -o pipefail
@@ -197,7 +196,7 @@ run_experiment() {  # NAME
     return
   fi
   while :; do
-    # A parameter server of ours is a job of its own, which does not end.
+    # Ignores our parameter server, a separate job that does not end.
     state=$(jobs_of "$folder/manifest.yaml" | grep -v ' server *$') || state=
     if [[ $state == *Failed* ]]; then
       end_experiment failed
@@ -212,12 +211,12 @@ run_experiment() {  # NAME
     sleep "${DTRAIN_POLL_SECONDS:-15}" &
     wait $!
   done
-  # The next one finds the nodes free.
+  # Frees the nodes for the next experiment.
   kubectl delete -f "$folder/manifest.yaml" --ignore-not-found --wait --timeout=10m >"$folder/delete.txt" 2>&1 ||
     say "$1 could not be deleted, and will be tried again at the end"
 }
 
-# Storage whose parameters are not all set is found before anything is made.
+# Renders storage first: a missing parameter fails before anything is created.
 read -ra storages <<<"$(value storage)"
 for file in ${storages[@]+"${storages[@]}"}; do
   if ! render "$file" >"$(storage_manifest "$file")"; then

@@ -56,12 +56,12 @@ done
 sound && expect 0 smoke "mpi-operator:v0.8.2"
 sound && expect 1 nonsense "no overlay"
 sound && touch "$FAKE/fail-get" && expect 4 smoke "does not answer"
-sound && rm "$FAKE/get-crd-mpijobs.kubeflow.org" && expect 10 smoke "no MPIJob"
+sound && rm "$FAKE/get-crd-mpijobs.kubeflow.org" && expect 10 smoke "no CRD of MPIJob"
 sound && echo 'v1 ' >"$FAKE/get-crd-mpijobs.kubeflow.org" && expect 10 smoke "not as v2beta1"
 sound && echo ' v2beta1 {"slotsPerWorker":{}}' >"$FAKE/get-crd-mpijobs.kubeflow.org" &&
-  expect 10 smoke "does not know spec.launcherCreationPolicy"
-sound && rm "$FAKE/get-crd-trainjobs.trainer.kubeflow.org" && expect 10 trainjob "no TrainJob"
-sound && echo 'coredns 1 coredns:1' >"$FAKE/get-deployments" && expect 11 smoke "no deployment mpi-operator"
+  expect 10 smoke "has no field spec.launcherCreationPolicy"
+sound && rm "$FAKE/get-crd-trainjobs.trainer.kubeflow.org" && expect 10 trainjob "no CRD of TrainJob"
+sound && echo 'coredns 1 coredns:1' >"$FAKE/get-deployments" && expect 11 smoke "no Deployment mpi-operator"
 for name in pytorchjob-static pytorchjob-elastic tfjob-ps; do
   sound && expect 0 "$source/k8s/peers/$name.yaml" "nothing is missing"
   sound && rm "$FAKE"/get-crd-*jobs.kubeflow.org && expect 10 "$source/k8s/peers/$name.yaml" "training-operator"
@@ -69,10 +69,10 @@ done
 sound && rm "$FAKE/get-persistentvolumeclaim-fsx-claim" &&
   expect 14 "$source/k8s/peers/pytorchjob-static.yaml" "no claim fsx-claim"
 sound && echo >"$FAKE/get-nodes" && expect 12 "$source/k8s/peers/tfjob-ps.yaml" "no device plugin"
-sound && echo 'mpi-operator  mpi-operator:v0.8.2' >"$FAKE/get-deployments" && expect 11 smoke "no pod that is ready"
+sound && echo 'mpi-operator  mpi-operator:v0.8.2' >"$FAKE/get-deployments" && expect 11 smoke "no ready pod"
 sound && echo >"$FAKE/get-nodes" && expect 12 mask-rcnn "no device plugin"
 sound && echo >"$FAKE/get-nodes" && echo daemonset.apps/nvidia-device-plugin >"$FAKE/get-daemonsets" &&
-  expect 0 mask-rcnn "the autoscaler has to make one"
+  expect 0 mask-rcnn "the autoscaler must add one"
 sound && echo daemonset.apps/nvidia-device-plugin >"$FAKE/get-daemonsets" && expect 12 p5 "vpc.amazonaws.com/efa"
 sound && rm "$FAKE/get-namespace-default" && expect 13 smoke "create namespace default"
 sound && rm "$FAKE/get-persistentvolumeclaim-pv-fsx" && expect 14 mask-rcnn "no claim pv-fsx"

@@ -42,15 +42,15 @@ NEW = {
 }
 REFUSED = (  # a storage, a change, and a word of the line that refuses it
     ("efs", "FILE_SYSTEM_ID=efs", "fs-0123456789abcdef0"), ("efs", "RECLAIM_POLICY=Delete", "would be deleted"),
-    ("efs", "RECLAIM_POLICY=Keep", "Retain, Recycle or Delete"), ("efs", "CLAIM_STORAGE=61Gi", "no smaller volume"),
-    ("efs", "CLAIM_STORAGE=1Ti", "no smaller volume"), ("efs", "STORAGE=59Gi", "no smaller volume"),
-    ("efs", "STORAGE=60GB", "a size"), ("efs", "NFS_SERVER=a", "has no parameter"), ("efs", "--flag=1", "no program"),
-    ("efs", "--", "no program"), ("efs", "CLASS=A", "storage class"), ("nfs", "RECLAIM_POLICY=Recycle", "empties"),
-    ("nfs", "NFS_EXPORT=exports", "absolute path"), ("nfs", "PV_NAME=a_b", "name of a volume"),
+    ("efs", "RECLAIM_POLICY=Keep", "Retain, Recycle or Delete"), ("efs", "CLAIM_STORAGE=61Gi", "a smaller volume"),
+    ("efs", "CLAIM_STORAGE=1Ti", "a smaller volume"), ("efs", "STORAGE=59Gi", "a smaller volume"),
+    ("efs", "STORAGE=60GB", "a size"), ("efs", "NFS_SERVER=a", "has no parameter"),
+    ("efs", "--flag=1", "no dtrain program"), ("efs", "--", "no program"), ("efs", "CLASS=A", "StorageClass"), ("nfs", "RECLAIM_POLICY=Recycle", "empties"),
+    ("nfs", "NFS_EXPORT=exports", "absolute path"), ("nfs", "PV_NAME=a_b", "PersistentVolume name"),
     ("fsx-static", "DNS_NAME=fs-0000000000000000a.fsx.us-west-2.amazonaws.com", "does not begin with"),
     ("fsx-static", "MOUNT_NAME=much-too-long", "MountName"), ("fsx-s3", "SUBNET_ID=net-1", "subnet-0123456789abcdef0"),
-    ("fsx-s3", "SECURITY_GROUP_IDS=sg-00000abc;", "commas"), ("fsx-s3", "S3_IMPORT_PATH=bucket", "s3://BUCKET"),
-    ("fsx-s3", "S3_EXPORT_PATH=s3://other/x", "another bucket"), ("fsx-s3", "AUTO_IMPORT_POLICY=ALL", "NEW_CHANGED"),
+    ("fsx-s3", "SECURITY_GROUP_IDS=sg-00000abc;", "comma-separated"), ("fsx-s3", "S3_IMPORT_PATH=bucket", "s3://BUCKET"),
+    ("fsx-s3", "S3_EXPORT_PATH=s3://other/x", "different buckets"), ("fsx-s3", "AUTO_IMPORT_POLICY=ALL", "NEW_CHANGED"),
     ("fsx-dynamic", "THROUGHPUT=200", "1000"), ("none", "CLASS=a", "there is no overlay storage/none"))
 
 
@@ -226,7 +226,7 @@ def test_what_is_not_set_is_named():
             with_examples(root, name)
             complete = parameters_of(root, name).read_text()
             for parameter in needed:
-                assert f"{parameter}=   (has to be set, such as " in listed, listed
+                assert f"{parameter}=   (required, such as " in listed, listed
                 line = re.search(rf"^  # {parameter}: .*$", text, re.MULTILINE)[0]
                 parameters_of(root, name).write_text(re.sub(rf"  {parameter}: .*", line, complete))
                 result = tools.run("kubectl", "kustomize", root / "storage" / name)

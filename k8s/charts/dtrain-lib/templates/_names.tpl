@@ -41,7 +41,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 {{- if .image -}}
 {{- if or (hasSuffix ":latest" .image) (not (regexMatch "[@:][^/]+$" .image)) -}}
-{{- fail (printf "image %s: expected a version or digest, since nobody can say what latest was" .image) -}}
+{{- fail (printf "image %s: expected a version or digest instead of latest" .image) -}}
 {{- end -}}
 {{- .image -}}
 {{- else -}}

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Installs into a cluster what jobs need of it: the MPI operator, NVIDIA's and EFA's device plugins, and the drivers of
-# EFS, FSx for Lustre and EBS, in the versions of components.txt:
+# Installs the cluster components that jobs need: MPI Operator, the device plugins of NVIDIA and EFA, and the CSI
+# drivers of EFS, FSx for Lustre and EBS, in the versions of components.txt.
 #     k8s/cluster/install.sh [--list FILE] [COMPONENT...]
-# All components of the list are installed if none is named. It may be run again at any time: what this script installed
-# is applied again, which changes nothing or brings it to the version of the list; what others installed is named and
-# left alone. --list takes another list in the place of components.txt.
-# Manifests are fetched with git by the commit that the list states, which is a checksum of all that they hold.
-# Needs kubectl, git, and helm for charts.
-# Exit codes: 0 done, 1 usage, 4 the cluster does not answer, or refuses a manifest, 5 a commit could not be fetched,
-# 6 something is missing here.
+# Installs all components by default. The script is idempotent: it applies its own components again, which updates them
+# to the listed version, and leaves components of other tools unchanged. --list replaces components.txt.
+# Manifests are fetched with git at the listed commit, which pins their content. Needs kubectl, git, and helm for
+# charts.
+# Exit codes: 0 done, 1 usage, 4 the cluster does not respond or rejects a manifest, 5 a commit could not be fetched,
+# 6 a tool is missing.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 die() {
@@ -21,7 +20,7 @@ if [ "${1:-}" = --list ]; then
   list=$2
   shift 2
 fi
-# All of a row is data: no part of it is an option of git, helm or kubectl, or a path that leads out of its repository.
+# Rows are validated: no field is an option of git, helm or kubectl, or a path that leaves the repository.
 expected='^([a-z][a-z0-9-]*) +([A-Za-z0-9][A-Za-z0-9._+-]*) +([A-Za-z0-9/][A-Za-z0-9@:/._~%+-]*) +([0-9a-f]{40}) +'
 expected+='([A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*) +'
 expected+='([a-z0-9][a-z0-9-]*)/([a-z]+/[a-z0-9][a-z0-9.-]*) *$'
@@ -49,7 +48,7 @@ manifests() {  # FOLDER PATH NAMESPACE
   if [ -f "$1/$2" ]; then
     cat "$1/$2"
   elif [ -f "$1/$2/Chart.yaml" ]; then
-    # A device plugin has to run on the nodes that are kept for pods with GPUs.
+    # Device plugins must tolerate the taint of GPU nodes.
     helm template --namespace "$3" --set-json 'tolerations=[{"operator":"Exists"}]' -- "${2##*/}" "$1/$2"
   else
     kubectl kustomize "$1/$2"

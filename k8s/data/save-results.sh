@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Copies a folder of logs and checkpoints to S3, and compares every file there with its checksum.
+# Copies a folder of logs and checkpoints to S3 and verifies the checksum of every file.
 #     k8s/data/save-results.sh FOLDER BUCKET[/PREFIX]
-# Call it before storage is destroyed, and destroy nothing unless it exits with 0. FOLDER is only read, and may be
-# mounted read-only; the list of checksums lies beside its copy on S3, as SHA256SUMS. The same command goes on after a
-# failure. What is read back lies in $TMPDIR for a while. Links are not copied: those that lead within FOLDER are named.
-# Checkpoints are looked at by their own manifests, too: all is copied, but one that lacks a file of its manifest, or has
-# one of another size, is named, and the exit code is 2.
-# Exit codes: 0 saved and compared, 1 usage, 2 S3 holds something else, FOLDER something that cannot be saved or a
-# checkpoint that is damaged, 6 disk or S3.
+# Run it before storage is deleted, and delete storage only if it exits with 0. FOLDER is only read and may be mounted
+# read-only. The checksums are stored with the copy as SHA256SUMS. Run the same command to resume after a failure. Files
+# are read back to $TMPDIR. Symbolic links are not copied; links within FOLDER are listed.
+# Checks each checkpoint against its manifest: a damaged checkpoint, which lacks a file or has one of another size, is
+# copied and listed, and the exit code is 2.
+# Exit codes: 0 saved and verified, 1 usage, 2 other content on S3, files that cannot be saved or a damaged checkpoint,
+# 6 disk or S3.
 set -euo pipefail
 # shellcheck disable=SC2034 # transfer.sh names it in its messages
 self=save-results.sh
 # shellcheck source=/dev/null
 . "$(dirname "${BASH_SOURCE[0]}")/transfer.sh"
 
-# damaged CHECKPOINT: what its manifest has and it has not, a line for each.
+# damaged CHECKPOINT: prints the missing or truncated files of its manifest, one per line.
 damaged() {
   local name bytes
   [ -s "$1/MANIFEST.json" ] || { echo MANIFEST.json && return; }

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# Fetches a data set, converts it with dtrain-data, uploads it to S3, and compares what lies there.
+# Downloads a data set, converts it with dtrain-data, uploads it to S3, and verifies the upload.
 #     k8s/data/stage.sh [--resume] imagenet|coco|code BUCKET[/PREFIX]
 # Environment:
-#   STAGE_DIR      working folder, by default ./stage-DATASET; one that exists is refused without --resume
-#   STAGE_GB       space that is asked for, by default 500 for imagenet, 100 for coco, 1 for code; what lies in
-#                  STAGE_DIR already is part of it
-#   IMAGENET_URL   folder of the archives and of imagenet_2012_validation_synset_labels.txt
-#   IMAGENET_TOKEN sent as a bearer token to IMAGENET_URL, if it is set; no other program gets it
-#   COCO_URL       by default http://images.cocodataset.org
-#   SHARDS         train shards, by default 1024 for imagenet, 256 for coco
+#   STAGE_DIR      working folder (default ./stage-DATASET); an existing one needs --resume
+#   STAGE_GB       required disk space, including existing files in STAGE_DIR (default: imagenet 500, coco 100, code 1)
+#   IMAGENET_URL   base URL of the archives and of imagenet_2012_validation_synset_labels.txt
+#   IMAGENET_TOKEN optional bearer token for IMAGENET_URL; not passed to any other program
+#   COCO_URL       base URL (default http://images.cocodataset.org)
+#   SHARDS         training shards (default: imagenet 1024, coco 256)
 # Layouts: PREFIX/imagenet/{train,validation}/..., PREFIX/coco2017/{train2017,val2017,annotations,records}/...,
 # PREFIX/code/code.tar.
 # Exit codes: 0 done, 1 usage, 2 bad data, 6 disk, download or S3.
@@ -52,7 +51,7 @@ rm -rf "$stage"/work.*
 work=$(mktemp -d "$stage/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# fetch URL NAME: curl reads the address and the token from its standard input, so that no file and no argument holds them.
+# fetch URL NAME: passes URL and token to curl through stdin, so that no file and no argument contains them.
 fetch() {
   [ ! -e "$stage/fetched/$2" ] || return 0
   {

@@ -1,15 +1,15 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # self and work are set by the script that sources this.
-# Functions that stage.sh and save-results.sh share: to be sourced, by a script that has set `self`.
-# A tree goes to S3 with a list of its files beside it, SHA256SUMS, and is compared with that list by reading it back.
-# The list is made in $work, so the tree may be read-only.
-# The AWS CLI finds credentials by itself, in its environment or its files; nothing here names or prints them.
+# Functions of stage.sh and save-results.sh. Source it in a script that sets `self`.
+# Uploads a tree to S3 with a list of checksums, SHA256SUMS, and verifies it by reading it back. The list is created in
+# $work, so that the tree may be read-only.
+# The AWS CLI finds credentials in its environment or its files; nothing here reads or prints them.
 die() {
   echo "$self: $1" >&2
   exit "${2:-1}"
 }
 
-# s3_url BUCKET[/PREFIX]: its s3:// address, without a slash at the end.
+# s3_url BUCKET[/PREFIX]: prints its s3:// URL without a trailing slash.
 s3_url() {
   local path=${1#s3://}
   path=${path%/}
@@ -18,8 +18,7 @@ s3_url() {
   echo "s3://$path"
 }
 
-# write_list FOLDER: $work/SHA256SUMS, of all files of the folder. sha256sum writes names that need escapes in a way of
-# its own, so they are refused.
+# write_list FOLDER: writes $work/SHA256SUMS of all files in the folder. Rejects names that sha256sum would escape.
 write_list() {
   local strange
   [ ! -e "$1/SHA256SUMS" ] || die "$1/SHA256SUMS: the list of what is saved has this name: rename or remove it" 2
@@ -29,7 +28,7 @@ write_list() {
     die "$1: not all of its files could be read" 6
 }
 
-# upload FOLDER URL: what is missing or of another size is sent; a call that was killed goes on where it was.
+# upload FOLDER URL: uploads files that are missing or have another size; resumes after a kill.
 upload() {
   local attempt
   for attempt in 1 2 3; do
@@ -40,27 +39,27 @@ upload() {
   aws s3 cp --only-show-errors "$work/SHA256SUMS" "$2/SHA256SUMS" || die "$2/SHA256SUMS: could not be uploaded" 6
 }
 
-# parts FOLDER: what is read back at a time: all of a tree of up to a gigabyte, as an empty line, else each entry of its
-# top folder.
+# parts FOLDER: lists the parts that are read back at a time: an empty line (everything) for a tree of up to 1 GB, else
+# each entry of the top folder.
 parts() {
   if [ "$(total "$1" | cut -d ' ' -f 2)" -le 1000000000 ]; then echo; else
     find "$1" -mindepth 1 -maxdepth 1 -printf '%f\n' | LC_ALL=C sort
   fi
 }
 
-# total PATH...: how many files these are and hold, and their bytes.
+# total PATH...: prints number and total bytes of all files in the paths.
 total() {
   find "$@" -type f -printf '%s\n' | awk '{n++; s += $1} END {printf "%d %.0f\n", n, s}'
 }
 
-# differing FOLDER: of the lines that are its input, the names of the files in FOLDER whose checksums are others.
+# differing FOLDER: reads lines of SHA256SUMS and prints the names of files in FOLDER with other checksums.
 differing() {
   (cd "$1" && sha256sum --check --quiet 2>/dev/null) | sed -n 's/: FAILED.*$//p'
 }
 
-# compare FOLDER URL: counts and sizes as S3 lists them, and the checksum of each file, read back a part at a time into
-# $work, which has to have room for the largest. A file that differs is sent once more, since an upload looks at sizes
-# alone.
+# compare FOLDER URL: verifies counts and sizes as listed by S3, and the checksum of each file. Reads back one part at a
+# time into $work, which needs space for the largest part. Uploads differing files once more, since `upload` compares
+# sizes only.
 compare() {
   local folder=$1 url=$2 part name bad=0 count expected listed
   aws s3 ls --recursive "$url/" >"$work/listed" || die "$url: could not be listed" 6
@@ -92,7 +91,7 @@ compare() {
   echo "$url: $count files, their sizes and checksums are those of $folder"
 }
 
-# part_sums PART: the lines of the list for a file, or for all files of a folder.
+# part_sums PART: prints the lines of SHA256SUMS for a file, or for all files of a folder.
 part_sums() {
   PART=$1 awk '{name = substr($0, 67); part = ENVIRON["PART"]}
     part == "" || name == part || index(name, part "/") == 1' "$work/SHA256SUMS"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Checks the hosts of an EC2 cluster before training: ssh, the shared disk, the ranks' devices and versions, and sums
-# over all ranks with their bandwidth, which are NCCL's where the ranks have GPUs.
+# Checks the hosts of an EC2 cluster before training: ssh, the shared disk, devices and versions of the ranks, and
+# all-reduce results and bandwidth over all ranks (NCCL on GPUs).
 #     FS=/efs HOSTFILE=~/hostfile k8s/ec2/cluster-health-check.sh [--device=gpu|cpu] [--min_bandwidth=GB/S]
-# FS is the shared file system (/efs) and HOSTFILE the list of mpirun. By default each rank has to have a GPU.
-# --min_bandwidth is a limit on the bus bandwidth of sums of 64 MiB, as nccl-tests define it; there is none by default.
-# TIMEOUT (30 seconds) bounds each login.
-# Exit codes: 0 all is well, 1 usage, or something that `dtrain-info --ranks` finds to be off, such as a rank without
-# a GPU, 4 a host does not answer over ssh, the network failed, sums were wrong or slower than the limit, 6 the file
-# system is not one that all hosts share.
+# FS is the shared file system (/efs), HOSTFILE the hostfile of mpirun. By default each rank needs a GPU.
+# --min_bandwidth is the minimum bus bandwidth of a 64 MiB all-reduce, as defined by nccl-tests (default: none). TIMEOUT
+# (30 seconds) limits each login.
+# Exit codes: 0 healthy; 1 usage, or a problem that `dtrain-info --ranks` finds, such as a rank without a GPU; 4 a host
+# does not respond over ssh, the network failed, or all-reduce results were wrong or slower than the minimum; 6 the file
+# system is not shared by all hosts.
 set -uo pipefail
 fs=${FS:-/efs}
 hostfile=${HOSTFILE:-$HOME/hostfile}
@@ -40,7 +40,7 @@ mark=$(mktemp "$fs/.health-check-XXXXXXXX") || die "$fs cannot be written" 6
 trap 'rm -f "$mark" "$mark.json"' EXIT
 printf '%s\n' "${mark##*/}" >"$mark" || die "$fs cannot be written" 6
 
-# A disk whose server is gone blocks who reads it, hence the time limit on the other host as well.
+# Reads from a disk whose server is down block, so the other host needs a timeout, too.
 result=0
 options=(-n -o BatchMode=yes -o ConnectTimeout=5)
 for host in "${hosts[@]}"; do
@@ -70,5 +70,5 @@ start=(dtrain-mpirun --hostfile "$hostfile" -np "$ranks" --bind-to none -mca pml
 bandwidth=$(sed -n 's/^ *"bus_bandwidth": \([0-9.e+]*\).*/\1/p' "$mark.json")
 [ -n "$bandwidth" ] || die "no bandwidth was measured" 4
 awk -v found="$bandwidth" -v least="$least" 'BEGIN { exit !(found >= least * 1e9) }' ||
-  die "the bus bandwidth of sums is $(awk -v found="$bandwidth" 'BEGIN { printf "%.3f", found / 1e9 }') GB/s, less than \
+  die "the all-reduce bandwidth is $(awk -v found="$bandwidth" 'BEGIN { printf "%.3f", found / 1e9 }') GB/s, less than \
 $least" 4

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Trains Mask R-CNN on the hosts of an EC2 cluster; the same command resumes a run that was interrupted.
+# Trains Mask R-CNN on the hosts of an EC2 cluster; the same command resumes an interrupted run.
 #     FS=/efs HOSTFILE=~/hostfile BATCH_NORM=FreezeBN k8s/ec2/run.sh [ARGUMENT...]
-# FS is the shared file system (/efs), DATA its folder of COCO (FS/data), and HOSTFILE the list of mpirun, a line
-# `HOST slots=GPUS` for each host, which stack.sh writes. BATCH_NORM is FreezeBN, SyncBN or GN. Arguments are added to
-# those of `dtrain-mask-rcnn train`: flags as --NAME=VALUE, and KEY=VALUE, which belongs to its --config.
-# Results lie in FS/mask-rcnn-coco-RANKS-NAME-DATE, NAME being the last part of FS. Of the folders without a file `done`
-# the newest one that was begun with the same BATCH_NORM, DATA and arguments is resumed, also if there are more or fewer
-# ranks now; NEW=1 begins another one.
+# FS is the shared file system (/efs), DATA its folder of COCO (FS/data), and HOSTFILE the hostfile of mpirun with a
+# line `HOST slots=GPUS` per host, as written by stack.sh. BATCH_NORM is FreezeBN, SyncBN or GN. Appends arguments to
+# `dtrain-mask-rcnn train`: flags as --NAME=VALUE, configuration keys as KEY=VALUE.
+# Results are in FS/mask-rcnn-coco-RANKS-NAME-DATE, where NAME is the last component of FS. Resumes the newest folder
+# without a file `done` that was started with the same BATCH_NORM, DATA and arguments, also with another number of
+# ranks; NEW=1 starts a new run.
 # Exit codes: those of dtrain-mask-rcnn and dtrain-mpirun (1 usage, 2 data, 4 a rank, a host or the network, 75 stopped
-# after a checkpoint, and mpirun's own, such as 137 for a rank that was killed), 6 a folder could not be written.
+# after a checkpoint, and mpirun's, such as 137 for a killed rank), 6 a folder could not be written.
 set -euo pipefail
 die() {
   echo "run.sh: $1" >&2

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Installs the tools that make and use clusters on AWS, in the versions of versions.txt, each only if its download has
-# the SHA-256 that is written there:
+# Installs tools for clusters on AWS in the versions of versions.txt, if the SHA-256 of the download matches.
 #     k8s/tools/install.sh [--to FOLDER] [TOOL...]
-# FOLDER is ~/.local/bin by default; the AWS CLI's own files go to aws-cli in it. TOOL is one of kubectl, helm,
-# terraform, eksctl and aws; all are installed if none is named. What was installed from the same download before is left
-# as it is. $DTRAIN_TOOLS_MIRROR, such as https://mirror.example/tools, takes the place of `https://` in all addresses.
-# Needs curl, flock, tar, sha256sum and unzip. Runs on Linux on x86-64.
-# Exit codes: 0 done, 1 usage, 4 a download failed, 5 a download has another SHA-256, 6 something is missing here or
-# cannot be written. After 4 and 5, and after 6 but for aws, whose installer writes in several steps, the tool is as it was.
+# FOLDER defaults to ~/.local/bin; files of the AWS CLI go to its subfolder aws-cli. TOOL is kubectl, helm, terraform,
+# eksctl or aws (default: all). Tools that were installed from the same download are skipped. $DTRAIN_TOOLS_MIRROR, such
+# as https://mirror.example/tools, replaces `https://` in all URLs. Needs curl, flock, tar, sha256sum and unzip on Linux
+# x86-64.
+# Exit codes: 0 done, 1 usage, 4 a download failed, 5 a download has another SHA-256, 6 a tool is missing or a file
+# cannot be written. A failure keeps the previous version, except for code 6 of aws, whose installer writes in steps.
 set -euo pipefail
 umask 022
 unset CDPATH TAR_OPTIONS UNZIP UNZIPOPT  # of tar and unzip, which would take more options from them
@@ -39,16 +38,16 @@ mkdir -p "$folder" || die 6 "$folder cannot be made"
 folder=$(cd "$folder" && pwd && echo x) || die 6 "$folder cannot be entered"
 folder=${folder%$'\n'x}
 [ -w "$folder" ] || die 6 "$folder cannot be written"
-# One at a time, which removes what one that was killed has left.
+# A lock allows one installation at a time, which removes leftovers of a killed one.
 exec {lock}<"$folder"
 flock --nonblock "$lock" || { echo "waiting for another installation into $folder" && flock "$lock"; } ||
   die 6 "$folder cannot be locked"
 rm -rf "$folder"/.install.??????
-# In the folder itself, so that the last step is a rename.
+# On the same file system, so that the last step is a rename.
 work=$(mktemp -d "$folder/.install.XXXXXX") || die 6 "$folder cannot be written"
 trap 'rm -rf "$work"' EXIT
 
-# Of which download a tool was made is written beside it.
+# The digest of a tool's download is stored beside it.
 installed() {  # NAME SHA256
   [ -f "$folder/$1" ] && [ -x "$folder/$1" ] && [ "$(cat "$folder/.$1.sha256" 2>/dev/null)" = "$2" ]
 }
@@ -81,7 +80,7 @@ install_one() {  # NAME VERSION SHA256 ADDRESS
     terraform) unzip -p "$work/download" terraform >"$work/new" ;;
   esac || die 6 "$address cannot be unpacked: $name is not installed"
   if [ "$name" != aws ] && ! [ -s "$work/new" ]; then die 6 "$address holds no $name: it is not installed"; fi
-  # Written last: where the tool is another one, no digest is there.
+  # Written last: no digest exists while the tool is replaced.
   { echo "$expected" >"$work/digest" && rm -f "$folder/.$name.sha256"; } || die 6 "$folder cannot be written"
   if [ "$name" = aws ]; then place_aws; else place "$name"; fi
   mv -fT "$work/digest" "$folder/.$name.sha256" || die 6 "$folder cannot be written"

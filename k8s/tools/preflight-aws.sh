@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Says what an account of AWS lacks for a cluster, before anything is made. k8s/preflight.sh --aws runs this:
-#     k8s/preflight.sh --aws [INSTANCE_TYPE=COUNT...]
-# The region is that of the AWS CLI's configuration or $AWS_REGION. INSTANCE_TYPE=COUNT, such as p4d.24xlarge=2, is what
-# the cluster will have of that type at most; --spot before it means spot instances. Nothing is changed. A line for each
-# thing that is missing goes to stderr.
-# Exit codes: 0 nothing is missing; 1 usage; 6 the AWS CLI is missing. Otherwise that of the first line:
-#   20  there are no credentials, they are not valid, or no region is set
-#   21  the user or role may not do something that is needed, or may not ask whether it may
+# Checks an AWS account for the prerequisites of a cluster. k8s/preflight.sh --aws runs this script:
+#     k8s/preflight.sh --aws [--spot] [INSTANCE_TYPE=COUNT...]
+# The region comes from $AWS_REGION or the AWS CLI's configuration. INSTANCE_TYPE=COUNT, such as p4d.24xlarge=2, is the
+# maximum number of instances in the cluster; --spot means spot instances. The script is read-only. Prints one line to
+# stderr for each missing prerequisite.
+# Exit codes: 0 nothing is missing; 1 usage; 6 the AWS CLI is not installed. Otherwise the code of the first line:
+#   20  credentials are missing or invalid, or no region is set
+#   21  the user or role lacks a permission, or may not simulate permissions
 #   22  a quota of running instances is too small, or cannot be read
 #   23  the region does not offer the instance type
 set -uo pipefail
@@ -41,7 +41,7 @@ identity=$(aws sts get-caller-identity --query Arn --output text) ||
   die 20 "there are no valid credentials: aws configure, or aws sso login"
 note "$identity in $region"
 
-# What eksctl, Terraform and the scripts of k8s/ do, service by service.
+# Actions of eksctl, Terraform and the scripts of k8s/, by service.
 actions=(
   eks:CreateCluster eks:DeleteCluster eks:DescribeCluster eks:CreateNodegroup eks:CreateAddon eks:CreateAccessEntry
   eks:CreatePodIdentityAssociation eks:TagResource
@@ -56,7 +56,7 @@ actions=(
   sqs:CreateQueue events:PutRule kms:CreateKey logs:CreateLogGroup
   s3:PutObject s3:GetObject s3:ListBucket ecr:CreateRepository ecr:PutImage
 )
-# A session of a role is judged by the role. The role's path is no part of the session's name.
+# For an assumed-role session, simulates the role. The session's ARN lacks the role's path.
 source=$identity
 if [[ $identity =~ ^(arn:[a-z-]+):sts::[0-9]+:assumed-role/([^/]+)/ ]]; then
   source=$(aws iam get-role --role-name "${BASH_REMATCH[2]}" --query Role.Arn --output text) || source=
@@ -71,7 +71,7 @@ else
   for action in $denied; do [ "$action" = None ] || lacks 21 "$identity lacks the right $action"; done
 fi
 
-# Quotas count vCPUs, for families of instance types together.
+# Quotas count vCPUs per group of instance families.
 quota_of() {  # MARKET INSTANCE_TYPE: the quota's code
   local family=${2%%.*} codes
   case $family in

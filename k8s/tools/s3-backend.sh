@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Has Terraform keep its state in a bucket of S3: writes backend.tf beside the other files of the root module.
+# Configures the S3 backend of Terraform: writes backend.tf to the root module.
 #     k8s/tools/s3-backend.sh BUCKET [REGION [FOLDER]]
-# BUCKET exists already. REGION is that of the bucket, by default $AWS_REGION; FOLDER is k8s/cluster/terraform by default.
-# The state lies under dtrain/terraform.tfstate, is encrypted, and is locked in the bucket while Terraform runs. After
-# that `terraform init` asks whether it is to copy a state that is there.
-# Exit codes: 0 done, 1 usage, 4 the bucket does not answer, 6 the file cannot be written, or is there with other contents.
+# BUCKET must exist. REGION is the bucket's region (default $AWS_REGION), FOLDER the root module (default
+# k8s/cluster/terraform). The state is stored in dtrain/terraform.tfstate, encrypted, with an S3 lock file. `terraform
+# init` then offers to migrate an existing state.
+# Exit codes: 0 done, 1 usage, 4 the bucket does not respond, 6 backend.tf cannot be written or has other content.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 die() {

@@ -160,7 +160,7 @@ def test_health():
 
         hosts.hostfile.write_text(f"{hosts.launcher.address} slots=2\n")
         hosts.log_in(check, "--device=cpu", "--min_bandwidth=100000")
-        hosts.expect(4, r"bandwidth of sums is [0-9.]+ GB/s, less than 100000")
+        hosts.expect(4, r"all-reduce bandwidth is [0-9.]+ GB/s, less than 100000")
 
 
 if __name__ == "__main__":

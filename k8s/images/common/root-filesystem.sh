@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes the root file system of an image: of this Debian, exactly the files that jobs need.
+# Creates the minimal root file system of an image from files of this Debian system.
 #     root-filesystem.sh TREE ROOT [LIBRARY...]
-# TREE is what `DESTDIR=TREE cmake --install build --component programs --prefix /usr` has made; ROOT is made anew. A
-# LIBRARY, with what it loads, is one that the programs load themselves; TREE/packages names those that do not belong to
-# a package of this system, as lines of "NAME VERSION". Needs openmpi-bin, openssh-server, openssh-client and
-# libnss-extrausers.
-# ROOT gets no root password, no keys, nothing setuid; usr/share/doc has the licences of all packages, var/lib/dpkg/status.d
-# tells scanners which they are, and usr/share/dtrain/sbom.spdx.json is the bill of materials.
+# TREE is the output of `DESTDIR=TREE cmake --install build --component programs --prefix /usr`; ROOT is recreated.
+# LIBRARY is a library that the programs load with dlopen; its dependencies are copied, too. TREE/packages lists
+# libraries that belong to no package of this system, one "NAME VERSION" per line. Needs openmpi-bin, openssh-server,
+# openssh-client and libnss-extrausers.
+# ROOT has no root password, no keys and no setuid programs. usr/share/doc has the licences of all packages,
+# var/lib/dpkg/status.d their list for scanners, and usr/share/dtrain/sbom.spdx.json is the SBOM.
 set -euo pipefail
 shopt -s nullglob
 if [ $# -lt 2 ] || [ ! -d "$1/usr/bin" ]; then
@@ -27,7 +27,7 @@ programs=(bash dash getent hostname setsid ssh mpirun mpiexec orterun orted ompi
   realpath rm rmdir seq sleep sort stat tail tee timeout touch tr true uname uniq wc grep sed find xargs tar gzip mawk)
 
 copied=()  # files of this system
-# Copies a file, without setuid or setgid, to where it lies behind all links, and links to it from where it was asked for.
+# Copies a file without setuid and setgid to its resolved path, and links the given path to it.
 copy() {
   local real place
   real=$(realpath "$1")
@@ -43,7 +43,7 @@ copy() {
     ln -sr "$root$real" "$root$place"
   fi
 }
-# What programs and libraries load.
+# Lists the shared libraries of programs and libraries.
 closure() {
   ldd "$@" 2>/dev/null | sed -n 's/^\s*\(.* => \)\?\(\/[^ :]*\) (0x.*/\2/p; s/^\s*\([^ ]*\) => not found/missing \1/p' | sort -u
 }
@@ -57,13 +57,13 @@ copy_with_closure() {
 }
 
 mkdir -p "$root"/{etc,proc,sys,dev,tmp,run/dtrain,var/lib/extrausers,var/lib/dpkg/status.d,usr/{bin,sbin,lib,lib64}}
-# What runtimes mount files on.
+# Mount points of container runtimes.
 : | tee "$root"/etc/{hosts,hostname,resolv.conf}
 mkdir -p "$root"/usr/{lib/openssh,share/dtrain,share/doc/dtrain} "$root/etc/dtrain/ssh"
 for name in bin sbin lib lib64; do ln -s "usr/$name" "$root/$name"; done
 chmod 1777 "$root/tmp" "$root/run/dtrain"
 
-# The programs of the engine, and no manuals.
+# dtrain's programs, without manual pages.
 cp "$tree"/usr/bin/* "$root/usr/bin/"
 for file in "$tree"/usr/lib*/{dtrain,libdtrain_*} "$tree"/usr/lib/*/{dtrain,libdtrain_*}; do
   mkdir -p "$root$(dirname "${file#"$tree"}")"
@@ -85,16 +85,16 @@ copy_with_closure /usr/sbin/sshd
 mv "$root/usr/sbin/sshd" "$root/usr/lib/openssh/sshd"
 copy_with_closure "$(find /usr/lib /lib -name libnss_extrausers.so.2 -not -path '*/lib32/*' | head -n 1)"
 
-# Open MPI and PMIx load their parts by name. Those of OpenSHMEM are of no use to MPI.
+# Open MPI and PMIx load their components with dlopen. OpenSHMEM's are not needed.
 mapfile -t parts < <(find "$system"/openmpi "$system"/pmix* -name '*.so*' \
   -not -name 'liboshmem*' -not -name 'mca_spml_*' -not -name 'mca_scoll_*' -not -name 'mca_sshmem_*' -not -name 'mca_memheap_*' -not -name 'mca_atomic_*')
 copy_with_closure "${parts[@]}" ${libraries[@]+"${libraries[@]}"}
-# What they read: texts of errors, parameters, and a locale for UTF-8.
+# Data files: error texts, MCA parameters, and a UTF-8 locale.
 while read -r file; do copy "$file"; done < <(find /usr/share/openmpi /etc/openmpi "$system"/pmix*/share \
   /usr/lib/locale/C.utf8 -type f -not -name '*wrapper-data.txt')
 copy /etc/os-release
 
-# Users: dtrain-pod adds the pod's.
+# Users; dtrain-pod adds the pod's user.
 cp -r "$here/etc/." "$root/etc/"
 {
   echo "root:x:0:0:root:/run/dtrain/home:/bin/bash"
@@ -110,7 +110,7 @@ install -m 644 "$here/../../../LICENSE" "$root/usr/share/doc/dtrain/copyright"
 install -m 755 "$here/../dtrain-pod" "$root/usr/bin/dtrain-pod"
 ln -s ../bin/dtrain-pod "$root/usr/sbin/sshd"
 
-# Packages of the files: dpkg knows some by their names from before /usr was merged.
+# Packages of the files: dpkg knows some by their paths before the /usr merge.
 mapfile -t packages < <(printf '%s\n' "${copied[@]}" "${copied[@]#/usr}" | xargs dpkg-query -S 2>/dev/null |
   sed 's/: .*//; s/:.*//' | sort -u)
 for package in "${packages[@]}"; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs AWS's installer and copies into the folder ROOT what it has brought and what that loads: install.sh ROOT
+# install.sh ROOT: runs AWS's EFA installer and copies its files and their shared libraries to ROOT.
 set -euo pipefail
 root=$1
 cd "$(dirname "$0")"
@@ -18,7 +18,7 @@ mapfile -t files < <({ printf '%s\n' "${own[@]}"; ldd "${own[@]}" 2>/dev/null | 
 mkdir -p "$root/usr/lib" "$root/usr/share/dtrain"
 for file in "${files[@]}"; do
   case $file in /lib/*) file=/usr$file ;; esac
-  # The C library and the compiler's are those of the image below.
+  # The base image has the C library and the compiler's runtime libraries.
   case $file in */lib@(c|m|dl|rt|pthread|gcc_s|stdc++).so*) continue ;; esac
   cp -a --parents "$file" "$(realpath "$file")" "$root"
 done

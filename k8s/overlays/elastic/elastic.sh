@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Trains on the workers that a job has at the moment, and goes on with others when they change:
+# Elastic training: runs on the current workers of a job and restarts when they change.
 #     elastic.sh MIN MAX SLOTS [arguments of mpirun] PROGRAM [flags]
-# from MIN to MAX ranks, SLOTS on each worker. In the arguments {ranks} is the number of ranks and {micro_steps} that of
-# batches per update, so that each update is of MAX batches: the number of ranks is a divisor of MAX.
-#   - The workers are those that mpi-operator's discover_hosts.sh names. When there are more to use, or one of those in
-#     use is gone, the ranks save a checkpoint, end with 75, and start again on the new workers.
-#   - Where a rank or a host fails (4, signals, mpirun's own codes) training starts again, too, after at most
-#     DTRAIN_ELASTIC_SETTLE seconds (60) in which the workers may change; ten failures in a row are the end.
-#   - SIGTERM and SIGINT stop the ranks for good: 75. All other exit codes are the program's.
-#   - Where there are fewer than MIN ranks for DTRAIN_WORKER_TIMEOUT seconds (300), the exit code is 4.
+# Runs MIN to MAX ranks, SLOTS per worker. In the arguments {ranks} is replaced by the number of ranks and {micro_steps}
+# by the gradient accumulation steps, so that each update uses MAX batches. The number of ranks divides MAX.
+#   - Workers are listed by MPI Operator's discover_hosts.sh. When workers are added, or one in use is lost, the ranks
+#     save a checkpoint, exit with 75, and restart on the new workers.
+#   - After a failure of a rank or host (4, signals, mpirun's codes), waits up to DTRAIN_ELASTIC_SETTLE seconds (60) for
+#     a change of the workers, then restarts. Gives up after ten failures in a row.
+#   - SIGTERM and SIGINT stop the ranks for good with exit code 75. All other exit codes are the program's.
+#   - Exits with 4 if fewer than MIN ranks can run for DTRAIN_WORKER_TIMEOUT seconds (300).
 set -uo pipefail
 say() { echo "elastic: $*" >&2; }
 if [ $# -lt 4 ] || ! [[ "$1 $2 $3" =~ ^[1-9][0-9]{0,5}\ [1-9][0-9]{0,5}\ [1-9][0-9]{0,5}$ ]] || [ "$1" -gt "$2" ]; then
@@ -26,10 +26,10 @@ asked=0
 trap 'asked=1; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM INT
 trap 'rm -f "$hostfile"' EXIT
 
-# One name a line; some operators put ":SLOTS" after it.
+# One host name per line; some operators append ":SLOTS".
 workers() { sh "$discover" 2>/dev/null | head -c 1000000 | sed 's/[:[:space:]].*//; /^$/d' | sort -u; }
 
-# The most ranks that the workers hold and that share MAX batches evenly.
+# The largest number of ranks that fits on the workers and divides MAX.
 ranks_on() {
   local ranks=$((slots * $(grep -c . <<<"$1")))
   [ $ranks -le "$maximum" ] || ranks=$maximum
@@ -43,7 +43,7 @@ await_workers() {
   ranks=0
   until found=$(workers) && ranks=$(ranks_on "$found") && [ "$ranks" -ge "$minimum" ]; do
     [ $asked = 0 ] || exit 75
-    if [ $waited = 0 ]; then say "$ranks ranks can run, awaiting $minimum, $timeout s at most"; fi
+    if [ $waited = 0 ]; then say "$ranks ranks can run, waiting for $minimum, at most $timeout s"; fi
     if [ $waited -ge "$timeout" ]; then
       say "fewer than $minimum ranks can run for $timeout s (DTRAIN_WORKER_TIMEOUT)"
       exit 4
@@ -53,14 +53,14 @@ await_workers() {
   done
 }
 
-# Whether it is better to start again: more ranks can run, or a worker in use is gone.
+# True if a restart helps: more ranks can run, or a worker in use is lost.
 should_change() {
   local now
-  now=$(workers) || return 1  # nobody knows
+  now=$(workers) || return 1  # unknown
   [ "$(ranks_on "$now")" -gt "$ranks" ] || [ -n "$(comm -23 <(cut -d ' ' -f 1 "$hostfile" | sort) <(echo "$now"))" ]
 }
 
-# Sets `result`, mpirun's exit code, and `changing`, whether it was stopped for other workers.
+# Sets `result`, mpirun's exit code, and `changing`, whether it was stopped because the workers changed.
 train() {
   local arguments=("${@//\{ranks\}/$ranks}")
   head -n $(((ranks + slots - 1) / slots)) <<<"$found" |
@@ -73,7 +73,7 @@ train() {
   while kill -0 "$child" 2>/dev/null; do
     sleep 1
     if [ $changing = no ] && [ $asked = 0 ] && should_change; then
-      say "the workers have changed: the ranks save and start again"
+      say "the workers have changed: the ranks save a checkpoint and restart"
       changing=yes
       kill -TERM "$child" 2>/dev/null
     fi

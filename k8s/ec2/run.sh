@@ -29,7 +29,7 @@ ranks=$(awk '{ sub(/#.*/, "") } NF { n = 1; for (i = 2; i <= NF; i++) if ($i ~ /
 [[ $ranks =~ ^[1-9][0-9]{0,5}$ ]] || die "$hostfile has $ranks slots: expected 999999 at most"
 command -v dtrain-mpirun >/dev/null || die "there is no dtrain-mpirun: install dtrain's package on each host"
 
-# What is the same when a run is the same.
+# Identity of a run, which must match to resume it.
 identity=$(printf '%q\n' "BATCH_NORM=$norm" "DATA=$data" "$@")
 run=
 newest=
@@ -58,7 +58,7 @@ keys=()
 for argument in "$@"; do
   case $argument in -*) flags+=("$argument") ;; *) keys+=("$argument") ;; esac
 done
-# Docker's bridge has the same address on each host, so that no host is reached there.
+# Excludes Docker's bridge, which has the same address on each host.
 result=0
 dtrain-mpirun --hostfile "$hostfile" -np "$ranks" -bind-to none -map-by slot -mca pml ob1 -mca btl '^openib' \
   -mca btl_tcp_if_exclude 'lo,docker0' -mca oob_tcp_if_exclude 'lo,docker0' \

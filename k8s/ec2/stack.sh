@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Makes and deletes the stack of cluster.yaml, and waits until it is there or gone.
+# Creates and deletes the CloudFormation stack of cluster.yaml, and waits for completion.
 #     STACK=dtrain IMAGE_ID=ami-... KEY_NAME=... SSH_LOCATION=203.0.113.7/32 ZONE=us-west-2a k8s/ec2/stack.sh create
 #     STACK=dtrain SLOTS=8 k8s/ec2/stack.sh hosts >hostfile
 #     STACK=dtrain k8s/ec2/stack.sh status | delete
-# EFS_ID is a file system without mount targets to use again; INSTANCE_TYPE, WORKERS (hosts besides the master) and
-# TIMEOUT (3600 seconds, of create and delete) are optional, and so is POLL (10 seconds between looks). Credentials and
-# the region are those of the AWS CLI. EFS stays when the stack is deleted; `create` says its EFS_ID. `status` prints
-# CloudFormation's word, DELETE_COMPLETE where there is no stack.
-# Exit codes: 0 done, also by `delete` where there is no stack, 1 usage, or AWS refused, 4 AWS does not answer, 5 the
-# stack failed or was rolled back, 124 it was not done within TIMEOUT.
+# Optional: EFS_ID (an existing file system without mount targets), INSTANCE_TYPE, WORKERS (hosts besides the master),
+# TIMEOUT (of create and delete, 3600 seconds) and POLL (polling interval, 10 seconds). Credentials and region come from
+# the AWS CLI. Deleting the stack keeps EFS; `create` prints its EFS_ID. `status` prints CloudFormation's stack status,
+# or DELETE_COMPLETE without a stack.
+# Exit codes: 0 done, also `delete` without a stack; 1 usage, or AWS rejected the request; 4 AWS does not respond; 5 the
+# stack failed or was rolled back; 124 timeout.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 die() {

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Builds the images with docker or buildah, whichever works here, as dtrain-NAME:VERSION, the project's version.
+# Builds the images dtrain-NAME:VERSION with docker or buildah; VERSION is the project's version.
 #     k8s/images/build.sh [--push REGISTRY | --output FILE.tar] [--base IMAGE] [--cuda IMAGE] [--tool docker|buildah]
 #                         [--prebuilt TREE] [NAME...]
-# NAME is cpu, which is built by default, cuda, cuda12 or efa.
-#   --push REGISTRY  pushes to REGISTRY/dtrain-NAME:VERSION, and sets version and digest in those overlays that use
-#                    dtrain-NAME (k8s/set.sh OVERLAY IMAGE=...). Repositories of ECR are created where they are missing,
-#                    and logged in to, by the AWS CLI. A registry of this machine needs no TLS.
-#   --output FILE    writes the image, a single one then, to an archive that docker, podman and containerd load.
-#   --base IMAGE     a Debian 12 to build on; debian:bookworm-slim by default
-#   --cuda IMAGE     the toolkit of cuda and cuda12; cuda/Dockerfile and cuda12/arguments say which
-#   --prebuilt TREE  takes the programs from TREE, made by
+# NAME is cpu (default), cuda, cuda12 or efa.
+#   --push REGISTRY  pushes to REGISTRY/dtrain-NAME:VERSION, and sets version and digest in the overlays that use
+#                    dtrain-NAME (k8s/set.sh OVERLAY IMAGE=...). Logs in to ECR and creates missing repositories with
+#                    the AWS CLI. A registry on localhost needs no TLS.
+#   --output FILE    writes one image to an archive for docker, podman and containerd
+#   --base IMAGE     Debian 12 base image (default debian:bookworm-slim)
+#   --cuda IMAGE     CUDA base image of cuda and cuda12; defaults are in cuda/Dockerfile and cuda12/arguments
+#   --prebuilt TREE  uses the programs in TREE, the output of
 #                    DESTDIR=TREE cmake --install build --component programs --strip --prefix /usr
-#                    and all else from this machine, a Debian 12: compiles nothing
-# Exit codes: 0 done, 1 usage, 4 the registry refuses, 6 no tool, or the build fails.
+#                    and other files of this machine (Debian 12), without compiling
+# Exit codes: 0 done, 1 usage, 4 the registry rejects the request, 6 no tool, or the build failed.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source=$(realpath "$here/../..")
@@ -43,7 +43,7 @@ while [ $# != 0 ]; do
   shift
 done
 [ ${#names[@]} != 0 ] || names=(cpu)
-[ -z "$registry" ] || [ -z "$output" ] || die "--push and --output do not go together"
+[ -z "$registry" ] || [ -z "$output" ] || die "--push and --output are mutually exclusive"
 [ -z "$output" ] || [ ${#names[@]} = 1 ] || die "--output takes one image"
 [ -z "$tree" ] || [ "${names[*]}" != efa ] || die "--prebuilt has no libraries of EFA"
 version=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")
@@ -83,19 +83,19 @@ build() {
       die "the root file system could not be made" 6
     arguments+=(--build-context "build=$scratch/$name")
   fi
-  # Of the two formats docker's has health checks.
+  # The docker format supports health checks, unlike OCI.
   [ "$tool" = docker ] || arguments+=(--format docker --timestamp "$SOURCE_DATE_EPOCH")
   "$tool" build "${arguments[@]}" "$source" || die "dtrain-$name could not be built" 6
 }
 
-# Docker knows the registries of this machine itself.
+# Docker uses plain HTTP for localhost by default.
 plain=()
 if [ "$tool" = buildah ]; then
   host=${registry%%/*}
   case ${host%:*} in localhost | *.localhost | 127.*) plain=(--tls-verify=false) ;; esac
 fi
 
-# The AWS CLI makes a repository of ECR, and the password.
+# Creates the ECR repository and logs in with the AWS CLI.
 prepare_ecr() {
   local host=${registry%%/*} repository=$1 region=${registry#*.dkr.ecr.}
   region=${region%%.*}

@@ -1,65 +1,65 @@
 variable "profile" {
-  description = "The profile of the AWS CLI's configuration; null takes the credentials of the environment."
+  description = "Profile of the AWS CLI; null uses the credentials of the environment."
   type        = string
   default     = null
 }
 
 variable "region" {
-  description = "Where everything is made."
+  description = "AWS region of all resources."
   type        = string
 }
 
 variable "cluster_name" {
-  description = "What the cluster is called; all other names begin with it."
+  description = "Name of the cluster and prefix of all other names."
   type        = string
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{0,30}[a-z0-9]$", var.cluster_name))
-    error_message = "A name has small letters, digits and hyphens, 32 at most."
+    error_message = "Expected at most 32 lower-case letters, digits and hyphens."
   }
 }
 
 variable "azs" {
-  description = "Availability zones: two at least for the control plane; GPU nodes and FSx are in the first."
+  description = "Availability zones, at least two for the control plane; GPU nodes and FSx are in the first."
   type        = list(string)
   validation {
     condition     = length(var.azs) >= 2 && length(var.azs) <= 3
-    error_message = "Name two or three zones."
+    error_message = "Expected two or three zones."
   }
 }
 
 variable "import_path" {
-  description = "s3://BUCKET/PREFIX that the file system of FSx shows, and keeps up to date both ways; null for none."
+  description = "s3://BUCKET/PREFIX linked with the FSx file system, with automatic import and export; null for none."
   type        = string
   default     = null
   validation {
     condition     = var.import_path == null || can(regex("^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?$", var.import_path))
-    error_message = "import_path is s3://BUCKET/PREFIX."
+    error_message = "import_path: expected s3://BUCKET/PREFIX."
   }
 }
 
 variable "k8s_version" {
-  description = "Kubernetes' version of the control plane and of the nodes."
+  description = "Kubernetes version of the control plane and the nodes."
   type        = string
   default     = "1.35"
 }
 
 variable "cidr" {
-  description = "Addresses of the network. Each zone gets a private /18 and a public /24 of it."
+  description = "CIDR of the VPC. Each zone gets a private /18 and a public /24 subnet."
   type        = string
   default     = "192.168.0.0/16"
 }
 
 variable "api_access_cidrs" {
-  description = "From which addresses the control plane may be reached over the internet, that of this machine among them: 203.0.113.7/32."
+  description = "CIDRs with access to the public API endpoint, including this machine's: 203.0.113.7/32."
   type        = list(string)
   validation {
     condition     = length(var.api_access_cidrs) > 0 && alltrue([for cidr in var.api_access_cidrs : can(cidrhost(cidr, 0)) && !endswith(cidr, "/0")])
-    error_message = "Name networks such as 203.0.113.7/32; the whole internet is not taken."
+    error_message = "Expected CIDRs such as 203.0.113.7/32; the whole internet is not allowed."
   }
 }
 
 variable "gpu_nodes" {
-  description = "Groups of GPU nodes, each in the first zone and the placement group, growing from none."
+  description = "GPU node groups in the first zone and the placement group, scaling from zero."
   type = map(object({
     instance_type  = string
     max_size       = optional(number, 4)
@@ -75,47 +75,47 @@ variable "gpu_nodes" {
 }
 
 variable "system_instance_types" {
-  description = "Of what the nodes are that run everything but training."
+  description = "Instance types of the system node group."
   type        = list(string)
   default     = ["m7i.large", "m7a.large", "m6i.large"]
 }
 
 variable "fsx_storage_gib" {
-  description = "Size of the file system of FSx for Lustre: 1200, or a multiple of 2400. 0 makes none."
+  description = "Size of the FSx for Lustre file system in GiB: 1200, or a multiple of 2400; 0 for none."
   type        = number
   default     = 1200
   validation {
     condition     = contains([0, 1200], var.fsx_storage_gib) || var.fsx_storage_gib % 2400 == 0
-    error_message = "The size is 0, 1200, or a multiple of 2400."
+    error_message = "Expected 0, 1200, or a multiple of 2400."
   }
 }
 
 variable "namespace" {
-  description = "Where the claims pv-efs and pv-fsx are made, and jobs run."
+  description = "Namespace of the jobs and the claims pv-efs and pv-fsx."
   type        = string
   default     = "kubeflow"
 }
 
 variable "karpenter_enabled" {
-  description = "Karpenter makes GPU nodes in place of gpu_nodes and the cluster autoscaler: k8s/cluster/karpenter.yaml."
+  description = "Karpenter instead of gpu_nodes and the cluster autoscaler: k8s/cluster/karpenter.yaml."
   type        = bool
   default     = false
 }
 
 variable "cert_manager_enabled" {
-  description = "Certificates: cert-manager."
+  description = "cert-manager for certificates."
   type        = bool
   default     = false
 }
 
 variable "ingress_enabled" {
-  description = "Ingress: Istio, with a gateway that only the network of the cluster reaches."
+  description = "Istio with an internal ingress gateway."
   type        = bool
   default     = false
 }
 
 variable "login_enabled" {
-  description = "Login: dex and oauth2-proxy, configured by the secrets `dex` and `oauth2-proxy` of the namespace auth, which you make."
+  description = "Login with Dex and OAuth2 Proxy; first create the Secrets `dex` and `oauth2-proxy` in namespace auth."
   type        = bool
   default     = false
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Prints an image's bill of materials in the format SPDX 2.3:
+# Prints the SBOM of an image in SPDX 2.3 format:
 #     bill-of-materials.sh VERSION FILE PACKAGE...
-# VERSION is the engine's, a PACKAGE one that dpkg knows, and FILE, which need not be there, has lines of "NAME VERSION"
-# of others. The same list gives the same file; its time is SOURCE_DATE_EPOCH.
+# VERSION is dtrain's version, PACKAGE a Debian package, and the optional FILE lists other packages as "NAME VERSION"
+# lines. The output is reproducible; its timestamp is SOURCE_DATE_EPOCH.
 set -euo pipefail
 version=$1 others=$2
 shift 2

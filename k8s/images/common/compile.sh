@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Compiles the programs of an image, which share the engine's libraries, into the folder /tree; the arguments are
-# CMake's.
+# Builds the programs of an image with shared libraries and installs them to /tree. Arguments are passed to CMake.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 cmake -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON -DDTRAIN_MPI=ON -DDTRAIN_TESTS=OFF -DDTRAIN_BENCHMARKS=OFF "$@"

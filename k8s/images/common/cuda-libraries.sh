@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Prints the libraries of the CUDA toolkit that the programs load at their first use, a file a line; those of the driver
-# come from the node.
+# Prints the CUDA libraries that the programs load with dlopen, one path per line. The node provides the driver's
+# libraries.
 set -euo pipefail
 folders=(/usr/lib/x86_64-linux-gnu /usr/local/cuda/lib64)
-# cuDNN loads its parts itself.
+# cuDNN loads its sub-libraries itself.
 for name in libcublasLt libcublas libnvjpeg libnccl libcudnn libcudnn_graph libcudnn_engines_precompiled \
   libcudnn_engines_runtime_compiled libcudnn_heuristic libcudnn_ops libcudnn_cnn libnvrtc libnvrtc-builtins; do
   found=$(find -L "${folders[@]}" -maxdepth 1 -name "$name.so.*" -print -quit)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what an image is built with and made of, on a Debian 12. Open MPI is 4.1: mpi-operator starts no other.
+# Installs build dependencies and packages of an image on Debian 12. Open MPI is 4.1: MPI Operator does not support 5.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 export DEBIAN_FRONTEND=noninteractive

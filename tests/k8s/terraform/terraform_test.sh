@@ -114,7 +114,7 @@ refused() {  # TEXT OPTION...
 refused "two or three zones" -var 'azs=["us-west-2a"]'
 refused "the whole internet" -var 'api_access_cidrs=["0.0.0.0/0"]'
 refused "s3://BUCKET/PREFIX" -var import_path=bucket
-refused "small letters" -var cluster_name=Test
+refused "lower-case letters" -var cluster_name=Test
 refused "multiple of 2400" -var fsx_storage_gib=1000
 broken() {  # EXPRESSION FILE
   cp "$2" "$work/saved"

@@ -1,5 +1,4 @@
-{{/* The job of both charts for Mask R-CNN. Input: root, preset, flags (more of the program's), config (keys in which the
-charts differ). */}}
+{{/* The MPIJob of both Mask R-CNN charts. Input: root, preset, flags (additional), config (chart-specific keys). */}}
 {{- define "dtrain.maskrcnn" -}}
 {{- $v := .root.Values.maskrcnn -}}
 {{- $global := .root.Values.global -}}

@@ -1,4 +1,4 @@
-{{/* An MPIJob and the policy that closes its pods to others, in the shape of k8s/base.
+{{/* An MPIJob and its NetworkPolicy, as in k8s/base.
 Input:
   root
   workers, gpus        the pods, and the GPUs of each; without GPUs each has one rank on its processors
@@ -175,8 +175,8 @@ spec:
             {{- with .volumes }}{{ . | trim | nindent 12 }}{{ end }}
 {{- end -}}
 
-{{/* An upgrade that changes the command of a job would change nothing, because what has been started is immutable: it is
-refused. Suspending and resuming are what an upgrade can do. Input: root, name, args, workers. */}}
+{{/* Fails an upgrade that changes the command or workers of a job, which are immutable. An upgrade can suspend and
+resume a job. Input: root, name, args, workers. */}}
 {{- define "dtrain.refuse-change" -}}
 {{- if .root.Release.IsUpgrade -}}
 {{- $there := lookup "kubeflow.org/v2beta1" "MPIJob" (include "dtrain.namespace" .root) .name -}}
@@ -190,22 +190,22 @@ refused. Suspending and resuming are what an upgrade can do. Input: root, name, 
 {{- end -}}
 {{- end -}}
 
-{{/* What helm prints after an installation. Input: root, logs (the folder of results on the claim), claim. */}}
+{{/* Installation notes. Input: root, logs (folder of results on the claim), claim. */}}
 {{- define "dtrain.notes" -}}
 {{- $name := .root.Release.Name -}}
 {{- $ns := include "dtrain.namespace" .root -}}
 The job {{ $name }} is submitted in the namespace {{ $ns }}.
 
-What it lacks, and how far it has come:
+Status and events:
     kubectl describe mpijob {{ $name }} -n {{ $ns }}
     kubectl get pods -n {{ $ns }} -l training.kubeflow.org/job-name={{ $name }}
-Follow its log, once the workers have come up:
+Follow the log, once the workers are running:
     kubectl logs -f -n {{ $ns }} job/{{ $name }}-launcher
 {{- with .logs }}
-Checkpoints, events and the logs of all ranks are in {{ . }} of the claim {{ $.claim }}. They stay there when the release
-is uninstalled, and the next installation under the same name goes on from the newest checkpoint.
+Checkpoints, event files and the logs of all ranks are in {{ . }} of the claim {{ $.claim }}. They are kept when the
+release is uninstalled, and the next installation with the same name resumes from the newest checkpoint.
 {{- end }}
-Stop it after a checkpoint, and go on:
+Suspend it after a checkpoint, or resume it:
     helm upgrade {{ $name }} CHART -n {{ .root.Release.Namespace }} --reuse-values --set job.suspend=true      # or false
 Run it again with other values:
     helm uninstall {{ $name }} -n {{ .root.Release.Namespace }} --wait --cascade foreground && helm install {{ $name }} CHART ...

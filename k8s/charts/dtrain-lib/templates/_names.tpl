@@ -1,5 +1,5 @@
-{{/* The name of the job, which is the release's. It becomes part of the names of hosts: of $workers, the last has the
-longest. Input: root, workers (0 for a job of a single pod). */}}
+{{/* The job's name, the release's name. Host names derive from it; the last worker's is the longest.
+Input: root, workers (0 for a single-pod job). */}}
 {{- define "dtrain.name" -}}
 {{- $name := .root.Release.Name -}}
 {{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) -}}
@@ -12,7 +12,7 @@ longest. Input: root, workers (0 for a job of a single pod). */}}
 {{- $name -}}
 {{- end -}}
 
-{{/* What is put on every object of a release. Input: the root. */}}
+{{/* Labels of all objects of a release. Input: the root. */}}
 {{- define "dtrain.labels" -}}
 app.kubernetes.io/name: dtrain
 app.kubernetes.io/part-of: dtrain
@@ -22,7 +22,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 
-{{/* Where the objects are made. Input: the root. */}}
+{{/* Namespace of the objects. Input: the root. */}}
 {{- define "dtrain.namespace" -}}
 {{- $namespace := (.Values.global).namespace | default .Release.Namespace -}}
 {{- if not (regexMatch "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$" $namespace) -}}
@@ -31,7 +31,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $namespace -}}
 {{- end -}}
 
-{{/* The image: the one that is given, else the engine's for the devices. Input: root, image, gpus, instance_type. */}}
+{{/* The image: `image`, else dtrain's image for the devices. Input: root, image, gpus, instance_type. */}}
 {{- define "dtrain.image" -}}
 {{- $registry := (.root.Values.global).registry | default "" -}}
 {{- range list (.image | default "") $registry -}}
@@ -47,7 +47,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- else -}}
 {{- $kind := "cpu" -}}
 {{- if gt (int .gpus) 0 -}}
-{{- /* The toolkit of cuda and efa has no code for the V100 of p3 and p3dn. */ -}}
+{{- /* CUDA 13 of the images cuda and efa does not support the V100 of p3 and p3dn. */ -}}
 {{- $kind = ternary "cuda12" (gt (int .root.Values.job.efa) 0 | ternary "efa" "cuda") (hasPrefix "p3" (.instance_type | default "")) -}}
 {{- end -}}
 {{- with $registry }}{{ trimSuffix "/" . }}/{{ end -}}
@@ -55,14 +55,14 @@ dtrain-{{ $kind }}:{{ .root.Chart.AppVersion }}
 {{- end -}}
 {{- end -}}
 
-{{/* Gigabytes of a GPU of an instance type, as its vendor states them; nothing for types that are not known. */}}
+{{/* Nominal memory in GB of an instance type's GPU; empty for unknown types. */}}
 {{- define "dtrain.gpu-memory" -}}
 {{- $sizes := dict "g4dn" 16 "g5" 24 "g6" 24 "g6e" 48 "p3" 16 "p3dn" 32 "p4d" 40 "p4de" 80 "p5" 80 "p5e" 141 "p5en" 141 -}}
 {{- get $sizes (. | default "" | splitList "." | first) -}}
 {{- end -}}
 
-{{/* The flag that leaves `reserve` MiB of a GPU to the system, as TF_DEVICE_MIN_SYS_MEMORY_IN_MB does; nothing for 0 or
-without GPUs. Input: reserve, gpus, instance_type, memory (of a GPU in GB, where the type is not known). */}}
+{{/* The flag that reserves `reserve` MiB of each GPU for the system, like TF_DEVICE_MIN_SYS_MEMORY_IN_MB; empty for 0 or
+without GPUs. Input: reserve, gpus, instance_type, memory (GB per GPU, for unknown types). */}}
 {{- define "dtrain.memory-flag" -}}
 {{- if and (gt (int .reserve) 0) (gt (int .gpus) 0) -}}
 {{- $memory := .memory | default (include "dtrain.gpu-memory" .instance_type) -}}

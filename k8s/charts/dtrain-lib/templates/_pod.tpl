@@ -29,7 +29,7 @@ securityContext:
   capabilities: {drop: [ALL]}
 {{- end -}}
 
-{{/* What can be written in a pod besides mounted claims. */}}
+{{/* Writable emptyDir mounts of a pod. */}}
 {{- define "dtrain.scratch-mounts" -}}
 - {name: run, mountPath: /run/dtrain}
 - {name: tmp, mountPath: /tmp}
@@ -41,16 +41,16 @@ securityContext:
   emptyDir: {sizeLimit: 1Gi}
 {{- end -}}
 
-{{/* Refuses a folder of results that would hide one of the image's, or another mount. Input: its path. */}}
+{{/* Fails for a mount path of results that would hide files of the image or another mount. Input: its path. */}}
 {{- define "dtrain.check-folder" -}}
 {{- if has . (list "/bin" "/boot" "/data" "/dev" "/etc" "/lib" "/lib64" "/proc" "/run" "/sbin" "/sys" "/tmp" "/usr" "/var") -}}
 {{- fail (printf "global.shared_fs: a claim mounted at %s would hide what the pods need there" .) -}}
 {{- end -}}
 {{- end -}}
 
-{{/* Claims and where they are mounted: results, and data, which is read-only. Input: output_claim, output_path,
-data_claim, data_path; those without a claim are left out. Data on the claim of the results is the same volume, because
-kubelets do not mount a claim twice. */}}
+{{/* Volumes and mounts of the claims for results and (read-only) data. Input: output_claim, output_path, data_claim,
+data_path; without a claim the volume is omitted. Data on the claim of the results shares its volume, because kubelets
+do not mount a claim twice. */}}
 {{- define "dtrain.claim-volumes" -}}
 {{- if .output_claim }}
 - name: output

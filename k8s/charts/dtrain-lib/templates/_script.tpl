@@ -1,6 +1,6 @@
-{{/* What charts have in common that run a script of the values: git, pvc, image_pull_policy. Input of all: the root.
+{{/* Templates of charts that run a script from the values git, pvc and image_pull_policy. Input of all: the root.
 
-Clones the repository; the network of a node that has just come up may need a while. */}}
+Clones the repository with retries, since the network of a new node may not be ready. */}}
 {{- define "dtrain.clone" -}}
 - name: git
   image: {{ include "dtrain.image" (dict "root" . "image" .Values.git.image) | quote }}
@@ -52,7 +52,7 @@ Clones the repository; the network of a node that has just come up may need a wh
 {{- end }}
 {{- end -}}
 
-{{/* The folder of the release on the first claim that can be written, or nothing. */}}
+{{/* The release's folder on the first writable claim, or empty. */}}
 {{- define "dtrain.script-output" -}}
 {{- $output := "" -}}
 {{- range .Values.pvc -}}{{- if and (not .read_only) (not $output) -}}{{- $output = printf "%s/%s" .mount_path $.Release.Name -}}{{- end -}}{{- end -}}
@@ -72,8 +72,8 @@ Clones the repository; the network of a node that has just come up may need a wh
 {{- end -}}
 {{- end -}}
 
-{{/* Refuses variables of the values that are there twice, of which Kubernetes would take the last one. Input: key (of
-the values), variables (a list), taken (names that the chart sets itself). */}}
+{{/* Fails for duplicate environment variables, of which Kubernetes would use the last. Input: key (of the values),
+variables (a list), taken (names that the chart sets). */}}
 {{- define "dtrain.variables-once" -}}
 {{- $taken := .taken -}}
 {{- range .variables -}}

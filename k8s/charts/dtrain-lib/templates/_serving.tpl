@@ -1,5 +1,5 @@
-{{/* dtrain-serve, TensorBoard and, on request, Jupyter in one pod. They listen on its loopback; nginx before them has TLS
-and a password, and is all that others reach. Input: the root. The model is named after the chart, without -jupyter. */}}
+{{/* A pod with dtrain-serve, TensorBoard and optionally Jupyter on its loopback interface, behind an nginx reverse
+proxy with TLS and basic authentication. Input: the root. The model is named after the chart, without -jupyter. */}}
 {{- define "dtrain.serving" -}}
 {{- include "dtrain.serving-check" . -}}
 {{- $v := .Values -}}
@@ -45,7 +45,7 @@ spec:
     matchLabels: {app.kubernetes.io/instance: {{ $name | quote }}}
   policyTypes: [Ingress]
   ingress:
-    # From everywhere, since load balancers may hide who asks; they refuse whom source_cidr does not name.
+    # From all addresses, since load balancers may hide client addresses; they enforce source_cidr.
     - ports:
         - {port: 8443}
         - {port: 9443}
@@ -86,7 +86,7 @@ spec:
       labels: {app.kubernetes.io/instance: {{ $name | quote }}, app.kubernetes.io/name: dtrain, app.kubernetes.io/part-of: dtrain}
       annotations:
         sidecar.istio.io/inject: "false"
-        # nginx reads its files when it starts.
+        # nginx reads these files only at its start.
         checksum/secret: {{ $secret | sha256sum }}
         checksum/nginx: {{ $files.Get "files/nginx.conf" | sha256sum }}
     spec:
@@ -111,7 +111,7 @@ spec:
             - --max_body_mb=32
             {{- with $v.serve.extra_args }}{{ toYaml . | nindent 12 }}{{ end }}
           livenessProbe:
-            # The kubelet does not reach the loopback of pods.
+            # The kubelet cannot probe the pod's loopback interface.
             exec:
               command: [bash, -c, 'exec 3<>/dev/tcp/127.0.0.1/8501 && printf "GET /healthz HTTP/1.0\r\n\r\n" >&3 && grep -q " 200 " <&3']
             initialDelaySeconds: 30
@@ -177,7 +177,7 @@ spec:
             - --ServerApp.port_retries=0
             - --ServerApp.base_url=/jupyter/
             - --ServerApp.default_url=/lab
-            # nginx says for whom it asks; the token keeps pages of other origins out.
+            # nginx sets the Host header; the token protects against other origins.
             - --ServerApp.allow_remote_access=True
             - --ServerApp.root_dir=/tmp
           env:
@@ -200,7 +200,7 @@ spec:
         - name: tensorboard
           emptyDir: {sizeLimit: 1Gi}
         - name: nginx
-          # Bodies of 64 requests.
+          # Request bodies of 64 connections.
           emptyDir: {sizeLimit: 3Gi}
         - name: proxy
           projected:
@@ -231,7 +231,7 @@ spec:
         {{- end }}
 {{- end -}}
 
-{{/* Refuses values that cannot be right. Input: the root. */}}
+{{/* Fails for invalid values. Input: the root. */}}
 {{- define "dtrain.serving-check" -}}
 {{- $global := .Values.global -}}
 {{- include "dtrain.check-folder" (printf "/%s" $global.shared_fs) -}}
@@ -247,9 +247,8 @@ spec:
 {{- $_ := required "global.log_dir is empty: the folder of the training on the claim, that of its `train_log`" $global.log_dir -}}
 {{- end -}}
 
-{{/* The data of the Secret: the line of the password; a certificate by an authority of its own, whose key nobody keeps,
-where no other is given; Jupyter's token. What is not given is made once, and stays on upgrades.
-Input: root, name, namespace. */}}
+{{/* Data of the Secret: htpasswd line, certificate and Jupyter's token. By default creates a CA (whose key is not
+stored), a certificate and a token once and keeps them on upgrades. Input: root, name, namespace. */}}
 {{- define "dtrain.serving-secret" -}}
 {{- $v := .root.Values -}}
 {{- $there := (lookup "v1" "Secret" .namespace .name).data | default dict -}}
@@ -273,22 +272,22 @@ token: {{ ternary ($v.jupyter.token | b64enc) (index $there "token" | default (r
 {{- end }}
 {{- end -}}
 
-{{/* What helm prints after an installation. Input: the root. */}}
+{{/* Installation notes. Input: the root. */}}
 {{- define "dtrain.serving-notes" -}}
 {{- $name := .Release.Name -}}
 {{- $ns := include "dtrain.namespace" . -}}
-The model of {{ .Values.global.log_dir }} is served on port 443, TensorBoard on 6443, to {{ .Values.global.source_cidr }} alone. Its address, once
-there is one, and the log:
+The model of {{ .Values.global.log_dir }} is served on port 443, TensorBoard on 6443, to {{ .Values.global.source_cidr }} only. Address of
+the load balancer, and the log:
     kubectl get service {{ $name }} -n {{ $ns }}
     kubectl logs -f -n {{ $ns }} deployment/{{ $name }} -c serve
-Without the address, by way of the cluster:
+Without a load balancer, use port-forwarding:
     kubectl port-forward -n {{ $ns }} service/{{ $name }} 8443:443 6443:6443
 {{- if not .Values.nginx.tls_secret }}
-The certificate's authority, for `curl --cacert ca.crt -u {{ .Values.nginx.user }} https://localhost:8443/` and for browsers:
+The CA certificate, for `curl --cacert ca.crt -u {{ .Values.nginx.user }} https://localhost:8443/` and for browsers:
     kubectl get secret {{ $name }} -n {{ $ns }} -o jsonpath='{.data.ca\.crt}' | base64 -d >ca.crt
 {{- end }}
 {{- if .Values.jupyter.enabled }}
-Jupyter is at /jupyter/ of port 443, and asks for this token, too:
+Jupyter is at /jupyter/ on port 443 and also needs this token:
     kubectl get secret {{ $name }} -n {{ $ns }} -o jsonpath='{.data.token}' | base64 -d
 {{- end }}
 {{- end -}}

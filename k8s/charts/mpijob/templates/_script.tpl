@@ -1,5 +1,5 @@
-{{/* What each rank runs. mpirun sends requests to stop (SIGUSR1) to the script and the program alike; the script waits
-for the program to save. */}}
+{{/* Script of each rank. mpirun sends SIGUSR1 to the script and the program; the script waits until the program has
+saved a checkpoint. */}}
 {{- define "mpijob.script" -}}
 #!/usr/bin/env bash
 set -eu

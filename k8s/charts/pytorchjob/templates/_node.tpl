@@ -1,5 +1,5 @@
-{{/* What each node runs. A request to stop reaches the script alone, which hands it on and waits for the program. One
-that comes before the program has started waits for it. */}}
+{{/* Script of each node. Only the script gets SIGTERM; it forwards the signal and waits for the program. A signal before
+the program's start is forwarded after it. */}}
 {{- define "pytorchjob.script" -}}
 #!/usr/bin/env bash
 set -eu
@@ -27,7 +27,7 @@ wait "$child" || result=$?
 exit $result
 {{- end -}}
 
-{{/* What one node has, as limits and requests. Those of EFA take huge pages. */}}
+{{/* Limits and requests of a node; EFA needs huge pages. */}}
 {{- define "pytorchjob.resources" -}}
 {{- $job := .Values.job -}}
 {{- $limits := merge (dict) .Values.resources.limits (dict "cpu" $job.cpu "memory" $job.memory) -}}
@@ -46,7 +46,7 @@ requests: {{- toYaml $requests | nindent 2 }}
 metadata:
   labels: {app.kubernetes.io/instance: {{ $name | quote }}}
   annotations:
-    # A proxy takes part in no rendezvous.
+    # A sidecar proxy would break the rendezvous.
     sidecar.istio.io/inject: "false"
     karpenter.sh/do-not-disrupt: "true"
     cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
@@ -66,13 +66,13 @@ spec:
   initContainers: {{- include "dtrain.clone" . | nindent 4 }}
   {{- end }}
   containers:
-    # The operator looks for it by this name.
+    # The operator requires this container name.
     - name: pytorch
       image: {{ include "dtrain.image" (dict "root" . "image" .Values.image) | quote }}
       imagePullPolicy: {{ .Values.image_pull_policy }}
       command: [bash, /etc/dtrain/job/train.sh]
       env:
-        # The user has no entry in the image.
+        # The user has no passwd entry in the image.
         - {name: HOME, value: /tmp}
         - {name: USER, value: {{ $job.user_name | quote }}}
         {{- with include "dtrain.script-output" . }}

@@ -1,6 +1,6 @@
-"""Hostile surroundings for what installs: attacks.py BUILD_DIR. `cmake --install` to prefixes of shell characters, through
-links, onto files, without room, twice at once and after a kill; scripts/setup.sh and scripts/try_packages.sh with
-recorders in the place of apt, dpkg and sudo, and archives that would write elsewhere."""
+"""Attacks on installation: attacks.py BUILD_DIR. Runs `cmake --install` with prefixes that contain shell characters,
+are links or files, on a full disk, twice in parallel and after a kill. Runs scripts/setup.sh and
+scripts/try_packages.sh with recorders instead of apt, dpkg and sudo, and with archives that try path traversal."""
 
 import io
 import os

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# examples.sh BUILD_DIR COMPILER: builds examples/ against the installed library by find_package alone, and runs each as
-# the tutorial does: a training that is killed and continued with the same bits, stopped, and run by two ranks; an op
-# checked by its gradient; weights adapted to other classes; several threads that classify alike.
+# examples.sh BUILD_DIR COMPILER: builds examples/ against the installed library with find_package, and runs each as in
+# the tutorial: a training that is killed and resumed bit-identically, stopped, and run with two ranks; a custom op with
+# a gradient check; fine-tuning to other classes; concurrent classification with equal results.
 set -Eeuo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$1

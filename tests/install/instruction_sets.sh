@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What is compiled for one instruction set is reached by nobody else: kernels of a set define nothing that the linker
-# could take for another's (weak symbols outside the set's namespace), run nothing before main, and no other code has
-# instructions of AVX-512 or tile registers.
-# Usage: instruction_sets.sh LIBRARY OBJECT...    objects of kernels have the name of their set, dtrain_kernels_SET, in their path
-# Exit codes: 0 so it is, 1 it is not.
+# Checks that code of one instruction set does not leak: kernels of a set define no weak symbols outside of the set's
+# namespace, which the linker could merge with others, and no static initialisers; other code has no AVX-512 or AMX
+# instructions.
+# Usage: instruction_sets.sh LIBRARY OBJECT...    paths of kernel objects contain dtrain_kernels_SET
+# Exit codes: 0 passed, 1 failed.
 set -euo pipefail
 
 library=$1

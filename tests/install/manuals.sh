@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# manuals.sh BUILD_DIR: every program and every command has a manual page, in which man finds nothing to warn of, and
-# bash completes their commands, flags, choices and files.
+# manuals.sh BUILD_DIR: every program and command has a manual page without warnings of man, and bash completion of
+# commands, flags, values and files.
 set -euo pipefail
 build=$1
 place=$(mktemp -d)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# old_processor.sh PROGRAM...: runs each program on an emulated processor of 2008, which must end it with exit code 1 and
-# one line that says what is missing, and on one that has it.
+# old_processor.sh PROGRAM...: runs each program on an emulated CPU of 2008, where it must exit with 1 and one line that
+# names the missing instruction sets, and on a CPU with them.
 set -euo pipefail
 command -v qemu-x86_64 >/dev/null || { echo "SKIPPED: no qemu-x86_64; on Debian: apt install qemu-user"; exit 0; }
 for program in "$@"; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# packages.sh BUILD_DIR: makes the Debian packages and the archive of the built tree, unpacks them where nothing is
-# installed and runs the programs from there; those of the archive must find their libraries in it. They are packed by
-# somebody whose files are hidden from others, and by one whose files everybody may write: neither shows in a package.
+# packages.sh BUILD_DIR: creates the Debian packages and the archive of the build tree, unpacks them to an empty folder
+# and runs the programs there; programs of the archive must find their libraries in it. Packs with umask 077 and 000,
+# which must not affect the permissions in a package.
 set -euo pipefail
 build=$1
 place=$(mktemp -d)

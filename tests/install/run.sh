@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# run.sh BUILD_DIR COMPILER: installs the built tree to a prefix of its own, then builds and runs the project in
-# consumer/ against it from outside the tree, by find_package and by pkg-config. What is installed must not need what
-# was built: the prefix is moved before it is used. Nor must a consumer know OpenMP, whose runtime the library brings.
+# run.sh BUILD_DIR COMPILER: installs the build tree to a temporary prefix, then builds and runs the project in
+# consumer/ against it with find_package and with pkg-config. The prefix is moved first, to check that it does not
+# depend on the build tree. The consumer needs no OpenMP flags.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1

@@ -1,4 +1,4 @@
-# What makes clusters on AWS: tools, eksctl's and Karpenter's files, components, Terraform.
+# Clusters on AWS: tools, eksctl's and Karpenter's files, components, Terraform.
 add_k8s_tests(aws_tools)
 add_k8s_tests(aws_tools_attacks)
 add_k8s_tests(cluster_files)

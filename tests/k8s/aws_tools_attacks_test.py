@@ -1,6 +1,6 @@
-"""k8s/tools/install.sh against folders, downloads, servers and surroundings that mean harm: what is not what
-versions.txt states is not installed and not called so, nothing is written elsewhere, and a second run mends what a
-killed one left."""
+"""Attacks on k8s/tools/install.sh with malicious folders, downloads, servers and environments: downloads that do not
+match versions.txt are neither installed nor reported as installed, nothing is written elsewhere, and a second run
+repairs the leftovers of a killed one."""
 
 import contextlib
 import hashlib

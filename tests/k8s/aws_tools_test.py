@@ -1,5 +1,4 @@
-"""k8s/tools: the installation of tools from a mirror on this machine, the backend of Terraform's state, and what an
-account of AWS lacks."""
+"""Tests k8s/tools: installation from a local mirror, Terraform's S3 backend, and the preflight of an AWS account."""
 
 import contextlib
 import functools

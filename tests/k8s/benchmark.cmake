@@ -1,4 +1,4 @@
-# Benchmark plans, with recorders for what makes clusters and moto in the place of S3.
+# Benchmark plans, with recorders for cluster tools and moto as S3.
 foreach(case whole failures interrupted metric_is_data outcomes left_alone storage not_copied plans)
   add_test(NAME k8s.benchmark.${case} COMMAND bash -c
     "'${CMAKE_CURRENT_SOURCE_DIR}/aws/tools.sh' && exec python3 -B '${CMAKE_CURRENT_SOURCE_DIR}/aws/benchmark_test.py' test_${case}")

@@ -1,6 +1,6 @@
-"""Hostile values for the Helm charts of k8s/charts: files of values that try to become keys of a manifest, other
-arguments, other programs. Each is refused with a line that names it, or arrives as the very string that was given, in
-the objects that the chart makes anyway. By each Helm that is there, because the two read schemas by other libraries."""
+"""Attacks on the Helm charts of k8s/charts: values that try to inject keys of a manifest, arguments or programs. Each
+is rejected with a line that names it, or arrives as the same string in the chart's usual objects. Uses each available
+Helm, because Helm 3 and 4 validate schemas with different libraries."""
 
 import concurrent.futures
 import json

@@ -1,4 +1,4 @@
-"""What the Helm charts of k8s/charts run, run: the commands of their programs, and their scripts."""
+"""Runs the commands and scripts of the Helm charts of k8s/charts."""
 
 import contextlib
 import functools

@@ -1,5 +1,5 @@
-# Charts, documents and the bundle. Each function test_* of a script is a ctest entry, k8s.<script>.<function>. Helm is not
-# Debian's: tests/k8s/tools.sh fetches it, and tests that need it are skipped without it.
+# Charts, documents and the bundle. Each function test_* of a script is a ctest entry, k8s.<script>.<function>. Tests
+# that need Helm, which tests/k8s/tools.sh downloads, are skipped without it.
 function(add_k8s_tests name)
   set(script ${CMAKE_CURRENT_SOURCE_DIR}/${name}_test.py)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${script})

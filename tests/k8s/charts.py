@@ -1,4 +1,4 @@
-"""The Helm charts of k8s/charts, rendered: the values that tests give them, and what is in them."""
+"""Renders the Helm charts of k8s/charts with test values, and reads the rendered objects."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""The Helm charts of k8s/charts, by each Helm that is there: rendered, validated, linted, packaged; compared with the
-overlays; and given values that cannot be right. What they run is run by chart_scripts_test.py."""
+"""Tests the Helm charts of k8s/charts with each available Helm: rendered, validated, linted, packaged, compared with
+the overlays, and with invalid values. chart_scripts_test.py runs their commands."""
 
 import json
 import pathlib

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A Kubernetes of one node, of Debian's packages and source, in the namespaces of whoever calls:
-#     cluster.sh build          makes the programs, once; see cluster/build.sh
+# A single-node Kubernetes, built from Debian's packages and sources, in the caller's namespaces:
+#     cluster.sh build          builds the programs once; see cluster/build.sh
 #     cluster.sh up FOLDER      starts etcd, API server, controller manager, scheduler, containerd and kubelet
-# `up` wants network, mount, process and cgroup namespaces of its own, as cluster_test.py makes them, and ends when
-# the node is ready. FOLDER gets `kubeconfig` and the logs; its part `share` is the same path on the node. The node's
-# address is 10.98.0.1, its pods are 10.99.0.0/24, and pods ask that address for names, where the caller has to answer.
+# `up` needs private network, mount, PID and cgroup namespaces, as created by cluster_test.py, and returns when the node
+# is ready. FOLDER gets `kubeconfig` and logs; its subfolder `share` has the same path on the node. The node's address
+# is 10.98.0.1, the pod CIDR is 10.99.0.0/24, and pods use the node as DNS server, which the caller must run.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${DTRAIN_K8S_CACHE:-$HOME/.cache/dtrain/kubernetes}

@@ -1,5 +1,5 @@
-"""The files of k8s/cluster: what eksctl and Karpenter are given, by strict schemas and by rules that no schema holds;
-what nodes run as they boot, in a bare root; and the installation of components."""
+"""Tests k8s/cluster: files of eksctl and Karpenter with strict schemas and additional rules, the boot script of nodes
+in a chroot, and the installation of components."""
 
 import copy
 import email

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Applies overlays and charts to a Kubernetes of one node, which is started for it: API server, kubelet, containerd.
+"""Applies overlays and charts to a single-node Kubernetes with API server, kubelet and containerd, started for the
+test.
 
     cluster_test.py [test_NAME]       with the image in DTRAIN_K8S_IMAGE and the programs of cluster/build.sh
 
-What this has beside run_test.py is the API server's opinion of manifests, kubectl and Helm, the life of objects, and a
-container runtime. NetworkPolicies are not enforced by its network. Changes of overlays are arguments of k8s/set.sh.
+Beyond run_test.py it tests validation by the API server, kubectl and Helm, the life cycle of objects, and a container
+runtime. Its network does not enforce NetworkPolicies. Changes of overlays are arguments of k8s/set.sh.
 """
 
 import os

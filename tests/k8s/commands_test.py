@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The commands of the rendered overlays are such as mpirun and our programs take; nothing is trained.
+"""Checks that mpirun and dtrain's programs accept the commands of the rendered overlays, without training.
 
     commands_test.py --source DIR --bin DIR
 
-Each program is given its flags with one more that makes it print what they come to, or with data that is not there,
-which it finds missing once the flags have been read. Overlays that serve a document of before hold its flags, as the
-table of translations has them, in their order.
+Each program gets its flags with an additional flag that prints the resulting settings, or with a missing data set,
+which is an error after the flags have been parsed. Overlays that replace an older document have its flags, in the order
+of the translation table.
 """
 
 import argparse

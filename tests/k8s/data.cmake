@@ -1,4 +1,4 @@
-# Scripts of k8s/data, with moto in the place of S3. tests/k8s/aws/tools.sh fetches it; without it the tests are skipped.
+# Scripts of k8s/data, with moto as S3. tests/k8s/aws/tools.sh downloads it; without it the tests are skipped.
 foreach(case save save_faults save_compares save_checkpoints stage_refuses stage_coco stage_imagenet stage_code
     tensorboard)
   add_test(NAME k8s.data.${case} COMMAND bash -c

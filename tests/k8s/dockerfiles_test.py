@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What hadolint has to say of the Dockerfiles: nothing."""
+"""Checks that hadolint reports nothing for the Dockerfiles."""
 
 import tools
 

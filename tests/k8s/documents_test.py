@@ -1,5 +1,5 @@
-"""The documents of k8s/: what they name is there, their commands are taken, the commands of the older documents are all
-answered for, and the bundle works from where it is unpacked."""
+"""Tests the documents of k8s/: named files exist, their commands are accepted, all commands of the older documents have
+a replacement, and the unpacked bundle works."""
 
 import os
 import pathlib

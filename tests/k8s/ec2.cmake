@@ -1,4 +1,4 @@
-# k8s/ec2: stacks on moto, which tests/k8s/aws/tools.sh fetches, and training on hosts made of namespaces.
+# k8s/ec2: stacks on moto, which tests/k8s/aws/tools.sh downloads, and training on hosts in network namespaces.
 foreach(case stack states template user_data finds_the_run)
   add_test(NAME k8s.ec2.${case} COMMAND bash -c
     "'${CMAKE_CURRENT_SOURCE_DIR}/aws/tools.sh' && exec python3 -B '${CMAKE_CURRENT_SOURCE_DIR}/aws/ec2_test.py' test_${case}")

@@ -1,6 +1,6 @@
-"""k8s/ec2/run.sh and cluster-health-check.sh for real, on two hosts made of namespaces: a master, which trains too, and
-a worker, each with an sshd, an address and Docker's bridge; logins are those of an ssh agent, and /run/efs is their
-shared disk. ctest runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
+"""Runs k8s/ec2/run.sh and cluster-health-check.sh on two hosts in namespaces: a master, which trains, too, and a
+worker, each with an sshd, an address and Docker's bridge. Logins use an ssh agent, and /run/efs is the shared disk.
+ctest runs each test_* function separately, with the folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import os

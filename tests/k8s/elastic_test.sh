@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# k8s/overlays/elastic/elastic.sh with an mpirun and workers that are made up: elastic_test.sh SOURCE_DIR
+# Tests k8s/overlays/elastic/elastic.sh with a fake mpirun and fake workers: elastic_test.sh SOURCE_DIR
 set -uo pipefail
 elastic=$1/k8s/overlays/elastic/elastic.sh
 work=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes of an MPIJob what the controller of mpi-operator 0.8.2 would make of it: the launcher's Job, the workers' pods,
-the ConfigMap with the hostfile and discover_hosts.sh, the Secret with the job's keys, and the headless Service. The
-other objects of the input stay as they are.
+"""Expands an MPIJob like the controller of MPI Operator 0.8.2: the launcher's Job, the workers' pods, the ConfigMap
+with the hostfile and discover_hosts.sh, the Secret with the job's keys, and the headless Service. Other objects of the
+input are not changed.
 
     expand.py [--cluster-domain DOMAIN] [FILE]      prints all of it as YAML
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what expand.py makes of expanded/*/job.yaml with objects.yaml beside each; --record writes those anew.
+"""Compares the output of expand.py for expanded/*/job.yaml with objects.yaml beside each; --record updates them.
 
     expand_test.py [--record]
 """

@@ -1,5 +1,5 @@
-# The CPU image, made of the programs that the preset ci-image has built beside this build; the tests of its fixture find
-# it in DTRAIN_K8S_IMAGE.
+# The CPU image with the programs of the preset ci-image, built beside this build tree. Tests of its fixture find it in
+# DTRAIN_K8S_IMAGE.
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(Python3_FOUND AND NOT DTRAIN_SANITIZE AND NOT DTRAIN_CUDA STREQUAL "EMULATED")
   set(image ${PROJECT_BINARY_DIR}/k8s-image)

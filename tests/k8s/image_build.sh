@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds the CPU image of the programs that are built, and unpacks it: image_build.sh BUILD FOLDER
-# FOLDER gets image.tar, the image; config.json, its configuration; layers, their files one by one; and rootfs, all of
-# them. What is left of an earlier run goes. It also gets packages: MPICH's, which a test of pods unpacks, because a second
-# MPI that is installed would change what mpicc and mpirun are.
+# Builds the CPU image with the programs of BUILD, and unpacks it: image_build.sh BUILD FOLDER
+# FOLDER gets image.tar, config.json (the image's configuration), layers (files of each layer) and rootfs (all files).
+# Files of an earlier run are deleted. It also gets MPICH's packages, which a test of pods unpacks, because installing a
+# second MPI would change mpicc and mpirun.
 set -euo pipefail
 build=$1 folder=$2
 source=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Pushes an image to a registry of this machine, once as to any and once as to ECR, with an AWS CLI of this script's own:
-# image_push_test.sh FOLDER, that image_build.sh has filled.
+# Pushes an image to a local registry, as a generic registry and as ECR with a fake AWS CLI:
+# image_push_test.sh FOLDER, the output of image_build.sh.
 set -euo pipefail
 folder=$1
 source=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What the CPU image is, and what runs in it: image_test.py FOLDER, that image_build.sh has filled.
+"""Tests content and programs of the CPU image: image_test.py FOLDER, the output of image_build.sh.
 
-Containers are made by crun, an OCI runtime, with a root file system that is read-only, without any capability, under
-user 54321, and with a key whose mode is 0640. A test's two containers have networks of their own and a cable between.
+crun, an OCI runtime, runs the containers with a read-only root file system, no capabilities, user 54321, and a key with
+mode 0640. A test's two containers have network namespaces connected by a veth pair.
 """
 
 import contextlib

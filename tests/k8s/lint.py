@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Rules for manifests of jobs that no schema holds, from lint_operators.py, lint_pods.py and lint_storage.py.
+"""Lints manifests of jobs with rules beyond schemas, from lint_operators.py, lint_pods.py and lint_storage.py.
 
-    lint.py FILE...        a line for each fault: FILE: KIND/NAME: RULE: what is wrong
-    lint.py --rules        the names of the rules, and what each asks for
+    lint.py FILE...        prints one line per violation: FILE: KIND/NAME: RULE: MESSAGE
+    lint.py --rules        prints names and descriptions of the rules
 
-A file is what one `kubectl apply` sends. Exit codes: 0 all is well, 1 there are faults.
+A file is the input of one `kubectl apply`. Exit codes: 0 no violations, 1 violations.
 """
 
 import argparse

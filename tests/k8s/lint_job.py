@@ -1,4 +1,4 @@
-"""What rules look at: a job of a manifest, and its pods."""
+"""A job of a manifest and its pods, the input of lint rules."""
 
 import re
 

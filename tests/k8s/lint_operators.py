@@ -1,4 +1,4 @@
-"""Rules for jobs that the operators' own validation asks for, and schemas do not know. lint.py applies them."""
+"""Lint rules for jobs from the operators' validation, beyond schemas. lint.py applies them."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""Rules for what keeps a job alive, safe and findable: the command, network, machines, data and users of its pods.
-lint.py applies them."""
+"""Lint rules for reliability and security of jobs: command, network, nodes, data and users of pods. lint.py applies
+them."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""Rules for storage classes, volumes and claims that no schema holds: what Kubernetes' binder, the drivers of EFS and
-FSx, and file systems ask for. lint.py applies them."""
+"""Lint rules for StorageClasses, PersistentVolumes and claims, beyond schemas: conditions of volume binding, of the CSI
+drivers of EFS and FSx, and of file systems. lint.py applies them."""
 
 import re
 

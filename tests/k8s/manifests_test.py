@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The rendered overlays and storages and the manifests of k8s/peers are valid and follow all rules; and each bad manifest
-in bad/ is found by its rule alone.
+"""Validates and lints the rendered overlays and storages and the manifests of k8s/peers, and checks that each bad
+manifest in bad/ violates exactly its rule.
 
     manifests_test.py --source DIR --version VERSION
 

@@ -1,6 +1,5 @@
-# The overlays and the scripts beside them. What validates manifests needs Debian's python3-yaml and python3-jsonschema,
-# rendering a kubectl that knows components, which tests/k8s/tools.sh fetches; what is missing is named, and its tests are
-# skipped.
+# Overlays and their scripts. Validation needs Debian's python3-yaml and python3-jsonschema; rendering needs a kubectl
+# with components, which tests/k8s/tools.sh downloads. Tests without their tools are skipped with a reason.
 foreach(candidate /usr/bin/python3 python3)
   execute_process(COMMAND ${candidate} -c "import jsonschema, yaml" RESULT_VARIABLE missing ERROR_QUIET OUTPUT_QUIET)
   if(NOT missing AND NOT DTRAIN_K8S_VALIDATING_PYTHON)

@@ -1,5 +1,5 @@
-"""k8s/peers: programs of others under the harness of ours. Its manifests are validated and linted by manifests_test.py
-and charts_test.py; here their commands are compared with ours, and k8s/benchmark runs them to their ends."""
+"""Tests k8s/peers, jobs of other frameworks under our harness. manifests_test.py and charts_test.py validate and lint
+the manifests; this test compares their commands with ours and runs them with k8s/benchmark."""
 
 import http.server
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# k8s/preflight.sh and k8s/run.sh against a kubectl that answers from files: preflight_test.sh SOURCE_DIR
+# Tests k8s/preflight.sh and k8s/run.sh with a fake kubectl that answers from files: preflight_test.sh SOURCE_DIR
 set -uo pipefail
 source=$1
 here=$source/tests/k8s

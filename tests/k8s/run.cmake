@@ -1,4 +1,4 @@
-# Jobs that run: in pods made of namespaces, and on a Kubernetes of one node where tests/k8s/cluster.sh has built it.
+# Jobs in emulated pods (namespaces), and on a single-node Kubernetes if tests/k8s/cluster.sh has built it.
 # The image is that of the fixture k8s_image.
 if(DTRAIN_K8S_VALIDATING_PYTHON)
   add_test(NAME k8s.expand COMMAND ${DTRAIN_K8S_VALIDATING_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/expand_test.py)

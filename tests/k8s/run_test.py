@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the jobs of k8s/overlays in pods made of namespaces, to their end and through faults.
+"""Runs the jobs of k8s/overlays in emulated pods (namespaces), to completion and through faults.
 
     run_test.py [test_NAME]       in the root file system of the image in DTRAIN_K8S_IMAGE
 

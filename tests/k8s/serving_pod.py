@@ -1,5 +1,5 @@
-"""The pod of the chart maskrcnn-jupyter, run without a cluster: its nginx with the files of the rendered chart, and its
-other containers by their rendered commands, in a network of its own, where the ports are free and nothing else answers."""
+"""Runs the pod of the chart maskrcnn-jupyter without a cluster: nginx with the rendered configuration, and the other
+containers with their rendered commands, in a private network namespace with free ports."""
 
 import base64
 import contextlib

@@ -1,5 +1,5 @@
-"""What the pod of the chart maskrcnn-jupyter serves: dtrain-serve, TensorBoard and Jupyter behind nginx. Clients are
-curl, Chromium and a notebook."""
+"""Tests the pod of the chart maskrcnn-jupyter: dtrain-serve, TensorBoard and Jupyter behind nginx, with curl, Chromium
+and a notebook as clients."""
 
 import base64
 import contextlib

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""k8s/set.sh: each parameter of each overlay arrives where it belongs in what is rendered, and nowhere else.
+"""Tests k8s/set.sh: each parameter of each overlay changes its fields of the rendered manifest, and no others.
 
     set_test.py --source DIR        DIR is the source tree; a copy of k8s/ is changed
 
-Parameters are changed one by one in a few overlays that have all kinds of places, and all at once in all of them. Then
-flags, and what has to be refused.
+Sets parameters one by one in a few representative overlays, and all at once in all overlays. Also tests flags and
+rejected values.
 """
 
 import argparse

@@ -1,5 +1,5 @@
-"""The storages of k8s/storage: every claim that a job mounts is made, claims and volumes bind, their values are those
-of their document, charts make the same, and k8s/set.sh puts each parameter in its place or says why not."""
+"""Tests k8s/storage: every claim that a job mounts is defined, claims and volumes bind, values equal the README's,
+charts create the same objects, and k8s/set.sh sets each parameter or rejects it with a reason."""
 
 import contextlib
 import copy

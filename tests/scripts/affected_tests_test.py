@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/affected_tests.py on this checkout with the build tree that is given, and on a small project of its own.
+"""Tests scripts/affected_tests.py on this checkout with the given build tree, and on a small generated project.
 
     affected_tests_test.py BUILD_DIR
 """

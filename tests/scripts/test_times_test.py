@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/test_times.py on synthetic records, and the functions of scripts/test.sh that write records."""
+"""Tests scripts/test_times.py on synthetic records, and the functions of scripts/test.sh that write records."""
 import json
 import os
 import pathlib

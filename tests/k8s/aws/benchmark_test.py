@@ -1,5 +1,5 @@
-"""k8s/benchmark/run.sh with recorders for eksctl, kubectl and the scripts that it calls, and a mock of S3: what it makes is
-torn down and results are copied, whichever step fails or is interrupted."""
+"""Tests k8s/benchmark/run.sh with recorders for eksctl, kubectl and called scripts, and a mock of S3: created resources
+are deleted and results copied, whichever step fails or is interrupted."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""k8s/data/stage.sh and save-results.sh for real, with a mock of S3, a loopback server for downloads, and faults."""
+"""Tests k8s/data/stage.sh and save-results.sh with a mock of S3, a loopback server for downloads, and faults."""
 
 import contextlib
 import functools

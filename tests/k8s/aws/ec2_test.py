@@ -1,5 +1,5 @@
-"""k8s/ec2 without hosts: its stack on a mock of CloudFormation and in states that the mock has not, its template under
-cfn-lint, what its hosts run at their start in a bare root with recorders, and which run run.sh goes on with."""
+"""Tests k8s/ec2 without hosts: the stack on a mock of CloudFormation and in states that the mock lacks, the template
+with cfn-lint, user data in a chroot with recorders, and which run run.sh resumes."""
 
 import base64
 import json

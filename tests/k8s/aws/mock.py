@@ -1,11 +1,11 @@
-"""A stand-in for AWS: moto's server, and before it a proxy that injects faults.
+"""A mock of AWS: moto's server behind a proxy that injects faults.
 
     with Mock() as mock:
         subprocess.run(["aws", "s3", "ls"], env=mock.environment())
         mock.fault(method="PUT", path="/bucket/key", kind="error", times=2)
 
-The virtual environment that tools.sh makes has to run this file, or any Python 3.8 with DTRAIN_AWS_TOOLS set.
-As a program, it prints "export NAME=VALUE" lines for a shell and serves until its standard input ends.
+Run it with the Python of tools.sh's virtual environment, or any Python 3.8 with DTRAIN_AWS_TOOLS set.
+As a program, it prints "export NAME=VALUE" lines for a shell and serves until stdin is closed.
 """
 
 import contextlib

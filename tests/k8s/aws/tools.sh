@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Gets what tests of AWS scripts use, from PyPI, into a virtual environment: moto's server, which stands in for AWS, the
-# AWS CLI, cfn-lint, and parsers of HCL and YAML. What is there already is not fetched again.
+# Installs tools for tests of AWS scripts from PyPI into a virtual environment: moto's server (a mock of AWS), the AWS
+# CLI, cfn-lint, and parsers of HCL and YAML. Installed tools are not downloaded again.
 #     tests/k8s/aws/tools.sh [FOLDER]
 # FOLDER is $DTRAIN_AWS_TOOLS by default, else ~/.cache/dtrain/aws-tools; its programs lie in FOLDER/bin.
-# Exit codes: 0 all are there, 77 something could not be had.
+# Exit codes: 0 all installed, 77 a download failed.
 set -euo pipefail
 cache=${1:-${DTRAIN_AWS_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/dtrain/aws-tools}}
 pins='moto[server,s3,cloudformation,ec2,efs,iam,sts]==5.2.5 awscli==1.46.3 boto3==1.44.5 cfn-lint==1.58.0

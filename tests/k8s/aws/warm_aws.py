@@ -1,9 +1,9 @@
-"""The AWS CLI of tools.sh, started once: most of the second that each call takes goes into imports and models. A process
-that has loaded them forks for each call.
+"""A preloaded AWS CLI: a process that has imported the CLI of tools.sh forks for each call, because imports and service
+models take most of the second of a call.
 
     with warm_aws.Warm(folder):    # FOLDER/aws, to be put in PATH, hands its call to that process
 
-A call that is killed goes on in the process that was forked: where that matters, a test takes the CLI itself.
+A killed call continues in the forked process; tests for which that matters use the CLI itself.
 """
 
 import json

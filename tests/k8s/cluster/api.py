@@ -1,4 +1,4 @@
-"""Requests to an API server, as JSON, by the address and token of a kubeconfig."""
+"""JSON requests to an API server with the address and token of a kubeconfig."""
 
 import json
 import pathlib

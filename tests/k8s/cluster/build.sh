@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes what a Kubernetes of one node needs, once: Debian's packages in a root file system of their own, and Debian's
-# source of Kubernetes, compiled. All of it lies in $DTRAIN_K8S_CACHE (~/.cache/dtrain/kubernetes by default); the file
-# `complete` there says that nothing is missing. It takes root, the network and about a quarter of an hour.
+# Builds a single-node Kubernetes once: Debian's packages in a separate root file system, and Kubernetes from Debian's
+# source package. The result is in $DTRAIN_K8S_CACHE (default ~/.cache/dtrain/kubernetes); the file `complete` marks
+# completion. Needs root, the network and about 15 minutes.
 set -euo pipefail
 
 cache=${DTRAIN_K8S_CACHE:-$HOME/.cache/dtrain/kubernetes}

@@ -1,6 +1,6 @@
-"""A controller of MPIJobs for tests: what mpi-operator 0.8.2 does for a job, with the objects that expand.py makes.
+"""An MPIJob controller for tests that acts like MPI Operator 0.8.2, with the objects of expand.py.
 
-Kubernetes 1.20 knows no suspended Job, so a suspended MPIJob's launcher is deleted, and made anew when it is resumed.
+Kubernetes 1.20 has no suspended Jobs, so the launcher of a suspended MPIJob is deleted, and created again on resume.
 """
 
 import threading

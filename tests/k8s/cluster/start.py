@@ -1,5 +1,5 @@
-"""A Kubernetes of one node in namespaces and control groups of its own: started by cluster.sh, with a DNS server for
-pods and the controller of MPIJobs; nothing of it stays."""
+"""A single-node Kubernetes in private namespaces and cgroups: started by cluster.sh, with a DNS server for pods and the
+MPIJob controller; leaves nothing behind."""
 
 import contextlib
 import hashlib

@@ -1,4 +1,4 @@
-"""A DNS server for names of pods and Services, as Kubernetes has them: IPv4 addresses; the rest is no such name."""
+"""A DNS server for names of pods and Services in Kubernetes' format: A records; NXDOMAIN for all other names."""
 
 import socket
 import struct

@@ -1,8 +1,7 @@
-"""Becomes process 1 of a container: `enter.py FILE`, in new mount, process, host name and IPC namespaces.
+"""Runs as PID 1 of a container: `enter.py FILE`, in new mount, PID, UTS and IPC namespaces.
 
-FILE is what Container.describe() writes, as JSON. The root file system is an overlay of the image's layers; the host's
-stays in reach under /.host until all mounts are made. Only the standard library is used, and nothing is imported after
-the change of root.
+FILE is the JSON output of Container.describe(). The root file system is an overlay of the image's layers; the host's is
+under /.host until all mounts are done. Uses only the standard library and imports nothing after the change of root.
 """
 
 import ctypes

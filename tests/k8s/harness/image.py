@@ -1,4 +1,4 @@
-"""The root file system of the pods, and the configuration of the image that it belongs to."""
+"""Root file system of the pods, and the configuration of its image."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""The rendered manifests, and what tests change of them: parameters by k8s/set.sh, arguments by name."""
+"""The rendered manifests, and changes by tests: parameters through k8s/set.sh, arguments by name."""
 
 import contextlib
 import os

@@ -1,8 +1,8 @@
-"""A cluster of one node, without an API server: what controllers and the kubelet do for the objects of a manifest.
+"""A single-node cluster without an API server: emulates controllers and the kubelet for the objects of a manifest.
 
-MPIJobs go through expand.py, and get the life that mpi-operator gives them: workers that are replaced, a launcher that
-waits for them, suspension, clean-up. Of the core kinds Jobs with one pod and StatefulSets are served. Nothing happens
-in the background: whoever waits calls step(), and wait() does so.
+MPIJobs are expanded by expand.py and have the life cycle of MPI Operator: replacement of workers, a launcher that waits
+for them, suspension, clean-up. Supported core kinds: Jobs with one pod, and StatefulSets. Nothing runs in the
+background: callers call step(), as wait() does.
 """
 
 import base64

@@ -1,7 +1,6 @@
-"""A pod: a network of its own on the node's bridge, volumes, and one container at a time, started by enter.py.
+"""A pod: a network namespace on the node's bridge, volumes, and one container at a time, started by enter.py.
 
-What a kubelet or container runtime does that is not imitated: seccomp profiles, sidecars beside the main container,
-image pulls, and the wait between restarts of a container.
+Not emulated: seccomp profiles, sidecar containers, image pulls, and the back-off between restarts of a container.
 """
 
 import contextlib

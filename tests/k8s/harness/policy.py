@@ -1,8 +1,8 @@
-"""NetworkPolicies, enforced by rules of routing in the pods' networks: packets of strangers lead nowhere.
+"""Enforces NetworkPolicies with routing rules in the pods' networks: drops packets that are not admitted.
 
-A pod that no policy selects takes what comes. Rules know no connections, so a policy also keeps out the answers to what
-its pods ask of others; the node and its DNS server are let through, as they are in clusters. Of a policy's forms those
-are served that stand in k8s/: Ingress, podSelector with matchLabels, TCP ports by number.
+A pod that no policy selects admits all traffic. Rules are stateless, so a policy also drops responses to requests of
+its pods; the node and its DNS server are admitted, as in clusters. Supports the policies in k8s/: Ingress, podSelector
+with matchLabels, TCP ports by number.
 """
 
 from harness.spaces import DNS_SERVER, NODE, run

@@ -1,4 +1,4 @@
-"""Namespaces of one process, in which a test's pods live: however it ends, the kernel takes everything down with it."""
+"""Namespaces of one process for a test's pods: when the process exits, the kernel kills everything in them."""
 
 import atexit
 import contextlib

@@ -1,4 +1,4 @@
-"""What the kubelet mounts into containers: folders on this machine, one per volume of a pod."""
+"""Volumes of pods: one folder on this machine per volume."""
 
 import base64
 import os

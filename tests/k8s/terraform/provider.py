@@ -1,6 +1,5 @@
-"""A Terraform provider with the schemas of a true one, and no cloud behind it: what is asked for is planned and applied,
-and what the cloud would fill in gets a made-up value. provider.py NAME; $SCHEMAS is the folder of
-schema.py's files."""
+"""A mock Terraform provider with the schemas of a real one: plans and applies all resources, with fake values for
+computed attributes. provider.py NAME; $SCHEMAS is the folder of schema.py's files."""
 
 import json
 import os

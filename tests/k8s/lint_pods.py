@@ -30,7 +30,7 @@ def number_of_ranks(job):
 
 @rule
 def expect_ranks(job):
-    """The program is told how many ranks to expect, so that none trains alone."""
+    """The program gets the expected number of ranks, so that no rank trains alone."""
     pod = job.launcher
     if not pod or job.ranks is None:
         return
@@ -44,7 +44,7 @@ def expect_ranks(job):
 
 @rule
 def launcher_program(job):
-    """Launchers start mpirun by dtrain-mpirun, which awaits the workers and turns SIGTERM into 75."""
+    """Launchers run dtrain-mpirun, which waits for the workers and converts SIGTERM to exit code 75."""
     pod = job.launcher
     if pod and "dtrain-mpirun" not in pod.args and not job.is_elastic:
         yield "the launcher runs no dtrain-mpirun"
@@ -69,7 +69,7 @@ def no_root_flag(job):
 
 @rule
 def variables(job):
-    """$(NAME) in arguments and variables is defined before it; else it stays as it is."""
+    """$(NAME) in arguments and variables refers to an earlier variable; Kubernetes does not expand others."""
     for pod in job.pods:
         seen = set()
         texts = []
@@ -85,7 +85,7 @@ def variables(job):
 
 @rule
 def one_variable_each(job):
-    """No variable is set twice."""
+    """No environment variable is set twice."""
     for pod in job.pods:
         names = [one.get("name") for one in items(pod.main.get("env"))]
         for name in sorted({name for name in names if names.count(name) > 1}):
@@ -97,7 +97,7 @@ def one_variable_each(job):
 
 @rule
 def worker_timeout(job):
-    """Launchers await workers for 30 minutes, as long as nodes may take that have to be made."""
+    """Launchers wait 30 minutes for workers, since new nodes may take that long."""
     if job.launcher:
         value = job.launcher.environment.get("DTRAIN_WORKER_TIMEOUT")
         if value != WORKER_TIMEOUT:
@@ -106,7 +106,7 @@ def worker_timeout(job):
 
 @rule
 def keepalive(job):
-    """Open MPI notices a host that is cut off after seconds."""
+    """Open MPI's keepalive detects an unreachable host within seconds."""
     if job.launcher:
         for name, most in (("time", 10), ("intvl", 5), ("probes", 5)):
             value = job.launcher.environment.get("OMPI_MCA_oob_tcp_keepalive_" + name, "")
@@ -116,7 +116,7 @@ def keepalive(job):
 
 @rule
 def tagged_output(job):
-    """Lines of the log have rank and time."""
+    """Log lines have rank and time (Open MPI's tag and timestamp output)."""
     if job.launcher:
         for name in ("OMPI_MCA_orte_tag_output", "OMPI_MCA_orte_timestamp_output"):
             if job.launcher.environment.get(name) != "true":
@@ -125,7 +125,7 @@ def tagged_output(job):
 
 @rule
 def ssh_path(job):
-    """The key is mounted where the image looks for it."""
+    """The SSH key is mounted at the image's path."""
     where = {"MPIJob": job.spec, "TrainingRuntime": mapping(mapping(job.spec.get("mlPolicy")).get("mpi"))}.get(job.kind)
     if where is not None and where.get("sshAuthMountPath") != SSH_PATH:
         yield f"sshAuthMountPath is {where.get('sshAuthMountPath')}, expected {SSH_PATH}"
@@ -133,7 +133,7 @@ def ssh_path(job):
 
 @rule
 def readiness(job):
-    """Workers are ready once sshd answers."""
+    """Workers have a readiness probe of sshd."""
     for pod in job.pods:
         if pod.role == "worker":
             ports = {port.get("name"): port.get("containerPort") for port in items(pod.main.get("ports"))}
@@ -144,7 +144,7 @@ def readiness(job):
 
 @rule
 def network_policy(job):
-    """A policy keeps everybody but the job's own pods from its pods."""
+    """A NetworkPolicy admits only traffic from the job's own pods."""
     labels = [mapping(pod.metadata.get("labels")) for pod in job.pods]
     for pod, found in zip(job.pods, labels):
         for policy in (one for one in job.documents if one.get("kind") == "NetworkPolicy"):
@@ -163,7 +163,7 @@ def network_policy(job):
 
 @rule
 def gpus_of_workers(job):
-    """A worker has a GPU for each slot, where it has any."""
+    """A worker with GPUs has one GPU per slot."""
     for pod in job.pods:
         if pod.role == "worker" and pod.gpus and job.slots is not None and pod.gpus != job.slots:
             yield f"{pod.gpus} GPUs for {job.slots} slots"
@@ -171,7 +171,7 @@ def gpus_of_workers(job):
 
 @rule
 def no_gpu_of_launchers(job):
-    """A launcher that has no ranks asks for no GPU."""
+    """A launcher without ranks requests no GPU."""
     if job.launcher and job.launcher.gpus and not job.spec.get("runLauncherAsWorker"):
         yield f"the launcher asks for {job.launcher.gpus} GPUs"
 
@@ -186,7 +186,7 @@ def gpu_toleration(job):
 
 @rule
 def efa_devices(job):
-    """EFA devices are as many as the instance type has."""
+    """The number of EFA devices is the instance type's."""
     for pod in job.pods:
         devices = pod.limits.get("vpc.amazonaws.com/efa", 0)
         instance = mapping(pod.spec.get("nodeSelector")).get("node.kubernetes.io/instance-type")
@@ -198,7 +198,7 @@ def efa_devices(job):
 
 @rule
 def resources(job):
-    """Containers say what they need of processors and memory, and get just that: Guaranteed quality of service."""
+    """Containers have equal requests and limits of CPU and memory (QoS class Guaranteed)."""
     for pod in job.pods:
         for container in pod.containers:
             given = mapping(container.get("resources"))
@@ -210,7 +210,7 @@ def resources(job):
 
 @rule
 def shared_memory(job):
-    """Ranks of one host have more shared memory than the 64 MiB of containers."""
+    """Ranks on one host have more shared memory than the default of 64 MiB."""
     for pod in job.pods:
         if pod.role in ("worker", "training"):
             memory = mapping(pod.volume(mapping(pod.mount_of("/dev/shm")).get("name")).get("emptyDir"))
@@ -220,7 +220,7 @@ def shared_memory(job):
 
 @rule
 def grace(job):
-    """Pods that train have time to save a checkpoint: a minute at least."""
+    """terminationGracePeriodSeconds of training pods is at least a minute, to save a checkpoint."""
     for pod in job.pods:
         if pod.role in ("launcher", "worker") or pod.program[0] in TRAINERS and pod.role == "training":
             if not pod.spec.get("terminationGracePeriodSeconds", 0) >= 60:
@@ -229,7 +229,7 @@ def grace(job):
 
 @rule
 def not_disturbed(job):
-    """Proxies are not put into pods, and autoscalers leave those that train alone."""
+    """Pods have no sidecar proxies, and autoscalers do not evict training pods."""
     for pod in job.pods:
         wanted = {"sidecar.istio.io/inject": "false"}
         if pod.role != "server":
@@ -245,7 +245,7 @@ def not_disturbed(job):
 
 @rule
 def data_read_only(job):
-    """The data set is mounted read-only, in each pod that trains."""
+    """Each training pod mounts the data set read-only."""
     directory = next((pod.environment["DATASET_DIR"] for pod in job.pods if pod.environment.get("DATASET_DIR")), None)
     for pod in job.pods:
         if directory and pod.role in ("worker", "training"):
@@ -256,7 +256,7 @@ def data_read_only(job):
 
 @rule
 def results_are_shared(job):
-    """Where there is a shared volume, checkpoints and the logs of the ranks lie on it."""
+    """Checkpoints and logs are on the shared volume, if there is one."""
     runner = job.launcher or next((pod for pod in job.pods if pod.role == "training"), None)
     output = runner and runner.environment.get("OUTPUT_DIR")
     if not output:
@@ -276,7 +276,7 @@ def results_are_shared(job):
 
 @rule
 def host_paths(job):
-    """Directories of nodes are read alone."""
+    """hostPath volumes are read-only."""
     for pod in job.pods:
         for mount in pod.mounts:
             if "hostPath" in pod.volume(mount.get("name")) and mount.get("readOnly") is not True:
@@ -299,7 +299,7 @@ def volumes(job):
 
 @rule
 def no_storage(job):
-    """Jobs make no volumes and claims: what is deleted with a job cannot be kept."""
+    """Jobs create no volumes and claims, which would be deleted with the job."""
     for document in job.documents:
         if document.get("kind") in ("PersistentVolume", "PersistentVolumeClaim", "StorageClass"):
             yield f"{document['kind']} {mapping(document.get('metadata')).get('name')}"
@@ -310,7 +310,7 @@ def no_storage(job):
 
 @rule
 def image_version(job):
-    """Images have a version or a digest, and none is `latest`."""
+    """Images have a tag other than `latest`, or a digest."""
     for pod in job.pods:
         for container in pod.containers:
             image = str(container.get("image"))
@@ -321,7 +321,7 @@ def image_version(job):
 
 @rule
 def security_of_pods(job):
-    """Pods do not run as root, have ids of their own, and a seccomp profile."""
+    """Pods run as non-root with explicit ids and a seccomp profile."""
     for pod in job.pods:
         context = mapping(pod.spec.get("securityContext"))
         if context.get("runAsNonRoot") is not True or context.get("runAsUser") in (None, 0):
@@ -337,7 +337,7 @@ def security_of_pods(job):
 
 @rule
 def security_of_containers(job):
-    """Containers gain no privileges, have no capabilities and a root that is read-only."""
+    """Containers have no privilege escalation, no capabilities and a read-only root file system."""
     for pod in job.pods:
         for container in pod.containers:
             context = mapping(container.get("securityContext"))
@@ -351,7 +351,7 @@ def security_of_containers(job):
 
 @rule
 def no_token(job):
-    """Pods get no token of the API server, nor the variables of all services."""
+    """Pods get no service account token and no service environment variables."""
     for pod in job.pods:
         for name in ("automountServiceAccountToken", "enableServiceLinks"):
             if pod.spec.get(name) is not False:
@@ -360,7 +360,7 @@ def no_token(job):
 
 @rule
 def no_secrets_in_variables(job):
-    """Secrets are no values of variables, which everybody reads who may look at pods."""
+    """Environment variables contain no secrets, since they are visible in the pod's specification."""
     for pod in job.pods:
         for name, value in pod.environment.items():
             if re.search(r"PASSWORD|SECRET|TOKEN|ACCESS_KEY", str(name)) and value:
@@ -369,7 +369,7 @@ def no_secrets_in_variables(job):
 
 @rule
 def names_of_pods(job):
-    """Pods are found by their names: those that train alone have `training` in theirs, and launchers `launcher`."""
+    """Names of single training pods contain `training`, names of launchers `launcher`."""
     for pod in job.pods:
         if job.kind == "Job" and pod.is_launcher and not job.name.endswith("-launcher"):
             yield f"the name of a launcher ends with -launcher, {job.name} does not"
@@ -379,7 +379,7 @@ def names_of_pods(job):
 
 @rule
 def one_namespace(job):
-    """All objects of a job say their namespace, and it is the same."""
+    """All objects of a job have the same explicit namespace."""
     own = mapping(job.document.get("metadata")).get("namespace")
     for document in job.documents:
         other = mapping(document.get("metadata")).get("namespace")

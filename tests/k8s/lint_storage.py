@@ -46,7 +46,7 @@ def options_of(document):
 
 @rule
 def access_modes(document, _):
-    """Volumes and claims of files are written by several nodes."""
+    """Volumes and claims have the access mode ReadWriteMany."""
     if document["kind"] in ("PersistentVolume", "PersistentVolumeClaim"):
         modes = spec_of(document).get("accessModes")
         if "ReadWriteMany" not in (modes or []):
@@ -73,7 +73,7 @@ def unbindable(claim, volume):
 
 @rule
 def binding(document, documents):
-    """A claim is given the volume that it names, or one that its class, which has parameters, makes."""
+    """A claim names a matching volume, or a class with parameters for dynamic provisioning."""
     if document["kind"] != "PersistentVolumeClaim":
         return
     named = spec_of(document).get("volumeName")
@@ -94,7 +94,7 @@ def binding(document, documents):
 
 @rule
 def volume_owner(document, documents):
-    """A volume is kept for its claim, so that no other one of its class takes it."""
+    """A volume has a claimRef, so that no other claim of its class binds to it."""
     if document["kind"] == "PersistentVolume" and of_kind(documents, "PersistentVolumeClaim") \
             and not spec_of(document).get("claimRef"):
         yield "there is no claimRef"
@@ -102,7 +102,7 @@ def volume_owner(document, documents):
 
 @rule
 def reclaim_policy(document, _):
-    """What is there already outlives its claim: its driver would delete it, and Kubernetes empties NFS by Recycle."""
+    """Existing file systems are kept: no Delete (removes the file system), no Recycle for NFS (removes all files)."""
     if document["kind"] == "PersistentVolume":
         policy = spec_of(document).get("persistentVolumeReclaimPolicy")
         allowed = ("Retain",) if "nfs" in spec_of(document) else ("Retain", "Recycle")
@@ -115,7 +115,7 @@ def reclaim_policy(document, _):
 
 @rule
 def mount_options(document, _):
-    """Lustre locks files with flock alone; NFS waits for its server, and 4.1 keeps locks without a daemon."""
+    """Lustre needs flock for file locks; NFS needs hard and version 4.1, which needs no lock daemon."""
     options = options_of(document)
     if FSX in (document.get("provisioner") if document.get("parameters") else None,
                spec_of(document).get("csi", {}).get("driver")) and "flock" not in options:
@@ -128,7 +128,7 @@ def mount_options(document, _):
 
 @rule
 def class_parameters(document, _):
-    """The parameters of a class are texts that its driver knows, and those that it needs are there."""
+    """StorageClass parameters are strings that the driver supports, and required ones are set."""
     if document["kind"] != "StorageClass" or not document.get("parameters"):
         return
     parameters = document["parameters"]
@@ -150,7 +150,7 @@ def fsx_parameters(document):
 
 @rule
 def fsx_throughput(document, _):
-    """A persistent file system of FSx has one of the throughputs of its type, a scratch one has none."""
+    """A persistent FSx file system has a throughput of its type, a scratch one has none."""
     parameters = fsx_parameters(document)
     if parameters and parameters.get("storageType") != "HDD":
         kind, value = parameters.get("deploymentType"), parameters.get("perUnitStorageThroughput")
@@ -160,7 +160,7 @@ def fsx_throughput(document, _):
 
 @rule
 def fsx_repository(document, _):
-    """A bucket is imported and exported by the same name, and not by file systems of the type PERSISTENT_2."""
+    """S3 import and export paths have the same bucket, and the type is not PERSISTENT_2."""
     parameters = fsx_parameters(document)
     source, target, policy = (parameters.get(name) for name in ("s3ImportPath", "s3ExportPath", "autoImportPolicy"))
     if (target or policy) and not source:
@@ -175,7 +175,7 @@ def fsx_repository(document, _):
 
 @rule
 def fsx_volume(document, _):
-    """A volume of FSx says the DNS name, which begins with its id, and the mount name of its file system."""
+    """An FSx volume has its file system's mount name and DNS name, which begins with its id."""
     csi = spec_of(document).get("csi", {}) if document["kind"] == "PersistentVolume" else {}
     if csi.get("driver") == FSX:
         attributes = csi.get("volumeAttributes") or {}

@@ -3,7 +3,7 @@
 #     scripts/soak.sh [--hours H | --minutes M] [--seed N] [--out FILE] [--bin DIR]
 #     scripts/soak.sh --server ...      tests dtrain-serve under mixed valid and hostile load instead of a training
 # Kills and stops a training, lets its disk or memory run out, and restarts it with other numbers of ranks, for 45
-# minutes by default. Its weights must equal those of a training without faults. FILE (default soak-seed1.jsonl) gets
+# minutes by default. Its weights must equal the weights of a run without faults. FILE (default soak-seed1.jsonl) gets
 # JSON Lines: faults, counters once a minute, and a verdict. The seed (default 1) selects the faults. A soak test that
 # was killed resumes with the same command. DIR (default build/bin) has the programs. More flags for trainings:
 #     --steps N       steps of one training (default 300, one or two minutes without faults)

@@ -35,7 +35,7 @@ if [ -n "$check" ]; then
 fi
 plan=$(realpath "$1")
 results=${2:-$(value name)-$(date -u +%Y%m%d-%H%M%S)}
-[ ! -e "$results" ] || die 1 "$results is there already: name another folder"
+[ ! -e "$results" ] || die 1 "$results exists: choose another folder"
 tools=(kubectl aws)
 [ "$(value cluster)" = existing ] || tools+=(eksctl)
 for tool in "${tools[@]}"; do command -v "$tool" >/dev/null || die 6 "$tool is not installed: k8s/tools/install.sh $tool"; done
@@ -90,7 +90,7 @@ tear_down() {
       *) kubectl delete -f "${what#* }" --ignore-not-found --wait --timeout=10m ;;
     esac >>"$results/tear-down.log" 2>&1 || left+=("$what")
   done
-  for what in ${left[@]+"${left[@]}"}; do say "still there: $what; see $results/tear-down.log"; done
+  for what in ${left[@]+"${left[@]}"}; do say "not deleted: $what; see $results/tear-down.log"; done
   [ ${#left[@]} = 0 ]
 }
 
@@ -104,7 +104,7 @@ finish() {
     wait "$child" 2>/dev/null
   fi
   [ -z "$running" ] || end_experiment interrupted
-  [ "$status" = 0 ] || say "$phase: ended with code $status; results are copied, and what was made is torn down"
+  [ "$status" = 0 ] || say "$phase: ended with code $status; copying results and deleting created resources"
   print_table | tee "$results/table.txt"
   "$root/k8s/data/save-results.sh" "$results" "$(value result_path)/$(basename "$results")" ||
     { say "the results are still in $results: k8s/data/save-results.sh"; status=7; }
@@ -184,7 +184,7 @@ run_experiment() {  # NAME
   render "$(value "$1/manifest")" >"$folder/manifest.yaml" || die 4 "$1: its manifest cannot be rendered"
   running=$1
   if [ -n "$(kubectl get -f "$folder/manifest.yaml" --ignore-not-found -o name)" ]; then
-    say "$1: there are objects of these names already, which are left alone"
+    say "$1: objects with these names exist; they are left alone"
     end_experiment refused
     return
   fi
@@ -228,7 +228,7 @@ cluster=$(value cluster)
 if [ "$cluster" != existing ]; then
   name=$(sed -nE '/^metadata:/,/^[^ ]/s/^  name: *"?([^" ]+)"?.*/\1/p' "$cluster" | head -n 1)
   if eksctl get cluster --name "$name" --region "$AWS_REGION" >/dev/null 2>&1; then
-    die 1 "the cluster $name is there already: say 'cluster = existing', and it is left as it is"
+    die 1 "the cluster $name exists: use it with 'cluster = existing'"
   fi
   private=$(mktemp -d) || die 6 "there is no room for temporary files"
   export KUBECONFIG=$private/kubeconfig
@@ -248,7 +248,7 @@ for file in ${storages[@]+"${storages[@]}"}; do
   manifest=$(storage_manifest "$file")
   existing=$(kubectl get -f "$manifest" --ignore-not-found -o name)
   if [ -n "$existing" ]; then
-    say "$file: ${existing//$'\n'/, } there already: all of it is left alone"
+    say "$file: ${existing//$'\n'/, } exists: the storage is left alone"
     continue
   fi
   made+=("storage $manifest")

@@ -60,7 +60,7 @@ install_one() {  # NAME VERSION REPOSITORY COMMIT PATH NAMESPACE OBJECT
     -o jsonpath='{.spec.template.spec.containers[0].image} {.metadata.managedFields[*].manager}') ||
     die 4 "the cluster does not say whether $object is there"
   if [ -n "$found" ] && [[ " ${found#* } " != *" $manager "* ]]; then
-    echo "$name: there already, installed by others as ${found%% *}, and left alone"
+    echo "$name: exists as ${found%% *}, installed by another tool, not changed"
     return
   fi
   if [[ $5 != *.y*ml ]] && [ "$name" = efa-device-plugin ] && ! command -v helm >/dev/null; then
@@ -73,7 +73,7 @@ install_one() {  # NAME VERSION REPOSITORY COMMIT PATH NAMESPACE OBJECT
   if [ -z "$found" ]; then
     echo "$name $2: installed"
   else
-    echo "$name $2: there already as ${found%% *}, applied again"
+    echo "$name $2: exists as ${found%% *}, applied again"
   fi
 }
 for row in "${rows[@]}"; do

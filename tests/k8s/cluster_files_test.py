@@ -249,8 +249,8 @@ def test_components_are_installed():
         result = install("operator", "driver")
         assert result.returncode == 0, result.stderr
         assert result.stdout.splitlines() == [
-            "operator v1: there already as operator:1, applied again",
-            "driver: there already, installed by others as driver:9, and left alone"], result.stdout
+            "operator v1: exists as operator:1, applied again",
+            "driver: exists as driver:9, installed by another tool, not changed"], result.stdout
         assert "from-kustomization" not in (root / "applied").read_text(encoding="utf-8")
         assert install("nothing").returncode == 1
         (root / "refuse").touch()

@@ -223,7 +223,7 @@ def test_outcomes():
 
 def test_left_alone():
     with trial() as one:
-        assert "is there already" in one.run(code=1, THERE="yes")
+        assert "use it with 'cluster = existing'" in one.run(code=1, THERE="yes")
         assert not one.called("eksctl delete") and not one.called("eksctl create")
         plan = one.tree / "plan"
         plan.write_text(PLAN.replace("cluster = k8s/cluster.yaml\nnodes = system,gpu\n", "cluster = existing\n"))
@@ -257,7 +257,7 @@ def test_storage():
         assert places == sorted(places), one.calls()
         assert not [call for call in one.called("kubectl wait") if "pvc-1" in call], one.calls()
         assert {"nfs.yaml", "fsx-s3.yaml"} <= one.saved()
-        assert f"still there: storage {fsx}" in output, output
+        assert f"not deleted: storage {fsx}" in output, output
 
 
 def test_not_copied():
@@ -268,7 +268,7 @@ def test_not_copied():
         assert_torn_down(one)
     with trial() as one:
         output = one.run(code=7, FAIL="eksctl delete")
-        assert "still there: cluster k8s/cluster.yaml" in output, output
+        assert "not deleted: cluster k8s/cluster.yaml" in output, output
 
 
 def test_plans():
@@ -326,7 +326,7 @@ def test_plans():
         one.results.mkdir()
         process = subprocess.run([one.tree / "k8s/benchmark/run.sh", plan, one.results], env=one.environment, text=True,
                                  capture_output=True, check=False)
-        assert process.returncode == 1 and "is there already" in process.stderr
+        assert process.returncode == 1 and "exists: " in process.stderr
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ class Comparison:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--save", metavar="NAME", type=name_of_results,
-                        help="write benchmarks/results/<date>-allreduce-NAME.json and .txt")
+                        help="write benchmarks/results/<date>-allreduce-NAME.json")
     parser.add_argument("--ranks", default="4,2", help="numbers of ranks, separated by commas")
     parser.add_argument("--sizes", default="1000000,25000000,100000000", help="in bytes, separated by commas")
     parser.add_argument("--rounds", type=int, default=7)
@@ -104,12 +104,11 @@ def main():
                       table(rows)]) + "\n"
     print("\n" + text)
     if options.save:
-        path = root / "benchmarks/results" / f"{about['date'][:10]}-allreduce-{options.save}"
-        path.with_suffix(".txt").write_text(text)
+        path = root / "benchmarks/results" / f"{about['date'][:10]}-allreduce-{options.save}.json"
         runs = [{"ranks": n, "program": name, "bytes": size, "seconds": seconds} for (n, name, size), seconds in c.runs.items()]
-        path.with_suffix(".json").write_text(json.dumps(
+        path.write_text(json.dumps(
             {"machine": about, "rows": [row._asdict() for row in rows], "runs": runs}, indent=1) + "\n")
-        print(f"saved as {path.relative_to(root)}.json and .txt")
+        print(f"saved as {path.relative_to(root)}")
 
 
 if __name__ == "__main__":

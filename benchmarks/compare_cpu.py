@@ -280,7 +280,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("mode", nargs="?", choices=["quick"], help="one short round of each")
     parser.add_argument("--save", metavar="NAME", type=name_of_results,
-                        help="write benchmarks/results/<date>-cpu-NAME.json and .txt")
+                        help="write benchmarks/results/<date>-cpu-NAME.json")
     parser.add_argument("--only", default="train_step,train_step_bf16,decode,records,data_wait,tape,depthwise,inference",
                         help="parts, separated by commas")
     parser.add_argument("--isa", choices=sorted(LOWERED), help="lowers both sides to this instruction set")
@@ -313,13 +313,12 @@ def main():
                      [f"  {command}" for command in c.commands]) + "\n"
     print("\n" + text)
     if options.save:
-        path = root / "benchmarks/results" / f"{about['date'][:10]}-cpu-{options.save}"
+        path = root / "benchmarks/results" / f"{about['date'][:10]}-cpu-{options.save}.json"
         path.parent.mkdir(exist_ok=True)
-        path.with_suffix(".txt").write_text(text)
-        path.with_suffix(".json").write_text(json.dumps(
+        path.write_text(json.dumps(
             {"machine": about, "rounds": options.rounds, "rows": [row._asdict() for row in c.rows], "notes": c.notes,
              "commands": c.commands, "runs": c.raw}, indent=1) + "\n")
-        print(f"saved as {path.relative_to(root)}.json and .txt")
+        print(f"saved as {path.relative_to(root)}")
     if "inference" in parts:
         inference(options)
 

@@ -347,7 +347,7 @@ def summary(options):
             ("least time of a step that the ceilings allow, ms", predicted.get("ceiling"), "")):
         print(f"{what:64} {'' if value is None else f'{value:.2f}':>12} {wanted:>12}")
     if options.gpu != "none":
-        results = root / "benchmarks/results" / f"{date}-{slug}.json"
+        results = root / "benchmarks/results" / f"{date}-gpu-{slug}.json"
         results.write_text(json.dumps(report, indent=1) + "\n")
         print(f"saved as {results.relative_to(root)}")
 

@@ -89,7 +89,7 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--precision", default="fp32", help="some of fp32,bf16,int8, with commas")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 16])
-    parser.add_argument("--json", help="file to write the figures to")
+    parser.add_argument("--json", help="writes the figures to this file, such as benchmarks/results/<date>-inference-NAME.json")
     options = parser.parse_args()
     build = root / options.build
     precisions = options.precision.split(",")

@@ -47,7 +47,7 @@ def main():
     parser.add_argument("--calls", type=int, default=7, help="of each shape in a round")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--save", metavar="NAME", type=name_of_results,
-                        help="write benchmarks/results/<date>-onednn-NAME.txt")
+                        help="write benchmarks/results/<date>-onednn-NAME.json")
     options = parser.parse_args()
     lib = options.other.resolve() / "lib"
     opencl = {"OCL_ICD_FILENAMES": str(lib / "libintelocl.so")} if (lib / "libintelocl.so").exists() else {}
@@ -72,8 +72,11 @@ def main():
                       f"ours: the system's oneDNN, {versions[0]}; peer: the other one, {versions[1]}; a ratio above 1: the other one is faster", "", table(rows)]) + "\n"
     print(text)
     if options.save:
-        path = root / "benchmarks/results" / f"{about['date'][:10]}-onednn-{options.save}.txt"
-        path.write_text(text)
+        path = root / "benchmarks/results" / f"{about['date'][:10]}-onednn-{options.save}.json"
+        path.write_text(json.dumps({"machine": {**about, "instruction set": options.isa or "the best"}, "rounds": options.rounds,
+                                    "threads": options.threads, "versions": {"system": versions[0], "other": versions[1]},
+                                    "rows": [row._asdict() for row in rows]}, indent=1) + "\n")
+        print(f"saved as {path.relative_to(root)}")
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ READERS: tuple[tuple[str, str, int], ...] = (
     (r"scripts\.affected_tests", r"(libdtrain|models|data|apps|tests)/" + SOURCES, 2),
     (r"docs\.reference", r"(libdtrain|models|data)/.*\.h|docs/comments_for_doxygen\.sed", 2),
     (r"readme", r"README\.md", 1),
+    (r"scripts\.performance_page", r"benchmarks/(results/.*|\w+\.(py|md))|docs/performance\.md", 1),
     (r"install\.packages", r"README\.md|LICENSE|(docs|scripts|k8s)/.*", 2),
     (r"install(\.examples)?", r"(examples|tests/install/consumer)/.*", 1),
     (r"install(\..*)?", r"(libdtrain|models|data|apps)/.*", 9),

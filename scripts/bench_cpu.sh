@@ -2,7 +2,7 @@
 # Benchmarks dtrain on the CPU against PyTorch, ONNX Runtime, OpenVINO and others; prints tables of speed ratios.
 #   scripts/bench_cpu.sh          five rounds of all benchmarks, about one hour on two cores
 #   scripts/bench_cpu.sh quick    one short round, about 10 minutes
-#   scripts/bench_cpu.sh --save NAME    also writes benchmarks/results/<date>-cpu-NAME.{json,txt}; --help lists flags
+#   scripts/bench_cpu.sh --save NAME    also writes benchmarks/results/<date>-cpu-NAME.json; --help lists flags
 # Installs the newest PyTorch, ONNX Runtime and OpenVINO with pip into build/peers once (about 6 GB). PYTHON selects
 # another Python that has them. Run it on an idle machine.
 set -euo pipefail

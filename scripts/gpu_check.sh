@@ -9,7 +9,7 @@
 # --prebuilt uses the archive of scripts/pack_gpu_check.sh, packed or unpacked; by default the script builds dtrain.
 # Every stage has a time limit and prints one result line; a failure does not stop other stages. Stages without
 # measurements run in parallel. --only runs the stages whose names match.
-# Logs and results go to --out (default gpu-check-results), the summary also to benchmarks/results/<date>-<gpu>.json.
+# Logs and results go to --out (default gpu-check-results), the summary also to benchmarks/results/<date>-gpu-<gpu>.json.
 # Without a GPU the script is a dry run: each stage runs as far as possible or prints its command. Exit code 1: a stage
 # failed.
 set -uo pipefail

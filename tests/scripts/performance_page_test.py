@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""docs/performance.md equals what benchmarks/document_results.py writes, and bad result files are refused."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ.get("DTRAIN_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
+SCRIPT = SOURCE / "benchmarks/document_results.py"
+RESULTS = SOURCE / "benchmarks/results"
+
+
+def check(folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-B", SCRIPT, "--check", "--results", folder], capture_output=True, text=True,
+                          check=False)
+
+
+class PerformancePage(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.results = pathlib.Path(folder.name) / "results"
+        shutil.copytree(RESULTS, self.results)
+
+    def test_page_is_up_to_date(self) -> None:
+        done = check(RESULTS)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_changed_result(self) -> None:
+        path = next(self.results.glob("*-allreduce-zen4.json"))
+        path.write_text(path.read_text().replace("3.22 GB/s", "4.33 GB/s"))
+        done = check(self.results)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("run benchmarks/document_results.py", done.stderr)
+
+    def test_replaced_result(self) -> None:
+        path = next(self.results.glob("*-allreduce-zen4.json"))
+        shutil.copy(path, self.results / "2020-01-01-allreduce-zen4.json")
+        done = check(self.results)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no table uses 2020-01-01-allreduce-zen4.json", done.stderr)
+
+    def test_name_without_a_task(self) -> None:
+        (self.results / "2026-01-01-speed-zen4.json").write_text("{}")
+        done = check(self.results)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("expected <date>-<task>-<machine>.json", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

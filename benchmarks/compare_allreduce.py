@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Sums over the ranks of one host by dtrain, by Open MPI's own MPI_Allreduce and by gloo, turn by turn.
+"""Compares the all-reduce of dtrain with MPI_Allreduce of Open MPI and with gloo, over ranks of one host.
 
-Needs a build with MPI and benchmarks, and a Python with torch. Each turn starts the ranks anew and sums all sizes; a
-figure is the median over the rounds, a ratio the median of the ratios within each round, so that what slows a whole
-round down does not count.
+Needs a build with MPI and benchmarks, and a Python with torch. The programs alternate within each round; every run starts
+new ranks and reduces all sizes. A figure is the median over the rounds. A ratio is the median of the ratios within the
+rounds, so that load which slows a whole round cancels.
 """
 import argparse
 import json
@@ -58,7 +58,7 @@ class Comparison:
         turns = {OURS: self.ours, MPI: self.mpi, YIELDING: lambda n: self.mpi(n, "--mca", "mpi_yield_when_idle", "1"), GLOO: self.gloo}
         names = list(turns)
         for i in range(self.options.rounds):
-            for name in names[i % len(names):] + names[:i % len(names)]:  # nobody always follows the same
+            for name in names[i % len(names):] + names[:i % len(names)]:  # rotated: no program always follows the same one
                 for size, seconds in turns[name](ranks).items():
                     self.runs.setdefault((ranks, name, int(size)), []).append(seconds)
             print(f"  {ranks} ranks, round {i + 1} of {self.options.rounds}", flush=True)

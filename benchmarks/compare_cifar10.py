@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Trains a ResNet on CIFAR-10 here and in PyTorch by one recipe, turn by turn, and prints the accuracies side by side.
+"""Trains a ResNet on CIFAR-10 in dtrain and PyTorch by the same recipe and prints both accuracies.
 
     cmake --preset release && cmake --build --preset release --target programs
     benchmarks/compare_cifar10.py --seeds 3 --save NAME
     benchmarks/compare_cifar10.py --recipe 94 --device gpu --build build-cuda --python python3 --save NAME
 
-The recipe "short" is ten epochs of ResNet-20; "94" is for 94 % and a GPU, 200 epochs of ResNet-56 in bf16.
+The recipe "short" trains ResNet-20 for ten epochs. "94" trains ResNet-56 for 200 epochs in bf16 on a GPU and aims at 94 %.
 
-The images are cifar10_jpg.tar.gz, with train/<class>/*.jpg and test/<class>/*.jpg, in $DTRAIN_TEST_DATA, by default
-../shared/data. With --save, benchmarks/results/<date>-cifar10-NAME.json is written after every run, so that an end
-before the last one loses only the run under way; --resume FILE keeps the runs of such a file and does what is missing.
+The images are cifar10_jpg.tar.gz, with train/<class>/*.jpg and test/<class>/*.jpg, in $DTRAIN_TEST_DATA (default
+../shared/data). --save writes benchmarks/results/<date>-cifar10-NAME.json after every run; --resume FILE completes an
+interrupted comparison from such a file.
 """
 import argparse
 import collections
@@ -26,15 +26,15 @@ import time
 
 from compare_cpu import Row, data, last_json, machine, name_of_results, root, table
 
-# Ten epochs are short. With Nesterov's momentum of 0.9, weights forget by decay over 0.1 / (rate * decay) steps: 2,000
-# of the 3,907 here, so that decay takes part; the 1e-4 of the long schedule would take 10,000.
+# Weight decay for ten epochs: with momentum 0.9 its time constant is 0.1 / (rate * decay) = 2,000 of 3,907 steps. The 1e-4
+# of long schedules has a time constant of 10,000 steps and would have no effect.
 SHORT = {"batch_size": 128, "learning_rate": 0.1, "warmup_epochs": 1, "weight_decay": 5e-4}
 RECIPES = {"short": (SHORT, {"depth": 20, "epochs": 10, "precision": "fp32"}),
            "94": ({**SHORT, "batch_size": 256}, {"depth": 56, "epochs": 200, "precision": "bf16"})}
 
 
 def unpack(archive, folder, limit):
-    """The first limit / 10 images of each class of a split, or all."""
+    """Extracts the first limit / 10 images per class and split, or all."""
     seen = collections.Counter()
     with tarfile.open(archive) as tar:
         for member in tar:
@@ -71,7 +71,7 @@ def found_by_ours(text):
 
 
 def echoed(command):
-    """The output of a command, each line of which is shown as it comes."""
+    """Runs a command, echoes its output line by line and returns it."""
     lines = []
     with subprocess.Popen([str(part) for part in command], cwd=root, text=True, stdout=subprocess.PIPE) as process:
         for line in process.stdout:
@@ -93,7 +93,7 @@ def measured(command, folder, parse):
 
 
 def rows_of(runs):
-    """A row per seed that both have done, then the means; these are judged where the seeds are enough for a spread."""
+    """A row per seed that both sides finished, then the means, which have a target if there are two seeds or more."""
     rows = [Row(f"top-1, seed {a['seed']}", f"{a['top_1']:.4f}", f"{b['top_1']:.4f}", f"{a['top_1'] / b['top_1']:.3f}", "", "")
             for a, b in zip(runs["ours"], runs["peer"])]
     if not rows:
@@ -122,11 +122,11 @@ def save(path, options, about, runs):
 
 
 def runs_of(path, options):
-    """The runs of an earlier file, which must have been made by the same recipe; each names the commit it ran at."""
+    """Reads the runs of an earlier file, which must have the same settings; each run names its commit."""
     earlier = json.loads(pathlib.Path(path).read_text())
     for key, value in settings_of(options).items():
         if earlier[key] != value:
-            sys.exit(f"{path}: its {key} is {earlier[key]}, not {value}: start without --resume")
+            sys.exit(f"{path}: {key} is {earlier[key]}; expected {value}. Start without --resume")
     for run in earlier["runs"]["ours"] + earlier["runs"]["peer"]:
         run.setdefault("commit", earlier["machine"]["commit"])
     return earlier["runs"]
@@ -137,14 +137,14 @@ def main():
     parser.add_argument("--recipe", choices=RECIPES, default="short")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     for key in ("depth", "epochs"):
-        parser.add_argument(f"--{key}", type=int, help="in place of the recipe's")
-    parser.add_argument("--precision", choices=("fp32", "bf16"), help="in place of the recipe's")
-    parser.add_argument("--seeds", type=int, default=1, help="how many; they count from 1")
+        parser.add_argument(f"--{key}", type=int, help="overrides the recipe")
+    parser.add_argument("--precision", choices=("fp32", "bf16"), help="overrides the recipe")
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds, from 1")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--limit", type=int, default=0, help="images of each split, for a try; 0: all")
+    parser.add_argument("--limit", type=int, default=0, help="images per split, for a trial run; 0: all")
     parser.add_argument("--save", metavar="NAME", type=name_of_results,
                         help="write benchmarks/results/<date>-cifar10-NAME.json")
-    parser.add_argument("--resume", metavar="FILE", help="an earlier results file, to be completed")
+    parser.add_argument("--resume", metavar="FILE", help="results file to complete")
     parser.add_argument("--build", default="build")
     parser.add_argument("--python", default="/usr/bin/python3", help="has torch and PIL")
     options = parser.parse_args()
@@ -153,7 +153,7 @@ def main():
         setattr(options, key, getattr(options, key) or value)
     archive = data / "cifar10_jpg.tar.gz"
     if not archive.is_file():
-        sys.exit(f"no {archive}; DTRAIN_TEST_DATA names its folder")
+        sys.exit(f"{archive}: no such file. Set DTRAIN_TEST_DATA to its folder")
 
     about = machine()
     path = root / "benchmarks/results" / f"{about['date'][:10]}-cifar10-{options.save}.json" if options.save else None

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Scores made-up detections by coco_eval_bench and by pycocotools, turn by turn, and prints a table of ratios.
+"""Compares COCO evaluation by coco_eval_bench and by pycocotools on synthetic detections.
 
     cmake --preset release && cmake --build --preset release --target coco_eval_bench
     benchmarks/compare_coco_eval.py --python VENV/bin/python --save NAME
 
-The images are those of COCO's sample in $DTRAIN_TEST_DATA, by default ../shared/data, again and again under new ids;
-each gets as many detections as --detections says, which are its objects moved about a little. --python has pycocotools
-and numpy. Times are of one core, in processor seconds, and the figures are medians over the rounds. The statistics of
-both sides have to agree.
+The images are a sample of COCO in $DTRAIN_TEST_DATA (default ../shared/data), repeated under new ids. Each has --detections
+detections: its objects with jittered boxes and masks. --python needs pycocotools and numpy. Times are processor seconds of
+one core, medians over the rounds. Both programs must compute the same metrics.
 """
 import argparse
 import json
@@ -20,7 +19,7 @@ import tempfile
 
 from compare_cpu import Row, data, last_json, machine, name_of_results, output_of, root, table
 
-# Runs in the interpreter that has pycocotools: detections as lists of polygons become RLE.
+# Converts detections from polygons to RLE; runs in the Python that has pycocotools.
 ENCODE = """
 import json, sys
 from pycocotools import mask
@@ -34,7 +33,7 @@ json.dump(results, open(sys.argv[1], "w"))
 
 
 def moved(rng, annotation):
-    """A box and polygons beside those of an object, at a distance that leaves some overlap."""
+    """A jittered box and polygons that still overlap the object."""
     x, y, width, height = annotation["bbox"]
     dx, dy = rng.gauss(0, 0.15) * width, rng.gauss(0, 0.15) * height
     box = [round(number, 2) for number in (x + dx, y + dy, width * rng.uniform(0.8, 1.25), height * rng.uniform(0.8, 1.25))]
@@ -73,7 +72,7 @@ def make_files(options, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=5000)
-    parser.add_argument("--detections", type=int, default=100, help="of each image")
+    parser.add_argument("--detections", type=int, default=100, help="per image")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--build", default="build")
     parser.add_argument("--python", default="/usr/bin/python3")
@@ -96,7 +95,7 @@ def main():
     for compare in ("boxes", "masks"):
         pairs = zip(runs[compare, "ours"][0]["statistics"], runs[compare, "peer"][0]["statistics"])
         if max(abs(a - b) for a, b in pairs) > 1e-9:
-            sys.exit(f"{compare}: the statistics differ")
+            sys.exit(f"{compare}: the metrics of dtrain and pycocotools differ")
         for key in ("read_truth_seconds", "read_results_seconds", "score_seconds"):
             ours, peer = (statistics.median(run[key] for run in runs[compare, side]) / options.images
                           for side in ("ours", "peer"))

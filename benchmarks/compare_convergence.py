@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Trains the same Mask R-CNN by dtrain-mask-rcnn and by torchvision on real data, and prints a table of its precision.
+"""Trains the same Mask R-CNN in dtrain-mask-rcnn and torchvision on real data and compares their average precision.
 
     cmake --preset release && cmake --build --preset release --target dtrain-mask-rcnn
     benchmarks/compare_convergence.py --python VENV/bin/python --data DIR --save NAME
 
 DIR has the nuclei of the Data Science Bowl 2018 in COCO's layout: annotations/instances_{train,val}2018.json and the
-images in train2018/ and val2018/. --python has torch, torchvision, pycocotools and Pillow. The recipe is
-benchmarks/nuclei.cfg. For each seed both sides begin with the same weights, which torchvision initialises, and take the
-same learning rate in each step; the order of images, flips and drawn regions are each side's own.
+images in train2018/ and val2018/. --python needs torch, torchvision, pycocotools and Pillow. The recipe is
+benchmarks/nuclei.cfg. For each seed both programs start from the same weights, initialised by torchvision, and use the same
+learning rate in each step. The order of images, flips and sampled regions differ.
 """
 import argparse
 import json
@@ -39,7 +39,7 @@ def train_ours(o, folder, seed):
 
 
 def row_of(kind, i, what, ours, peers):
-    """Ours holds if its mean is not below the least of theirs."""
+    """The target is the lowest value of the peer's seeds."""
     mine, theirs = ([run[kind][i] for run in runs] for runs in (ours, peers))
     show = lambda values: f"{statistics.mean(values):.3f} ({', '.join(f'{v:.3f}' for v in values)})"
     return Row(what, show(mine), show(theirs), f"{statistics.mean(mine) / statistics.mean(theirs):.3f}",

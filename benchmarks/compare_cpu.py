@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Runs the CPU benchmarks and the same work in other programs, turn by turn, and prints a table of ratios.
+"""Compares CPU training, decoding and reading with PyTorch and others, and prints a table of ratios.
 
-scripts/bench_cpu.sh builds what this needs and calls it. Every figure is the median over the rounds. Real data is
-looked for in $DTRAIN_TEST_DATA, by default ../shared/data; what is absent is skipped with a line.
+scripts/bench_cpu.sh builds the benchmarks and calls this script. The programs alternate within each round; a figure is the
+median over the rounds. Real data is expected in $DTRAIN_TEST_DATA (default ../shared/data); parts without data are
+skipped with a notice.
 """
 import argparse
 import collections
@@ -38,7 +39,7 @@ class Comparison:
         self.rows, self.notes, self.commands, self.raw = [], [], [], {}
 
     def run(self, name, command, parse, **environment):
-        """Runs a command, keeps what `parse` makes of its output under `name`, and says so."""
+        """Runs a command, prints it, and keeps its parsed output under `name`."""
         words = [f"{key}={value}" for key, value in environment.items()] + [str(part) for part in command]
         line = " ".join(words).replace(f"{root}/", "").replace(str(data), os.path.relpath(data, root))
         if line not in self.commands:
@@ -66,13 +67,13 @@ def google_benchmark(key):
 
 
 def torch_forms(c):
-    """The forms of PyTorch's step that there are: name, and the command that begins it."""
+    """Available forms of the PyTorch step (layout, eager or compiled): command by name."""
     forms = {}
     for python in dict.fromkeys((c.options.python, c.options.debian_python)):
         try:
             version, compiles = output_of([python, "-c", "import torch; print(torch.__version__, hasattr(torch, 'compile'))"]).split()
         except SystemExit:
-            c.skip(f"the PyTorch of {python}", "it has none")
+            c.skip(f"PyTorch of {python}", "not installed")
             continue
         name = f"torch {version.partition('+')[0]}"
         for form, flags in (TORCH | COMPILED if compiles == "True" and python == c.options.python else TORCH).items():
@@ -95,11 +96,11 @@ def train_step(c, precision="fp32"):
         for name, command in list(forms.items()):
             try:
                 c.run(name, command + flags, last_json)
-            except SystemExit as failure:  # as some compiled forms do on lowered instruction sets
+            except SystemExit as failure:  # torch.compile fails on some restricted instruction sets
                 del forms[name]
-                c.skip(f"the training step of {name}", f"it fails: {str(failure).strip().splitlines()[-1][:120]}")
+                c.skip(f"the training step of {name}", f"failed: {str(failure).strip().splitlines()[-1][:120]}")
     if not forms:
-        return c.skip(f"the training step in {precision}", "no PyTorch to compare with")
+        return c.skip(f"the training step in {precision}", "no PyTorch found")
     best = max(forms, key=lambda name: c.median(name, "images_per_sec"))
     rate, peer_rate = c.median(step, "images_per_sec"), c.median(best, "images_per_sec")
     what, least = f"ResNet-50 v1.5 {precision} step, batch {o.batch}, {o.size} px, {o.threads} threads", 1.8 if precision == "fp32" else 1.5
@@ -126,7 +127,7 @@ def decode(c):
         return c.skip("decoding", f"no {images}")
     records = c.build / "benchmarks/imagenet_sample"
     if not records.is_dir():
-        with tempfile.NamedTemporaryFile("w", suffix=".txt") as labels:  # the sample lacks most classes
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as labels:  # the sample has only some classes
             labels.writelines(f"{folder.name}\n" for folder in sorted((images / "train").iterdir()))
             labels.flush()
             output_of([c.build / "bin/dtrain-data", "imagenet", "--input", images, "--labels", labels.name, "--output", records,
@@ -201,7 +202,7 @@ def tape(c):
 
 
 def depthwise(c):
-    """The passes over the layers of MobileNet v1, as often as the network has them."""
+    """Times of the depthwise layers of MobileNet v1, weighted by their count in the network."""
     o = c.options
     layers = {"112x32/k3s1": 1, "112x64/k3s2": 1, "56x128/k3s1": 1, "56x128/k3s2": 1, "28x256/k3s1": 1, "28x256/k3s2": 1,
               "14x512/k3s1": 5, "14x512/k3s2": 1, "7x1024/k3s1": 1}
@@ -227,34 +228,34 @@ def depthwise(c):
               f"{1000 * peer_time:.1f} ({best.removeprefix('depthwise ')})", peer_time / time, ">= 1", time <= peer_time)
 
 
-# Our instruction sets and oneDNN's names of them, to which both sides can be lowered.
+# --isa by name: the engine's instruction sets and oneDNN's names for them.
 LOWERED = {"avx2": "AVX2", "avx512": "AVX512_CORE", "avx512_bf16": "AVX512_CORE_BF16"}
 
 
 def lowered(isa):
-    """What lowers our kernels and those of PyTorch, with oneDNN's in both."""
+    """Environment that restricts the kernels of the engine, PyTorch and oneDNN to an instruction set."""
     names = {"DTRAIN_CPU_ISA": isa, "ONEDNN_MAX_CPU_ISA": LOWERED[isa], "DNNL_MAX_CPU_ISA": LOWERED[isa]}
     return names | ({"ATEN_CPU_CAPABILITY": isa} if isa == "avx2" else {})
 
 
 def peaks(c):
-    """What two cores can do at most, by our own kernels: products and sums of registers, and of long arrays."""
+    """Peak FLOP/s (multiply-adds in registers) and memory bandwidth (sums of long arrays), measured by step_bench."""
     found = last_json(output_of([c.build / "benchmarks/step_bench", "--peaks", "--threads", c.options.threads]))
     return {"instruction set": found["isa"], "peak of fp32": f"{found['peak_gflops']:.0f} GFLOP/s, {c.options.threads} threads",
             "peak of memory": f"{found['peak_gb_per_s']:.0f} GB/s"}
 
 
 def inference(options):
-    """A table of its own, with the same threads and instruction set."""
+    """Runs compare_inference.py with the same threads and instruction set; it prints its own table."""
     subprocess.run([sys.executable, "-B", root / "benchmarks/compare_inference.py", f"--build={options.build}", f"--peers={options.python}",
                     f"--rounds={options.rounds}", f"--seconds={options.seconds}", f"--threads={options.threads}", "--precision=fp32,bf16,int8"],
                    check=True)
 
 
 def name_of_results(text):
-    """Part of a file's name, for argparse: found out before anything is measured."""
+    """Validates a part of a file name, for argparse."""
     if not re.fullmatch(r"[\w.-]+", text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no part of a file's name: letters, digits, '-', '_' and '.'")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a valid part of a file name; expected letters, digits, '-', '_' and '.'")
     return text
 
 
@@ -278,15 +279,15 @@ def table(rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", nargs="?", choices=["quick"], help="one short round of each")
+    parser.add_argument("mode", nargs="?", choices=["quick"], help="one short round per part")
     parser.add_argument("--save", metavar="NAME", type=name_of_results,
                         help="write benchmarks/results/<date>-cpu-NAME.json")
     parser.add_argument("--only", default="train_step,train_step_bf16,decode,records,data_wait,tape,depthwise,inference",
                         help="parts, separated by commas")
-    parser.add_argument("--isa", choices=sorted(LOWERED), help="lowers both sides to this instruction set")
+    parser.add_argument("--isa", choices=sorted(LOWERED), help="restricts both sides to this instruction set")
     parser.add_argument("--build", default="build")
-    parser.add_argument("--python", default="/usr/bin/python3", help="has torch and torchvision, the newest ones")
-    parser.add_argument("--debian_python", default="/usr/bin/python3", help="has Debian's")
+    parser.add_argument("--python", default="/usr/bin/python3", help="Python with the newest torch and torchvision")
+    parser.add_argument("--debian_python", default="/usr/bin/python3", help="Python with Debian's torch")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--size", type=int, default=224)
@@ -304,12 +305,12 @@ def main():
     about = {**machine(), **peaks(c)}
     parts = options.only.split(",")
     for part in parts:
-        if part == "inference":  # prints its table after this one
+        if part == "inference":  # runs after this table
             continue
         {"train_step": train_step, "train_step_bf16": lambda c: train_step(c, "bf16"), "decode": decode, "records": records, "data_wait": data_wait, "tape": tape,
          "depthwise": depthwise}[part](c)
     text = "\n".join([f"{key}: {value}" for key, value in about.items()] +
-                     [f"rounds: {options.rounds}, of which the medians", "", table(c.rows), ""] + c.notes + ["commands:"] +
+                     [f"rounds: {options.rounds}, medians", "", table(c.rows), ""] + c.notes + ["commands:"] +
                      [f"  {command}" for command in c.commands]) + "\n"
     print("\n" + text)
     if options.save:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Trains and applies Mask R-CNN by detector_bench and by torchvision, turn by turn, and prints a table of ratios.
+"""Compares Mask R-CNN training and inference on a CPU with torchvision, and prints a table of ratios.
 
     cmake --preset release && cmake --build --preset release --target detector_bench
     benchmarks/compare_detection.py --python VENV/bin/python --save NAME
 
-The weights and images are the same random ones on both sides. --python has torch and torchvision; figures are medians
-over the rounds, and those of torchvision are of the faster of its two layouts.
+Both programs run on the same random weights and synthetic images. --python needs torch and torchvision. Figures are medians
+over the rounds, for torchvision in the faster of NCHW and channels_last.
 """
 import argparse
 import json
@@ -17,7 +17,7 @@ from compare_cpu import TORCH, Row, last_json, machine, name_of_results, output_
 
 
 def row_of(what, ours, peers, key, unit, target):
-    """`peers` by layout; the ratio is theirs over ours."""
+    """`peers` by layout; the ratio is peer / dtrain."""
     mine = statistics.median(run[key] for run in ours)
     layout, theirs = min(((name, statistics.median(run[key] for run in runs)) for name, runs in peers.items()),
                          key=lambda pair: pair[1])

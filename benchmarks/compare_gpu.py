@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The parts of scripts/gpu_check.sh that compare and measure; the function of each below says what it does.
+"""Measurements and comparisons of scripts/gpu_check.sh, one function per part.
 
 compare_gpu.py kernels|steps|profile|jpegs|curves|same_bits|one_rank|ranks|several_ranks|detection --programs FOLDER --out FOLDER
     [--records FOLDER] [--depth quick|full]
 compare_gpu.py summary --out FOLDER --gpu NAME
-Each writes FOLDER/<part>.json, profile a picture, and prints a line that starts with RESULT. Without a GPU it says what it would run.
+Each part writes FOLDER/<part>.json (profile: an SVG) and prints a line that starts with RESULT. Without a GPU it prints the
+commands that it would run.
 """
 import argparse
 import datetime
@@ -51,11 +52,11 @@ def result(text):
 
 
 def kernels(options):
-    """Our kernels against the ceilings of the machine, and what was predicted for an H200 beside what was measured. What
-    chain_bench measures of fusions is kept in the plan file, by which the step that follows goes."""
+    """Kernel times against the roofline of predict_gpu.py. chain_bench saves its choice of fusions in the plan file, which
+    the following step uses."""
     found = {}
     size, quick = f"--batch={BATCH}", "--benchmark_min_time=0.1"
-    # An update does not depend on the batch.
+    # The optimiser update does not depend on the batch.
     for bench, flags in (("conv_bench", [size, plan_file(options)]), ("chain_bench", [size, plan_file(options)]),
                          ("batch_norm_bench", [size, "--dtype=bf16", quick]),
                          ("op_bench", [size, quick]), ("update_bench", [quick])):
@@ -80,11 +81,11 @@ def kernels(options):
         print(f"{row['kernel']:44} {row['count']:5} {row['mib']:8} {row['gflop']:8}", *(f"{row[name]:12}" for name in columns))
     total = {name.removesuffix("_us"): round(sum(row["count"] * row[name] for row in rows) / 1e3, 1) for name in columns}
     save(options, "kernels", {"batch": BATCH, "predicted_ms": total, "predicted": rows, "measured": found})
-    result(f"a step of batch {BATCH} on an H200 is predicted to take {total['hopeful']} to {total['cautious']} ms, at least {total['ceiling']}")
+    result(f"a step of batch {BATCH} on an H200 is predicted at {total['hopeful']} to {total['cautious']} ms, at least {total['ceiling']}")
 
 
 def plan_file(options):
-    """Which algorithms cuDNN's convolutions take, so that only the first program has to measure."""
+    """Flag for the shared cuDNN plan file, so that only the first program autotunes convolutions."""
     return f"--plan_file={options.out}/convolution_plans"
 
 
@@ -105,10 +106,10 @@ def from_records(options, batch, precision, decoder):
 
 
 def jpegs(options):
-    """Images per second from records to samples on the GPU, decoded by host and by GPU: what `steps` trains on."""
+    """Throughput of the input pipeline from TFRecords to samples on the GPU, with host decoding and with nvJPEG."""
     bench, found = pathlib.Path(options.programs) / "benchmarks/jpeg_decode_bench", {}
     if not options.records:
-        return result("no records to decode")
+        return result("no TFRecords to decode")
     for preset in ("torchvision", "tf_cnn"):
         for name, flags in {"host": ["--decoder=host"], "gpu": ["--decoder=gpu"], "gpu.alone": ["--decoder=gpu", "--repeat"]}.items():
             try:
@@ -125,7 +126,7 @@ def jpegs(options):
 
 
 def profile(options):
-    """Where the time of ResNet-50's step goes, op by op, beside the card's peaks."""
+    """Roofline profile of the ResNet-50 step, op by op."""
     text = output_of([program(options, "dtrain-cnn-benchmarks"), "--device=gpu", "--model=resnet50_v1.5", "--precision=bf16", f"--batch_size={BATCH}",
                       "--num_batches=20", "--num_warmup_batches=15", f"--profile={options.out}/resnet50.svg"])
     print(text or "")
@@ -133,7 +134,7 @@ def profile(options):
 
 
 def plan(options):
-    """(name, command, how to read its output) of a round, ours and PyTorch's in turn."""
+    """(name, command) of each run in a round; dtrain and PyTorch alternate."""
     for batch in (BATCH,) if options.depth == "quick" else (BATCH, 64, 32, 512):
         for precision in ("bf16", "fp16"):
             yield f"ours.captured.{precision}.b{batch}", ours(options, batch, precision, True)
@@ -149,7 +150,7 @@ def plan(options):
 
 
 def steps(options):
-    """The training step of ResNet-50 v1.5 beside PyTorch's, in turn on the same card; real data beside synthetic."""
+    """ResNet-50 v1.5 training step against PyTorch on the same GPU, and real data against synthetic."""
     found, rounds = {}, 1 if options.depth == "quick" else 2
     for turn in range(rounds):
         for name, command in plan(options):
@@ -185,7 +186,7 @@ def program(options, name):
 
 
 def one_rank(options):
-    """ResNet-50 v1.5, recorded, with NCCL's communicator of one rank and without, in turn: under 1 % more is wanted."""
+    """Cost of a one-rank NCCL communicator in the captured ResNet-50 v1.5 step; must be below 1 %."""
     found = {"alone": [], "nccl": []}
     for _ in range(5 if options.depth == "full" else 3):
         for name, flags in (("alone", ()), ("nccl", ("--all_reduce_spec=nccl",))):
@@ -198,13 +199,13 @@ def one_rank(options):
     save(options, "one_rank", {"step_ms": found, "ratio": ratio})
     if ratio is None:
         return result("would train with and without --all_reduce_spec=nccl")
-    result(f"a step takes {middle['nccl']:.2f} ms with NCCL's communicator of one rank, {middle['alone']:.2f} ms without: {100 * (ratio - 1):+.2f} %")
+    result(f"a step takes {middle['nccl']:.2f} ms with a one-rank NCCL communicator, {middle['alone']:.2f} ms without: {100 * (ratio - 1):+.2f} %")
     if ratio >= 1.01:
-        sys.exit(f"FAIL: {100 * (ratio - 1):.2f} % more, wanted is less than 1 %")
+        sys.exit(f"FAIL: {100 * (ratio - 1):.2f} % slower with NCCL; expected less than 1 %")
 
 
 def ranks(options):
-    """What serves several ranks, with one: sums over NCCL and their check, the table of ranks, and mpirun."""
+    """Multi-rank features with one rank: checked NCCL all-reduces, dtrain-info --ranks, and training under mpirun."""
     for part, messages in (("sizes", ["--min_bytes=1M", "--max_bytes=256M"]), ("gradients", ["--model=resnet50_v1.5"])):
         output_of([program(options, "dtrain-allreduce-benchmark"), "--device=gpu", *messages, f"--json_file={options.out}/allreduce_{part}.json"])
     table = output_of([program(options, "dtrain-info"), "--ranks", "--expect_ranks=1"])
@@ -213,42 +214,42 @@ def ranks(options):
                       "--variable_update=horovod", "--all_reduce_spec=nccl", "--model=resnet18", "--image_size=64", "--batch_size=32", "--num_batches=10",
                       "--num_warmup_batches=5"]) if mpirun or not has_gpu() else None
     if not has_gpu():
-        return result("would sum over NCCL, show the rank and train under mpirun")
+        return result("would all-reduce over NCCL, show the rank and train under mpirun")
     print(table, text or "", sep="\n")
     rows = [row for path in pathlib.Path(options.out).glob("allreduce_*.json") for row in json.loads(path.read_text())["rows"]]
-    result(f"{len(rows)} sums over NCCL are right; " + ("trained under mpirun" if mpirun else "no mpirun here: nothing trained under it"))
+    result(f"{len(rows)} all-reduces over NCCL are correct; " + ("trained under mpirun" if mpirun else "no mpirun found, training under it skipped"))
 
 
 def several_ranks(options):
-    """A rank on each GPU, where there are several: recorded steps have the losses of those run op by op, bit by bit, and
-    none of it comes to nothing. The kernels of NCCL are recorded and run beside others here, and nowhere else."""
+    """One rank per GPU: captured steps and eager steps have bit-identical losses. The only part that captures NCCL kernels
+    and overlaps them with others."""
     gpus = len(subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout.splitlines()) if has_gpu() else 0
     if gpus < 2:
-        return print(f"SKIPPED: {gpus} GPUs, two are needed: would train with a rank on each, recorded and op by op")
+        return print(f"SKIPPED: {gpus} GPUs, needs two: would train with one rank per GPU, captured and eager")
     found = {}
-    for name, flags in (("recorded", ()), ("eager", ("--nocuda_graph",))):
+    for name, flags in (("captured", ()), ("eager", ("--nocuda_graph",))):
         with tempfile.TemporaryDirectory() as folder:
             found[name] = train(options, pathlib.Path(folder), "--num_batches=12", "--deterministic", "--precision=bf16",
                                 "--init_learning_rate=0.05", f"--num_gpus={gpus}", "--variable_update=replicated", *flags)
     save(options, "several_ranks", {"gpus": gpus, "losses": found})
-    result(f"{gpus} ranks, 12 steps, recorded and op by op: {found['recorded'][-1]} and {found['eager'][-1]}")
-    if found["recorded"] != found["eager"]:
+    result(f"{gpus} ranks, 12 steps, captured and eager: {found['captured'][-1]} and {found['eager'][-1]}")
+    if found["captured"] != found["eager"]:
         sys.exit(f"FAIL: the losses differ: {found}")
 
 
 def train(options, folder, *flags):
-    """A short training of a small ResNet with the app; its losses, and the weights it ended with."""
+    """Trains a small ResNet for a few steps and returns the losses."""
     metrics = folder / "metrics.jsonl"
     data = [f"--data_dir={options.records}"] if options.records else ["--data_name=imagenet"]
     text = output_of([program(options, "dtrain-cnn-benchmarks"), "--device=gpu", "--model=resnet18", "--image_size=64",
                       "--batch_size=32", "--num_warmup_batches=0", "--display_every=1", f"--metrics_file={metrics}", *data, *flags])
     lines = [json.loads(line) for line in metrics.read_text().splitlines()] if text else []
-    return [line["loss"] for line in lines if "loss" in line]  # others are of checkpoints
+    return [line["loss"] for line in lines if "loss" in line]  # other lines describe checkpoints
 
 
 def curves(options):
-    """The loss over 100 steps on real data in bf16 and fp16 beside fp32: the means within 5 %. Of the last 20 alone they
-    are not: few photographs are learnt by heart by then, and each rounding leads to other losses, on an H200 7 % apart."""
+    """Mean loss over 100 steps on real data: bf16 and fp16 must be within 5 % of fp32. The last 20 steps alone are no test:
+    the small data set is overfitted by then, and rounding moves their mean by 7 % on an H200."""
     found = {}
     for precision in PRECISIONS:
         with tempfile.TemporaryDirectory() as folder:
@@ -265,7 +266,7 @@ def curves(options):
 
 
 def same_bits(options):
-    """Losses of 12 steps, bit by bit: captured against eager, a second run, and a run resumed after 6."""
+    """Bit-identical losses over 12 steps: captured, repeated, eager, and resumed after 6 steps."""
     common = ("--deterministic", "--precision=bf16", "--init_learning_rate=0.05")
     runs = {}
     with tempfile.TemporaryDirectory() as name:
@@ -288,8 +289,8 @@ def same_bits(options):
 
 
 def detection(options):
-    """Mask R-CNN (ResNet-50 and FPN) at 800 x 1344, batch 8: its training step beside torchvision's, and by its parts
-    beside what was predicted for an H200."""
+    """Mask R-CNN (ResNet-50 FPN) training step at 800x1344, batch 8, against torchvision, and its parts against the
+    prediction for an H200."""
     bench, peer = pathlib.Path(options.programs) / "benchmarks/detector_bench", root / "benchmarks/peers/mask_rcnn_peer.py"
     runs, failed, batch = {}, [], 8
     with tempfile.TemporaryDirectory() as folder:
@@ -314,13 +315,13 @@ def detection(options):
         measured.write_text(json.dumps(runs.get("ours.bf16", [{"parts_ms": {}}])[-1]))
         subprocess.run([sys.executable, root / "benchmarks/predict_detection.py", "--measured", measured], check=True)
     rates = {name: batch / statistics.median(run["seconds"] for run in found) for name, found in runs.items()}
-    result(", ".join(f"{name} {rate:.1f} images/s" for name, rate in rates.items()) or "Mask R-CNN's step, 220 images/s asked for")
+    result(", ".join(f"{name} {rate:.1f} images/s" for name, rate in rates.items()) or "Mask R-CNN step, target 220 images/s")
     if failed:
         sys.exit(f"FAIL: {', '.join(failed)}")
 
 
 def summary(options):
-    """All figures in one file, and the table of what was asked for."""
+    """Writes all figures into one file and prints measured values and targets."""
     out = pathlib.Path(options.out)
     parts = {path.stem: json.loads(path.read_text()) for path in out.glob("*.json") if path.stem != "summary"}
     date, runs = datetime.date.today().isoformat(), parts.get("steps", {})
@@ -335,16 +336,16 @@ def summary(options):
     slug = re.sub(r"[^a-z0-9]+", "-", options.gpu.lower().replace("nvidia", "")).strip("-")
     (out / "summary.json").write_text(json.dumps(report, indent=1) + "\n")
     predicted = parts.get("kernels", {}).get("predicted_ms", {})
-    print(f"\n{'what':64} {'measured':>12} {'asked for':>12}")
+    print(f"\n{'what':64} {'measured':>12} {'target':>12}")
     real = max((rates.get(f"ours.records.{decoder}.bf16.b{BATCH}", 0) for decoder in ("host", "gpu"))) or None
     peaks = {side: min((run[0].get("peak_device_mib", 0) for name, run in runs.items() if name.startswith(side) and name.endswith(f"b{BATCH}")
                         and "peak_device_mib" in run[0]), default=None) for side in ("ours", "torch")}
     for what, value, wanted in (
-            (f"ResNet-50 v1.5, batch {BATCH}, images/s", mine, ">= 7000"), ("the same, over PyTorch's best", mine and best and mine / best, ">= 1.5"),
-            ("real data over synthetic", real and mine and real / mine, ">= 0.97"),
-            ("peak of device memory over PyTorch's", peaks["ours"] and peaks["torch"] and peaks["ours"] / peaks["torch"], "<= 0.8"),
-            ("a step with NCCL's communicator of one rank, over one without", parts.get("one_rank", {}).get("ratio"), "< 1.01"),
-            ("least time of a step that the ceilings allow, ms", predicted.get("ceiling"), "")):
+            (f"ResNet-50 v1.5, batch {BATCH}, images/s", mine, ">= 7000"), ("ratio to the fastest PyTorch", mine and best and mine / best, ">= 1.5"),
+            ("real data / synthetic data", real and mine and real / mine, ">= 0.97"),
+            ("peak device memory / PyTorch", peaks["ours"] and peaks["torch"] and peaks["ours"] / peaks["torch"], "<= 0.8"),
+            ("step with a one-rank NCCL communicator / without", parts.get("one_rank", {}).get("ratio"), "< 1.01"),
+            ("roofline lower bound of a step, ms", predicted.get("ceiling"), "")):
         print(f"{what:64} {'' if value is None else f'{value:.2f}':>12} {wanted:>12}")
     if options.gpu != "none":
         results = root / "benchmarks/results" / f"{date}-gpu-{slug}.json"

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""ResNet-50's inference on a CPU beside other programs, turn by turn: milliseconds per call, medians over the rounds.
+"""Compares ResNet-50 inference on a CPU with ONNX Runtime, OpenVINO and PyTorch: milliseconds per call, medians.
 
-The peers are run by --peers, a Python with those of onnxruntime, openvino, torch and torchvision that are to be compared
-(from PyPI: pip install onnxruntime openvino); what it lacks is left out, with a line. Programs are those of --build.
-Nothing else should run on the machine.
+--peers is a Python with onnxruntime, openvino, torch and torchvision; missing ones are skipped with a notice. The programs
+alternate within each round. Nothing else should run on the machine.
 
 Exit codes: 0 done, 1 usage or a program failed.
 """
@@ -35,7 +34,7 @@ def output_of(command, **environment):
 
 
 def engine_ms(build, precision, batch, options):
-    """Ours."""
+    """Milliseconds per call of inference_bench."""
     text = output_of([build / "benchmarks/inference_bench", "--model=resnet50_v1.5", f"--precision={precision}",
                       f"--batch={batch}", f"--threads={options.threads}", f"--seconds={options.seconds}"],
                      GOMP_SPINCOUNT="1000")  # as dtrain-classify and dtrain-serve set it
@@ -51,21 +50,21 @@ def export(programs, folder):
 
 
 def quantize(options, model):
-    """The model in int8, by ONNX Runtime, which OpenVINO reads too."""
+    """Quantises the model to int8 with ONNX Runtime; OpenVINO reads the same file."""
     quantized = model.with_name("int8.onnx")
     output_of([options.peers, root / "benchmarks/peers/quantize_onnx.py", model, quantized])
     return quantized
 
 
 def peers_of(options, precision, model):
-    """The engines that the Python has."""
+    """Engines that are installed in the Python of --peers."""
     found = []
     for engine in ENGINES[precision]:
         try:
             peer_ms(engine, model, 1, options, seconds=0)
             found.append(engine)
         except RuntimeError as error:
-            print(f"left out: {engine}: {str(error).strip().splitlines()[-1]}", flush=True)
+            print(f"skipped: {engine}: {str(error).strip().splitlines()[-1]}", flush=True)
     return found
 
 
@@ -83,18 +82,18 @@ peer_ms.versions = {}
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build-release")
-    parser.add_argument("--peers", default=sys.executable, help="Python that has the peers")
+    parser.add_argument("--peers", default=sys.executable, help="Python with the peers")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=5, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=5, help="duration of each measurement")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--precision", default="fp32", help="some of fp32,bf16,int8, with commas")
+    parser.add_argument("--precision", default="fp32", help="fp32, bf16, int8, separated by commas")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--json", help="writes the figures to this file, such as benchmarks/results/<date>-inference-NAME.json")
     options = parser.parse_args()
     build = root / options.build
     precisions = options.precision.split(",")
     if not set(precisions) <= set(ENGINES):
-        parser.error(f"--precision={options.precision}: expected some of {','.join(ENGINES)}")
+        parser.error(f"--precision={options.precision}: expected a list of {','.join(ENGINES)}")
     figures = {}
     with tempfile.TemporaryDirectory() as folder:
         model = export(build / "bin", folder)
@@ -104,7 +103,7 @@ def main():
                 own_model = quantize(options, model) if precision == "int8" else model
                 engines = peers_of(options, precision, own_model)
             except RuntimeError as error:
-                print(f"left out: {', '.join(ENGINES[precision])}: {str(error).strip().splitlines()[-1]}", flush=True)
+                print(f"skipped: {', '.join(ENGINES[precision])}: {str(error).strip().splitlines()[-1]}", flush=True)
             for batch in options.batches:
                 times = figures[f"{precision} {batch}"] = {name: [] for name in ("dtrain", *engines)}
                 for _ in range(options.rounds):
@@ -115,7 +114,7 @@ def main():
     commit = output_of(["git", "-C", root, "describe", "--always", "--dirty"]).strip()
     print(f"ResNet-50 v1.5, {options.threads} threads of {processor}, commit {commit}; "
           f"{', '.join(f'{name} {version}' for name, version in peer_ms.versions.items())}")
-    print(f"{'precision':9} {'batch':>5} {'program':16} {'ms a call':>10} {'images/s':>9} {'ours is faster by':>18}")
+    print(f"{'precision':9} {'batch':>5} {'program':16} {'ms a call':>10} {'images/s':>9} {'speed-up of dtrain':>18}")
     for case, times in figures.items():
         precision, batch = case.split()[0], int(case.split()[1])
         ours = statistics.median(times["dtrain"])

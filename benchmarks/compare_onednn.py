@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The convolutions of ResNet-50 by the system's oneDNN and by another one, turn by turn: milliseconds, medians, ratio.
+"""Compares the convolutions of ResNet-50 in the system's oneDNN and in another one: milliseconds, medians, ratio.
 
     python3 -m venv build/onednn && build/onednn/bin/pip install onednn-devel
     benchmarks/compare_onednn.py --other build/onednn --save NAME
 
---other is a prefix with include/ and lib/. PyPI's oneDNN runs by SYCL, whose threads are those of the OpenCL runtime that
-pip installs with it; the system's runs by OpenMP. benchmarks/peers/onednn_peer.cpp is compiled with each. --isa lowers
-both. Nothing else should run on the machine.
+--other is a prefix with include/ and lib/. oneDNN from PyPI uses SYCL with the threads of its OpenCL runtime; the system's
+uses OpenMP. benchmarks/peers/onednn_peer.cpp is compiled with each. --isa restricts both. Nothing else should run on the
+machine.
 
 Exit codes: 0 done, 1 usage or a program failed.
 """
@@ -27,7 +27,7 @@ LOWERED = {"avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2"}}
 def compiled(target, flags):
     command = ["g++", "-std=c++20", "-O2", root / "benchmarks/peers/onednn_peer.cpp", "-o", target, *flags, "-ldnnl"]
     if subprocess.run([str(part) for part in command]).returncode != 0:
-        sys.exit("the program does not compile with this oneDNN")
+        sys.exit("onednn_peer.cpp: does not compile with this oneDNN")
     return target
 
 
@@ -44,7 +44,7 @@ def main():
     parser.add_argument("--other", type=pathlib.Path, required=True, help="prefix of the other oneDNN")
     parser.add_argument("--isa", choices=sorted(LOWERED))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--calls", type=int, default=7, help="of each shape in a round")
+    parser.add_argument("--calls", type=int, default=7, help="per shape and round")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--save", metavar="NAME", type=name_of_results,
                         help="write benchmarks/results/<date>-onednn-NAME.json")
@@ -68,8 +68,8 @@ def main():
         rows.append(Row(case, f"{ours:.2f} ms" if ours else "none", f"{theirs:.2f} ms", f"{ours / theirs:.2f}" if ours else "", "", ""))
     about = machine()
     text = "\n".join([f"{key}: {value}" for key, value in about.items()] +
-                     [f"instruction set: {options.isa or 'the best'}", f"threads: {options.threads}; rounds: {options.rounds}, of which the medians",
-                      f"ours: the system's oneDNN, {versions[0]}; peer: the other one, {versions[1]}; a ratio above 1: the other one is faster", "", table(rows)]) + "\n"
+                     [f"instruction set: {options.isa or 'the best'}", f"threads: {options.threads}; rounds: {options.rounds}, medians",
+                      f"ours: system oneDNN {versions[0]}; peer: other oneDNN {versions[1]}; ratio above 1: the other one is faster", "", table(rows)]) + "\n"
     print(text)
     if options.save:
         path = root / "benchmarks/results" / f"{about['date'][:10]}-onednn-{options.save}.json"

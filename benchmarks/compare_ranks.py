@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
-"""The same training on this machine's cores by one rank with all threads and by several ranks that share them, turn by
-turn, and the ratio of their speeds.
+"""Compares training by one rank with all threads and by several ranks that share the threads, on one machine.
 
     cmake --preset release && cmake --build --preset release --target programs
     benchmarks/compare_ranks.py --rounds 3 --save NAME
 
-With --save, benchmarks/results/<date>-ranks-NAME.json holds every run; its "runs" are what dtrain-scale --measured
-reads.
+--save writes every run to benchmarks/results/<date>-ranks-NAME.json, whose "runs" are the input of dtrain-scale --measured.
 """
 import argparse
 import json
@@ -49,8 +47,8 @@ def rows_of(runs, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="resnet50")
-    parser.add_argument("--batch", type=int, default=32, help="images, over all ranks together")
-    parser.add_argument("--threads", type=int, default=2, help="threads, over all ranks together")
+    parser.add_argument("--batch", type=int, default=32, help="global batch size")
+    parser.add_argument("--threads", type=int, default=2, help="threads of all ranks together")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2])
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=3)
@@ -60,7 +58,7 @@ def main():
     options = parser.parse_args()
     for ranks in options.ranks:
         if options.batch % ranks or options.threads % ranks:
-            sys.exit(f"{ranks} ranks cannot share a batch of {options.batch} and {options.threads} threads")
+            sys.exit(f"{ranks} ranks: expected a number that divides --batch={options.batch} and --threads={options.threads}")
 
     about, runs, commands = machine(), [], []
     for _ in range(options.rounds):

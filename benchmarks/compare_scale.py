@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What dtrain-scale predicts for a few ranks on this machine, beside the runs themselves.
+"""Compares the predictions of dtrain-scale with training runs of a few ranks on one machine.
 
     cmake --preset release && cmake --build --preset release --target programs
     benchmarks/compare_scale.py --save NAME
 
-Each round measures, for each number of ranks: the layers, by as many processes side by side as there will be ranks, as
-these share caches and memory; the links, by dtrain-allreduce-benchmark; and the training. A figure is the median over
-the rounds. With --save, benchmarks/results/<date>-scale-NAME.json holds every run; its "runs" are what dtrain-scale
---measured reads.
+Each round measures, for each number of ranks: the layers, in one process per rank at the same time, since ranks share
+caches and memory bandwidth; the links, with dtrain-allreduce-benchmark; and the training. A figure is the median over the
+rounds. --save writes every run to benchmarks/results/<date>-scale-NAME.json, whose "runs" are the input of dtrain-scale
+--measured.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ from compare_allreduce import bus_bandwidth, mpirun
 from compare_cpu import last_json, machine, name_of_results, output_of, root
 from compare_ranks import found_in
 
-SMALL, LARGE = 4096, 25 << 20  # bytes: a sum that only latency counts for, and one bucket
+SMALL, LARGE = 4096, 25 << 20  # bytes: a latency-bound message, and a bucket
 
 
 def measure_layers(o, ranks, folder):
@@ -30,7 +30,7 @@ def measure_layers(o, ranks, folder):
 
 
 def measure_links(o, ranks, folder):
-    """Bytes per second of a link and the seconds of a message, as the ring's formula would have them."""
+    """Bandwidth (bytes/s) and latency (s) of a link, solved from the cost model of the ring all-reduce."""
     if ranks == 1:
         return 1e9, 0.0
     file = folder / "links.json"
@@ -75,7 +75,7 @@ def table(runs, counts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="resnet50")
-    parser.add_argument("--batch", type=int, default=8, help="images of a rank, which has one thread")
+    parser.add_argument("--batch", type=int, default=8, help="images per rank; a rank has one thread")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 3, 4])
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Throughput and latency of dtrain-serve beside a FastAPI server with PyTorch, in one run, by wrk.
+"""Compares throughput and latency of dtrain-serve and a FastAPI server with PyTorch, under load from wrk.
 
     benchmarks/compare_serving.py --train_dir T --peer_python VENV/bin/python IMAGE [--seconds 20] [--save NAME]
 
-T has a checkpoint of --model in ImageNet's form. Both servers have the same number of threads, and are asked one after
-the other, --rounds times in turn, at 1 and at --connections connections. wrk is Debian's; the peer's interpreter has
-PyTorch, torchvision, FastAPI and uvicorn. With --save, benchmarks/results/<date>-serving-NAME.json holds every run.
+T has an ImageNet checkpoint of --model. Both servers have the same number of threads and are loaded alternately, --rounds
+times, with 1 and with --connections connections. --peer_python needs PyTorch, torchvision, FastAPI and uvicorn. --save
+writes every run to benchmarks/results/<date>-serving-NAME.json.
 """
 import argparse
 import datetime
@@ -34,11 +34,11 @@ def ready(url, image):
             return post(url, image)
         except OSError:
             time.sleep(0.1)
-    sys.exit(f"{url} does not answer")
+    sys.exit(f"{url}: no answer within 60 s")
 
 
 def load(url, script, connections, seconds):
-    """Requests a second, and the 50th and 99th percentile of the latency in ms."""
+    """Requests per second, and the p50 and p99 latency in ms."""
     out = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout=60s", "--latency", "-s", script,
                           url], check=True, capture_output=True, text=True).stdout
     if "Non-2xx" in out:

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""What a training step of Mask R-CNN (ResNet-50 and FPN) asks of a GPU, part by part, and the least time that its
-ceilings allow, beside what was measured.
+"""Roofline lower bound of a Mask R-CNN (ResNet-50 FPN) training step on a GPU, part by part, beside measured times.
 
     benchmarks/predict_detection.py [--batch 8] [--height 800] [--width 1344] [--positives 128] [--measured FILE]
 
-FILE is what detector_bench printed. Bytes: each kernel reads its inputs and writes its outputs once. FLOPs: two per
-multiply-add. By default the rates are those of predict_gpu: an H200's, in 16 bits. Two stages of the backbone are frozen,
-regions are 512 an image. The mask head has room for the 128 of them that may be positive, and is run over as many
-quarters of the batch's room as hold some; by default all do, as in the eager steps whose parts are measured.
+FILE is the output of detector_bench. Each kernel reads its inputs and writes its outputs once; a multiply-add is two FLOPs.
+Bandwidth and FLOP/s are those of predict_gpu.py: an H200 with 16-bit types. Two backbone stages are frozen, and an image
+has 512 regions. The mask head has a capacity of 128 positive regions per image and runs on the quarters of the batch's
+capacity that hold some; by default all do, as in the measured eager steps.
 """
 import argparse
 import collections
@@ -15,14 +14,13 @@ import json
 
 from predict_gpu import BANDWIDTH, RATE, Kernel, seconds
 
-WIDTH = 2  # bytes of an element
+WIDTH = 2  # bytes per element
 CHANNELS = 256
-ROOM, PARTS = 128, 4  # for positives of an image, and into how many parts that of a batch is divided
+ROOM, PARTS = 128, 4  # capacity for positives per image; parts of the batch's capacity
 
 
 def conv(name, pixels_in, pixels_out, c, k, taps, trained=True, data=True):
-    """The three products of a convolution over images of so many pixels in all; batch norm, where there is one, is
-    constant, and a part of it."""
+    """Forward, dgrad and wgrad of a convolution with this many pixels per batch; a frozen batch norm is folded in."""
     x, y, w = pixels_in * c, pixels_out * k, c * k * taps
     flops = 2 * pixels_out * c * k * taps
     yield Kernel(f"{name} forward", 1, WIDTH * (x + w + y), flops)
@@ -30,7 +28,7 @@ def conv(name, pixels_in, pixels_out, c, k, taps, trained=True, data=True):
         yield Kernel(f"{name} dgrad", 1, WIDTH * (x + w + y), flops)
     if trained:
         yield Kernel(f"{name} wgrad", 1, WIDTH * (x + y) + 4 * w, flops)
-        yield Kernel(f"{name} gates", 1, 3 * WIDTH * y, 0)  # of ReLU, and scales
+        yield Kernel(f"{name} gates", 1, 3 * WIDTH * y, 0)  # ReLU gradient and batch-norm scale
 
 
 def backbone(batch, height, width):
@@ -42,7 +40,7 @@ def backbone(batch, height, width):
         for block in range(blocks):
             after = area // 4 if stage > 0 and block == 0 else area
             name = f"layer{stage + 1}.{block}"
-            first = stage == 1 and block == 0  # nothing is trained in front of it
+            first = stage == 1 and block == 0  # no dgrad: everything before it is frozen
             yield from conv(f"{name}.conv1", area, area, channels, middle, 1, trained, not first)
             yield from conv(f"{name}.conv2", area, after, middle, middle, 9, trained)
             yield from conv(f"{name}.conv3", after, after, middle, 4 * middle, 1, trained)
@@ -68,7 +66,7 @@ def rpn(batch, height, width):
 
 
 def proposals(batch, height, width):
-    """Anchors are matched with 16 objects, sampled, and scored; the best are sorted and suppressed."""
+    """Anchor matching with 16 objects, sampling, losses, top-k and NMS."""
     anchors = 3 * sum(levels(batch, height, width))
     yield Kernel("match", 1, 4 * anchors * 6, 20 * 16 * anchors)
     yield Kernel("targets and losses", 1, 4 * anchors * 20, 0)
@@ -84,7 +82,7 @@ def linear(name, rows, c, k):
 def box_head(batch):
     regions = 512 * batch
     pooled = regions * 49 * CHANNELS
-    yield Kernel("roi_align forward", 1, WIDTH * 5 * pooled, 0)  # four samples of four pixels, most from the caches
+    yield Kernel("roi_align forward", 1, WIDTH * 5 * pooled, 0)  # four samples of four pixels, mostly cache hits
     yield Kernel("roi_align backward", 1, WIDTH * 5 * pooled, 0)
     yield from linear("fc6", regions, 49 * CHANNELS, 1024)
     yield from linear("fc7", regions, 1024, 1024)
@@ -93,7 +91,7 @@ def box_head(batch):
 
 def mask_head(batch, positives):
     part = ROOM * batch // PARTS
-    area = max(-(-positives * batch // part), 1) * part * 14**2  # the first part is always run
+    area = max(-(-positives * batch // part), 1) * part * 14**2  # the first part always runs
     yield Kernel("roi_align, both", 1, 2 * WIDTH * 5 * area * CHANNELS, 0)
     yield Kernel("cleared room", 1, 2 * WIDTH * ROOM * batch * 14**2 * CHANNELS, 0)
     for i in range(4):
@@ -104,11 +102,11 @@ def mask_head(batch, positives):
 
 def update():
     parameters = 44_401_393
-    yield Kernel("norm of the gradient and update", 1, (4 + 4 + 8 + 8 + WIDTH) * parameters, 0)
+    yield Kernel("gradient norm and update", 1, (4 + 4 + 8 + 8 + WIDTH) * parameters, 0)
 
 
 def step(batch, height, width, positives):
-    """{part: kernels}, by the names of Tape::part()."""
+    """{part: kernels}, with the names of Tape::part()."""
     shape = (batch, height, width)
     return {"backbone": list(backbone(*shape)), "fpn": list(fpn(*shape)), "rpn": list(rpn(*shape)),
             "proposals": list(proposals(*shape)), "box head": list(box_head(batch)),
@@ -116,7 +114,7 @@ def step(batch, height, width, positives):
 
 
 def measured_parts(path):
-    """Milliseconds by part, forward and backward together; losses are with what they are made of."""
+    """Milliseconds per part, forward and backward; a loss counts to the part that it belongs to."""
     found = collections.Counter()
     for part, value in (json.loads(open(path).read().splitlines()[-1])["parts_ms"] if path else {}).items():
         name = part.removesuffix(", backward")
@@ -129,7 +127,7 @@ def main():
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--height", type=int, default=800)
     parser.add_argument("--width", type=int, default=1344)
-    parser.add_argument("--positives", type=int, default=ROOM, help="of an image, on average over the batch")
+    parser.add_argument("--positives", type=int, default=ROOM, help="positive regions per image, batch average")
     parser.add_argument("--measured", metavar="FILE")
     o = parser.parse_args()
     found = measured_parts(o.measured)

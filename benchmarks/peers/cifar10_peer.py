@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A ResNet on CIFAR-10 in PyTorch, by the recipe that compare_cifar10.py gives to dtrain-cnn-benchmarks. On a GPU the
-images lie in its memory.
+"""Trains a ResNet on CIFAR-10 in PyTorch by the recipe of compare_cifar10.py.
 
 cifar10_peer.py DIR [--depth 20] [--device cpu] [--seed 1] [--epochs 10] ...
-DIR has train/<class>/* and test/<class>/*. Prints a line per epoch, then one line of JSON.
+DIR has train/<class>/* and test/<class>/*. On a GPU all images are kept in device memory. Prints a line per epoch, then one
+line of JSON.
 """
 import argparse
 import json
@@ -38,13 +38,13 @@ class Block(nn.Module):
 
 
 class CifarResNet(nn.Module):
-    """models/resnet.cpp with three stages of (depth - 2) / 6 blocks: its layers, names and initial distributions."""
+    """The CIFAR ResNet of models/resnet.cpp: three stages of (depth - 2) / 6 blocks, the same names and initialisation."""
 
     def __init__(self, depth):
         super().__init__()
         self.conv1 = nn.Conv2d(3, 16, 3, 1, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(16)
-        others = (depth - 2) // 6 - 1  # blocks of a stage
+        others = (depth - 2) // 6 - 1  # blocks per stage after the first
         self.layer1 = nn.Sequential(Block(16, 16, 1), *(Block(16, 16, 1) for _ in range(others)))
         self.layer2 = nn.Sequential(Block(16, 32, 2), *(Block(32, 32, 1) for _ in range(others)))
         self.layer3 = nn.Sequential(Block(32, 64, 2), *(Block(64, 64, 1) for _ in range(others)))
@@ -63,7 +63,7 @@ class CifarResNet(nn.Module):
 
 
 def read_split(folder, limit):
-    """Images as bytes [n, 32, 32, 3] and labels [n]; a limit is shared equally by all classes."""
+    """uint8 images [n, 32, 32, 3] and labels [n]; a limit is divided equally among the classes."""
     images, labels = [], []
     for label, name in enumerate(CLASSES):
         files = sorted((folder / name).iterdir())
@@ -78,7 +78,7 @@ def normalised(images):
 
 
 def augmented(images):
-    """Padded with black, cropped at random to the size they had, and flipped with p = 0.5."""
+    """Zero-padded, randomly cropped to the original size, and flipped with p = 0.5."""
     (count, size), device = images.shape[:2], images.device
     padded = nn.functional.pad(images, (0, 0, PADDING, PADDING, PADDING, PADDING))
     window = torch.arange(size, device=device)
@@ -88,7 +88,7 @@ def augmented(images):
 
 
 def batches(count, batch, steps):
-    """Indices, cut from one shuffled pass after another: a batch may span two, as in dtrain's loader."""
+    """Batches of shuffled indices; a batch may span two epochs, as in dtrain's loader."""
     order = torch.empty(0, dtype=torch.long)
     for _ in range(steps):
         while len(order) < batch:
@@ -98,7 +98,7 @@ def batches(count, batch, steps):
 
 
 def rate_at(step, steps, warmup, base):
-    """Schedule::at of libdtrain/train/schedule.cpp: linear from 0, then a cosine to 0."""
+    """Linear warm-up from 0, then cosine decay to 0, as Schedule::at of libdtrain/train/schedule.cpp."""
     if step < warmup:
         return base * step / warmup
     return base * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
@@ -109,7 +109,7 @@ def autocast(options):
 
 
 def train(model, images, labels, options):
-    """Returns the images trained on."""
+    """Trains the model and returns the number of images processed."""
     count, batch = len(labels), options.batch_size
     steps = math.ceil(options.epochs * count / batch)
     warmup = int(options.warmup_epochs * count / batch)
@@ -131,7 +131,7 @@ def train(model, images, labels, options):
         optimizer.step()
         losses.append(loss.detach())
         if (step + 1) * batch // count > step * batch // count or step + 1 == steps:
-            mean = torch.stack(losses).mean().item()  # a GPU is done now
+            mean = torch.stack(losses).mean().item()  # synchronises the GPU
             speed = len(losses) * batch / (time.perf_counter() - start)
             print(f"epoch {(step + 1) * batch / count:.2f}: loss {mean:.4f}, {speed:.1f} images/s", flush=True)
             losses, start = [], time.perf_counter()
@@ -160,7 +160,7 @@ def main():
     parser.add_argument("--learning_rate", type=float, default=0.1)
     parser.add_argument("--warmup_epochs", type=float, default=1)
     parser.add_argument("--weight_decay", type=float, default=5e-4)
-    parser.add_argument("--limit", type=int, default=0, help="images of each split; 0: all")
+    parser.add_argument("--limit", type=int, default=0, help="images per split; 0: all")
     options = parser.parse_args()
 
     torch.set_num_threads(options.threads)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What coco_eval_bench measures, done by pycocotools: processor seconds for reading and scoring, as a line of JSON.
+"""pycocotools counterpart of coco_eval_bench: prints processor seconds for reading and scoring as a line of JSON.
 
 coco_eval_peer.py TRUTH RESULTS boxes|masks
 
-Scoring begins once both files have been parsed: it is loadRes, evaluate, accumulate and summarize.
+Scoring is loadRes, evaluate, accumulate and summarize, after both files are parsed.
 """
 import contextlib
 import io

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What decode_bench measures, done by others on one core: decode, RandomResizedCrop(224), flip, normalise.
+"""Counterpart of decode_bench on one core: JPEG decoding, RandomResizedCrop(224), flip and normalisation.
 
-decode_peer.py [DIR] [SECONDS] prints images per second of processor time for PIL + torchvision, for torchvision's own
-JPEG decoder with tensor transforms, and for OpenCV where it is installed.
+decode_peer.py [DIR] [SECONDS] prints images per second of processor time for PIL + torchvision, for the JPEG decoder of
+torchvision with tensor transforms, and for OpenCV if installed.
 """
 import io
 import pathlib

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""What depthwise_bench measures, done by PyTorch: the three passes of depthwise convolutions, each by itself.
+"""PyTorch counterpart of depthwise_bench: forward, dgrad and wgrad of depthwise convolutions.
 
 depthwise_peer.py [--device cpu|gpu] [--batch 16] [--threads 2] [--channels_last] [--seconds 0.2] [--filter REGEX]
-Prints one line of JSON: for each name that depthwise_bench has after device and type, the seconds of a run in fp32, with
-one thread those of its processor. Strides have symmetric padding here and SAME's there, which is as many rows and
-columns.
+Prints one line of JSON: seconds per pass in fp32, by the names of depthwise_bench after device and type. With one thread
+they are processor seconds. Strided layers use symmetric padding here and SAME padding there; the output sizes are equal.
 """
 import argparse
 import json
@@ -17,8 +16,8 @@ parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
 parser.add_argument("--batch", type=int, default=16)
 parser.add_argument("--threads", type=int, default=2)
 parser.add_argument("--channels_last", action="store_true")
-parser.add_argument("--seconds", type=float, default=0.2, help="of measurement for each pass")
-parser.add_argument("--filter", default="", help="names to measure")
+parser.add_argument("--seconds", type=float, default=0.2, help="duration of each measurement")
+parser.add_argument("--filter", default="", help="regular expression for names")
 options = parser.parse_args()
 
 import torch
@@ -38,7 +37,7 @@ def seconds_of(work):
 
     work()
     finish()
-    # One thread's processor time is untouched by what else the machine does.
+    # Processor time of one thread is robust to other load.
     clock = time.thread_time if device == "cpu" and options.threads == 1 else time.perf_counter
     times, end = [], clock() + options.seconds
     while clock() < end or len(times) < 5:
@@ -55,7 +54,7 @@ def made(*shape):
 
 result = {}
 for size, channels, kernel, stride in LAYERS:
-    padding = kernel // 2  # as many rows and columns of output as SAME has, of even sizes and odd kernels
+    padding = kernel // 2  # the output size of SAME, for even sizes and odd kernels
     out = (size + stride - 1) // stride
     x, y = made(options.batch, channels, size, size), made(options.batch, channels, out, out)
     w = torch.rand(channels, 1, kernel, kernel, device=device)

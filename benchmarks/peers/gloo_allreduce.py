@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""What dtrain-allreduce-benchmark measures, done by gloo through torch.distributed.
+"""gloo counterpart of dtrain-allreduce-benchmark, through torch.distributed.
 
-mpirun ... gloo_allreduce.py SIZES ITERATIONS WARMUP STORE. SIZES are in bytes, separated by commas; STORE is a file
-that does not exist yet. Rank 0 prints a line of JSON: the median over the iterations of the time of the rank that took
-longest, in seconds, by size.
+mpirun ... gloo_allreduce.py SIZES ITERATIONS WARMUP STORE. SIZES are in bytes, separated by commas; STORE is a new file for
+the rendezvous. Rank 0 prints a line of JSON: seconds by size, the median over the iterations of the slowest rank's time.
 """
 import json
 import os

@@ -1,8 +1,8 @@
-"""Times ResNet-50's inference in another program: prints milliseconds per call, the median, as a line of JSON.
+"""Times ResNet-50 inference in another engine: prints the median milliseconds per call as a line of JSON.
 
 Usage: inference_peer.py ENGINE MODEL.onnx --batch N --threads N --seconds S
-ENGINE: onnxruntime, openvino, openvino_bf16, onnxruntime_int8 and openvino_int8 (of the model that quantize_onnx.py has
-made), or torch, torch_compile, torch_bf16 (torchvision's model, channels_last).
+ENGINE: onnxruntime, openvino, openvino_bf16; onnxruntime_int8, openvino_int8 (a model from quantize_onnx.py); torch,
+torch_compile, torch_bf16 (torchvision's model in channels_last).
 """
 import argparse
 import json

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""What detector_bench measures, done by torchvision: a step of training, or inference, of maskrcnn_resnet50_fpn.
+"""torchvision counterpart of detector_bench: a training step or inference of maskrcnn_resnet50_fpn.
 
-mask_rcnn_peer.py --folder FOLDER --make [--height 320] [--width 480] [--batch 2]   makes weights and a batch for both
+mask_rcnn_peer.py --folder FOLDER --make [--height 320] [--width 480] [--batch 2]   writes weights and a batch for both programs
 mask_rcnn_peer.py --folder FOLDER --mode train|infer [--threads 2] [--steps 5] [--warmup 1] [--channels_last]
     [--device cpu|gpu] [--precision fp32|tf32|bf16|fp16]
 
-Images are as large as the network sees them, and normalised; masks stay as the head gives them on both sides.
-Prints one line of JSON.
+Images are already resized and normalised. Masks are not pasted into the image, in either program. Prints one line of JSON.
 """
 import argparse
 import contextlib
@@ -81,7 +80,7 @@ def read_files():
 
 
 def autocast():
-    """As torchvision's reference training has it: the backbone and the heads in 16 bits."""
+    """Autocast of backbone and heads, as in torchvision's reference training."""
     if options.precision in HALF:
         return torch.autocast(device, HALF[options.precision])
     return contextlib.nullcontext()

@@ -1,6 +1,6 @@
-// What dtrain-allreduce-benchmark measures, done by the MPI library's own MPI_Allreduce.
+// MPI_Allreduce counterpart of dtrain-allreduce-benchmark.
 // mpirun ... mpi_allreduce SIZES ITERATIONS WARMUP. SIZES are in bytes, separated by commas. Rank 0 prints a line of
-// JSON: the median over the iterations of the time of the rank that took longest, in seconds, by size.
+// JSON: seconds by size, the median over the iterations of the slowest rank's time.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What compare_convergence.py trains, done by torchvision, and scored by pycocotools.
+"""torchvision side of compare_convergence.py, evaluated by pycocotools.
 
-nuclei_peer.py --make WEIGHTS --seed N                          writes torchvision's initial weights, for both sides
+nuclei_peer.py --make WEIGHTS --seed N                          writes torchvision's initial weights for both programs
 nuclei_peer.py --weights WEIGHTS --seed N --metrics METRICS --data DIR [--threads 2]
-    trains on DIR; METRICS is the engine's metrics file, whose learning rates are used step by step
+    trains on DIR with the learning rates of METRICS, the metrics file of dtrain-mask-rcnn
 
-The recipe is that of benchmarks/nuclei.cfg. Prints one line of JSON.
+The recipe is benchmarks/nuclei.cfg. Prints one line of JSON.
 """
 import argparse
 import contextlib
@@ -62,7 +62,7 @@ def make_model():
 
 
 def samples_of(folder, split):
-    """Images [3, h, w] from 0 to 1, and their targets; all of them fit into memory."""
+    """Images [3, h, w] from 0 to 1 and their targets, all in memory."""
     coco = COCO(folder / f"annotations/instances_{split}.json")
     samples = []
     for number, about in coco.imgs.items():
@@ -85,7 +85,7 @@ def flipped(pixels, target):
 
 
 def batches(samples):
-    """Without end; an epoch leaves out the images that do not fill a batch."""
+    """Endless shuffled batches; incomplete batches are dropped."""
     while True:
         order = torch.randperm(len(samples))
         for begin in range(0, len(samples) - BATCH + 1, BATCH):
@@ -108,7 +108,7 @@ def train(model, samples, rates):
 
 
 def detections(model, samples):
-    """In the form of COCO's results."""
+    """Detections in COCO's results format."""
     model.eval()
     with torch.no_grad():
         for pixels, target in samples:
@@ -149,7 +149,7 @@ def report():
             "processor_seconds": seconds, **score(coco, list(detections(model, samples)))}
 
 
-# pycocotools prints what it does; standard output is for the line of JSON alone.
+# pycocotools prints its progress; standard output is reserved for the line of JSON.
 with contextlib.redirect_stdout(sys.stderr):
     line = json.dumps(report())
 print(line)

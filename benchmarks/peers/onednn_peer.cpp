@@ -1,5 +1,5 @@
-// The convolutions of ResNet-50 at batch 16 by the oneDNN that this is compiled with, 2.6 or 3, over NHWC images and
-// filters in the library's own order. A line of JSON: milliseconds of each shape, type and pass, medians.
+// Times the convolutions of ResNet-50 at batch 16 with oneDNN 2.6 or 3, over NHWC images and filters in oneDNN's
+// blocked layout. Prints a line of JSON: median milliseconds by shape, type and pass.
 //   onednn_peer [ROUNDS]        threads by OMP_NUM_THREADS
 #include <algorithm>
 #include <chrono>
@@ -28,7 +28,7 @@ constexpr Layer kLayers[] = {
     {14, 512, 512, 3, 2}, {7, 512, 2048, 1, 1},  {14, 1024, 2048, 1, 2}, {7, 2048, 512, 1, 1},  {7, 512, 512, 3, 1},
 };
 
-// What both versions are told of a convolution.
+// Convolution parameters, common to both versions of the API.
 struct Problem {
   memory::desc x, w, dw, y;
   memory::dims strides, pads;
@@ -84,7 +84,7 @@ double milliseconds(const dnnl::engine& engine, const dnnl::primitive& primitive
   std::unordered_map<int, memory> bound;
   for (const Argument& argument : arguments) {
     memory own(argument.desc, engine);
-    // Bytes of 0x3c are small numbers in f32 and in bf16.
+    // Bytes of 0x3c make small numbers in f32 and bf16.
     std::fill_n(static_cast<char*>(own.get_data_handle()), argument.desc.get_size(), '\x3c');
     bound.emplace(argument.name, own);
   }
@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
                   rounds),
               false);
       } catch (const dnnl::error&) {
-        // A processor without products of bf16: 2.6 has no such convolution there.
+        // oneDNN 2.6 has no bf16 convolutions on processors without bf16 instructions.
       }
   std::printf("}\n");
 }

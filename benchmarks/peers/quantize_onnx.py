@@ -1,6 +1,6 @@
-"""Makes an int8 model of an ONNX one with ONNX Runtime: QDQ nodes, weights by channel, activations as unsigned bytes.
+"""Quantises an ONNX model to int8 with ONNX Runtime: QDQ nodes, int8 weights per channel, uint8 activations.
 
-Usage: quantize_onnx.py MODEL.onnx INT8.onnx    ranges are those of drawn images, which is enough to measure speed by
+Usage: quantize_onnx.py MODEL.onnx INT8.onnx    calibrates with random images, which is enough to measure speed
 """
 import pathlib
 import sys
@@ -11,7 +11,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 
-class DrawnImages(CalibrationDataReader):
+class RandomImages(CalibrationDataReader):
     def __init__(self):
         draws = np.random.default_rng(1)
         self.batches = iter([{"images": draws.random((4, 3, 224, 224), dtype=np.float32)} for _ in range(4)])
@@ -25,7 +25,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folded = str(pathlib.Path(folder) / "folded.onnx")
         quant_pre_process(model, folded)
-        quantize_static(folded, quantized, DrawnImages(), quant_format=QuantFormat.QDQ, per_channel=True,
+        quantize_static(folded, quantized, RandomImages(), quant_format=QuantFormat.QDQ, per_channel=True,
                         activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
 
 

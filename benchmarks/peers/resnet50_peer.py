@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What step_bench measures, done by PyTorch: the training step of torchvision's ResNet-50 (v1.5) on synthetic data.
+"""PyTorch counterpart of step_bench: the training step of torchvision's ResNet-50 (v1.5) on synthetic data.
 
 resnet50_peer.py [--device cpu|gpu] [--batch 16] [--size 224] [--steps 5] [--warmup 1] [--channels_last] [--threads 2]
 On a GPU also --precision fp32|tf32|bf16|fp16 and --mode eager|compile|graph: eager with cudnn.benchmark, torch.compile
-with max-autotune, or the whole step replayed as a CUDA graph. Prints one line of JSON.
+with max-autotune, or the whole step as a CUDA graph. Prints one line of JSON.
 """
 import argparse
 import contextlib
@@ -32,7 +32,7 @@ on_gpu = options.device == "gpu"
 device = "cuda" if on_gpu else "cpu"
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 dtype = DTYPES[options.precision]
-LOSS_SCALE = 128.0 if options.precision == "fp16" else 1.0  # a static one, as ours in the comparison
+LOSS_SCALE = 128.0 if options.precision == "fp16" else 1.0  # static, as in dtrain's run
 
 
 def process_age():
@@ -56,7 +56,7 @@ forward = torch.compile(model, mode="max-autotune") if options.mode == "compile"
 
 
 def train():
-    # A captured step needs gradients that stay where they are.
+    # A CUDA graph needs gradients at fixed addresses.
     optimizer.zero_grad(set_to_none=options.mode != "graph")
     with torch.autocast(device, dtype) if dtype is not torch.float32 else contextlib.nullcontext():
         loss = loss_of(forward(images), labels) * LOSS_SCALE
@@ -96,7 +96,7 @@ start, start_cpu = process_age(), time.process_time()
 train()
 if on_gpu:
     torch.cuda.synchronize()
-first = process_age()  # the end of the first step: its compilation and the choice of algorithms included
+first = process_age()  # end of the first step, with compilation and autotuning
 step = capture() if options.mode == "graph" else train
 for _ in range(options.warmup - 1):
     timed(step)

@@ -1,6 +1,6 @@
-"""A FastAPI server that classifies a JPEG by torchvision's model of the same name: serve_peer.py MODEL PORT THREADS.
+"""FastAPI server that classifies a JPEG with a torchvision model: serve_peer.py MODEL PORT THREADS.
 
-As its documentation suggests: a route in the thread pool, one request a forward pass, by uvicorn.
+Follows the FastAPI documentation: uvicorn, a route in the thread pool, one forward pass per request.
 """
 import io
 import sys

@@ -24,7 +24,8 @@ PAGE = ROOT / "docs/performance.md"
 def page_of(template, results):
     def table(match):
         if match[1] not in result_tables.TABLES:
-            sys.exit(f"performance_template.md: no table is called {match[1]}; expected one of {', '.join(result_tables.TABLES)}")
+            sys.exit(f"performance_template.md: no table is called {match[1]}; "
+                     f"expected one of {', '.join(result_tables.TABLES)}")
         return result_tables.TABLES[match[1]](results).text()
 
     text = re.sub(r"^@([\w-]+)@$", table, template, flags=re.MULTILINE)
@@ -37,7 +38,8 @@ def page_of(template, results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare only")
-    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "benchmarks/results", help="folder of the measurements")
+    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "benchmarks/results",
+                        help="folder of the measurements")
     options = parser.parse_args()
     page = page_of((ROOT / "benchmarks/performance_template.md").read_text(), result_tables.Results(options.results))
     if not options.check:

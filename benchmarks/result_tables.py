@@ -3,8 +3,8 @@ import json
 import re
 import statistics
 
-KINDS = ("allreduce", "cifar10", "coco-eval", "convergence-resized", "convergence", "cpu", "detection", "gpu", "inference",
-         "onednn", "ranks", "scale", "serving")
+KINDS = ("allreduce", "cifar10", "coco-eval", "convergence-resized", "convergence", "cpu", "detection", "gpu",
+         "inference", "onednn", "ranks", "scale", "serving")
 
 
 class Result:
@@ -13,8 +13,8 @@ class Result:
     def __init__(self, path, machines):
         match = re.fullmatch(rf"(\d{{4}}-\d\d-\d\d)-({'|'.join(KINDS)})-([\w.-]+)\.json", path.name)
         if not match or match[3] not in machines:
-            raise SystemExit(f"{path}: expected <date>-<task>-<machine>.json with a task of {', '.join(KINDS)} and a machine of "
-                             f"machines.json ({', '.join(machines)})")
+            raise SystemExit(f"{path}: expected <date>-<task>-<machine>.json with a task of {', '.join(KINDS)} "
+                             f"and a machine of machines.json ({', '.join(machines)})")
         self.path, self.used = path, False
         self.date, self.kind, self.slug = match.groups()
         self.data = json.loads(path.read_text())
@@ -78,11 +78,11 @@ class Table:
 
         notes = [f"- {result.machine}: {note}" for result in self.results for note in result.data.get("notes", ())
                  if note.startswith(self.notes_on) and not note.endswith("not measured")]
-        peers = sorted(set().union(*(peers_of(result) for result in self.results)))
+        peers = sorted({peer for result in self.results for peer in peers_of(result)})
         sources = [f"`{result.path.name}` (commit {result.commit})" for result in self.results]
-        return "\n".join([line(self.heads), "|" + "---|" * len(self.heads), *map(line, self.lines), "",
-                          *notes, *([""] if notes else []), *([f"Peers: {', '.join(peers)}."] if peers else []),
-                          "Source: " + ",\n".join(sources) + "."])
+        rows = [line(self.heads), "|" + "---|" * len(self.heads), *map(line, self.lines)]
+        below = [*notes, *([""] if notes else []), *([f"Peers: {', '.join(peers)}."] if peers else [])]
+        return "\n".join(rows + (["", *below, "Source: " + ",\n".join(sources) + "."] if sources else []))
 
 
 def peers_of(result):
@@ -90,15 +90,14 @@ def peers_of(result):
     if "peer" in result.data:
         return {result.data["peer"]}
     names = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch", "torch_compile": "PyTorch"}
-    found = {f"{names[name]} {re.match('[0-9.]+', version)[0]}" for name, version in result.data.get("versions", {}).items()
-             if name in names}
-    models = set(re.findall(r'"(?:model": "torchvision|torch": ")[^"]*"', json.dumps(result.data)))
-    for model in models:
+    versions = result.data.get("versions", {}).items()
+    found = {f"{names[name]} {re.match('[0-9.]+', version)[0]}" for name, version in versions if name in names}
+    for model in set(re.findall(r'"(?:model": "torchvision|torch": ")[^"]*"', json.dumps(result.data))):
         found |= {f"{'PyTorch' if name == 'torch' else name} {version}"
                   for name, version in re.findall(r'(torch|torchvision)(?:": "| )(\d[\d.]*\d)', model)}
-    about = result.about
-    return found | {about[key].split("(")[-1].replace(")", "") if key == "open_mpi" else f"gloo of {about[key]}"
-                    for key in ("open_mpi", "gloo") if key in about}
+    if "open_mpi" in result.about:
+        found |= {result.about["open_mpi"].split("(")[-1].replace(")", ""), f"gloo of {result.about['gloo']}"}
+    return found
 
 
 def number(text):
@@ -128,38 +127,38 @@ def machines(results):
             about = peaks[slug].about if slug in peaks else {}
             cells = (number(about[key]) if key in about else "" for key in ("peak of fp32", "peak of memory"))
             table.lines.append((machine["name"], machine["processor"], machine["vectors"], machine["cores"], *cells))
-    return type("Plain", (), {"text": lambda self: table.text().rsplit("\n\n", 1)[0]})()
+    return table
 
 
 def training(results, precision):
     pattern = rf"ResNet-50 v1.5 {precision} step"
-    table = Table("machine", "dtrain, images/s", "rounds", "PyTorch, images/s", "fastest form", "ratio", "peak memory, MiB", "PyTorch, MiB",
+    table = Table("machine", "dtrain, images/s", "rounds", "PyTorch, images/s", "fastest form", "ratio",
+                  "peak memory, MiB", "PyTorch, MiB",
                   *(("first step after, s", "PyTorch, s") if precision == "fp32" else ("dtrain bf16 to fp32",)))
     for result in results.newest("cpu", lambda result: result.group(pattern)):
         group = result.group(pattern)
         step, memory = group["first"], group["its peak memory"]
-        if precision == "fp32":
-            start = group["process start to first step"]
-            last = number(start["ours"]), number(start["peer"])
-        else:
-            last = (group["beside our own fp32"]["ratio"],)
+        last = (group["beside our own fp32"]["ratio"],) if precision != "fp32" else (
+            number(group["process start to first step"][side]) for side in ("ours", "peer"))
         runs = result.data["runs"]["step" if precision == "fp32" else "step bf16"]
         form = re.sub(r"^torch (\S+) ", r"PyTorch \1, ", remark(step["peer"])).replace(f" {precision}", "")
-        table.add(result, result.machine, number(step["ours"]), spread([run["images_per_sec"] for run in runs]), number(step["peer"]),
-                  form, step["ratio"], number(memory["ours"]), number(memory["peer"]), *last)
+        table.add(result, result.machine, number(step["ours"]), spread([run["images_per_sec"] for run in runs]),
+                  number(step["peer"]), form, step["ratio"], number(memory["ours"]), number(memory["peer"]), *last)
     return table
 
 
 def inference(results, precision):
-    table = Table("machine", "batch", "dtrain, ms", "rounds", *(() if precision == "bf16" else ("ONNX Runtime",)), "OpenVINO",
-                  *(() if precision == "int8" else ("PyTorch",)), "ratio to the fastest", notes_on=precision)
+    table = Table("machine", "batch", "dtrain, ms", "rounds", *(() if precision == "bf16" else ("ONNX Runtime",)),
+                  "OpenVINO", *(() if precision == "int8" else ("PyTorch",)), "ratio to the fastest",
+                  notes_on=precision)
     ending = "" if precision == "fp32" else f"_{precision}"
     for result in results.newest("inference", lambda result: f"{precision} 1" in result.data["ms"]):
         for batch in (1, 16):
             times = result.data["ms"][f"{precision} {batch}"]
             medians = {name.removesuffix(ending): statistics.median(values) for name, values in times.items()}
-            ours, torch = medians.pop("dtrain"), min((medians[name] for name in ("torch", "torch_compile") if name in medians), default=None)
-            peers = [medians.get("onnxruntime") if precision != "bf16" else None, medians.get("openvino"), torch]
+            ours = medians.pop("dtrain")
+            torch = min((medians[name] for name in ("torch", "torch_compile") if name in medians), default=None)
+            peers = [medians.get("onnxruntime"), medians.get("openvino"), torch]
             table.add(result, result.machine, batch, short(ours), f"{len(times['dtrain'])}: {spread(times['dtrain'])}",
                       *(short(peer) for peer in peers if peer), f"{min(medians.values()) / ours:.2f}")
     return table
@@ -171,7 +170,8 @@ def plain(kind, pattern, *heads):
         table = Table("machine", *(heads or ("measurement", "dtrain", "peer", "ratio")))
         for result in results.newest(kind, lambda result: result.rows(pattern)):
             for row in result.rows(pattern):
-                table.add(result, result.machine, row["what"], row["ours"], row["peer"].replace(" (pycocotools)", ""), row["ratio"])
+                peer = row["peer"].replace(" (pycocotools)", "")
+                table.add(result, result.machine, row["what"], row["ours"], peer, row["ratio"])
         return table
     return table_of
 
@@ -186,14 +186,15 @@ def convergence(results):
 
 
 def all_reduce(results):
-    table = Table("machine", "ranks, message", "dtrain, GB/s", "Open MPI 4.1.4", "Open MPI, yielding", "gloo", "ratio to the fastest")
+    table = Table("machine", "ranks, message", "dtrain, GB/s", "Open MPI", "Open MPI, yielding", "gloo",
+                  "ratio to the fastest")
     for result in results.newest("allreduce"):
         cases = {}
         for row in result.rows(""):
             cases.setdefault(row["what"], []).append(row)
         for what, rows in cases.items():
-            table.add(result, result.machine, what, number(rows[0]["ours"]), *(number(row["peer"]) for row in rows),
-                      min(float(row["ratio"]) for row in rows))
+            rates = [number(rows[0]["ours"]), *(number(row["peer"]) for row in rows)]
+            table.add(result, result.machine, what, *rates, min(float(row["ratio"]) for row in rows))
     return table
 
 
@@ -208,10 +209,12 @@ def scaling(results):
 def serving(results):
     table = Table("machine", "connections", "server", "requests/s", "p50, ms", "p99, ms", "ratio of requests/s")
     for result in results.newest("serving"):
-        runs = result.data["runs"]
-        for connections in sorted({run["connections"] for run in runs}):
-            found = {server: [statistics.median(run[key] for run in runs if run["server"] == server and run["connections"] == connections)
-                              for key in ("rate", "p50_ms", "p99_ms")] for server in ("dtrain-serve", "FastAPI")}
+        for connections in sorted({run["connections"] for run in result.data["runs"]}):
+            found = {}
+            for server in ("dtrain-serve", "FastAPI"):
+                case = server, connections
+                runs = [run for run in result.data["runs"] if (run["server"], run["connections"]) == case]
+                found[server] = [statistics.median(run[key] for run in runs) for key in ("rate", "p50_ms", "p99_ms")]
             for server, values in found.items():
                 ratio = f"{found[server][0] / found['FastAPI'][0]:.2f}" if server == "dtrain-serve" else ""
                 name = result.data.get("peer", server) if server == "FastAPI" else server
@@ -220,7 +223,8 @@ def serving(results):
 
 
 def onednn(results):
-    table = Table("machine", "convolutions of ResNet-50", "dtype", "pass", "oneDNN {system}, ms", "oneDNN {other}, ms", "speed-up")
+    table = Table("machine", "convolutions of ResNet-50", "dtype", "pass", "oneDNN {system}, ms", "oneDNN {other}, ms",
+                  "speed-up")
     for result in results.newest("onednn"):
         sums = {}
         for row in result.rows(""):
@@ -236,30 +240,42 @@ def onednn(results):
 
 
 def gpu(results):
-    table = Table("machine", "measurement", "dtrain, images/s", "PyTorch, images/s", "fastest form", "ratio", "device memory, MiB", "PyTorch, MiB")
+    table = Table("machine", "measurement", "dtrain, images/s", "PyTorch, images/s", "fastest form", "ratio",
+                  "device memory, MiB", "PyTorch, MiB")
     for result in results.newest("gpu"):
         steps = {name: found[0] for name, found in result.data["steps"].items()}
         for precision in ("bf16", "fp16", "fp32"):
-            peers = [run for name, run in steps.items() if name.startswith("torch.") and f".{precision}." in name]
-            ours = next((run for name, run in steps.items() if name.startswith("ours.captured.") and f".{precision}." in name), None)
-            if ours and peers:
-                peer = max(peers, key=lambda run: run["images_per_sec"])
-                table.add(result, result.machine, f"ResNet-50 v1.5 step, {precision}, batch {ours['batch']}", f"{ours['images_per_sec']:.0f}",
-                          f"{peer['images_per_sec']:.0f}", f"{peer['model'].split(', ')[1].split('+')[0]}, {peer['layout']}, {peer['mode']}",
-                          f"{ours['images_per_sec'] / peer['images_per_sec']:.2f}", ours["peak_device_mib"],
-                          min(run["peak_device_mib"] for run in peers))
+            gpu_steps(table, result, {name: run for name, run in steps.items() if f".{precision}." in name}, precision)
         for decoder, words in (("host", "decoded by the CPU"), ("gpu", "decoded by nvJPEG")):
             for name, run in steps.items():
                 if name.startswith(f"ours.records.{decoder}."):
-                    table.add(result, result.machine, f"the same from TFRecords of JPEGs, bf16, {words}", f"{run['images_per_sec']:.0f}", "", "", "", "", "")
-        detectors = {name: found[0] for name, found in result.data.get("detection", {}).items()}
-        ours = detectors.pop("ours.bf16", None)
-        if ours and detectors:
-            peer = min(detectors.values(), key=lambda run: run["seconds"])
-            table.add(result, result.machine, f"Mask R-CNN step, bf16, 800x1344, batch {ours['batch']}", f"{ours['batch'] / ours['seconds']:.0f}",
-                      f"{peer['batch'] / peer['seconds']:.1f}", f"{peer['model'].split('+')[0]}, {peer['layout']}",
-                      f"{peer['seconds'] / ours['seconds']:.2f}", ours["pool_peak_mib"], peer["peak_device_mib"])
+                    table.add(result, result.machine, f"the same from TFRecords of JPEGs, bf16, {words}",
+                              f"{run['images_per_sec']:.0f}", *[""] * 5)
+        gpu_detection(table, result, {name: found[0] for name, found in result.data.get("detection", {}).items()})
     return table
+
+
+def gpu_steps(table, result, steps, precision):
+    """The captured step of one precision beside the fastest form of PyTorch."""
+    ours = next((run for name, run in steps.items() if name.startswith("ours.captured.")), None)
+    peers = [run for name, run in steps.items() if name.startswith("torch.")]
+    if ours and peers:
+        peer = max(peers, key=lambda run: run["images_per_sec"])
+        form = f"{peer['layout']}, {'CUDA graph' if peer['mode'] == 'graph' else peer['mode']}"
+        table.add(result, result.machine, f"ResNet-50 v1.5 step, {precision}, batch {ours['batch']}",
+                  f"{ours['images_per_sec']:.0f}", f"{peer['images_per_sec']:.0f}", form,
+                  f"{ours['images_per_sec'] / peer['images_per_sec']:.2f}", ours["peak_device_mib"],
+                  min(run["peak_device_mib"] for run in peers))
+
+
+def gpu_detection(table, result, detectors):
+    ours = detectors.pop("ours.bf16", None)
+    if ours and detectors:
+        peer = min(detectors.values(), key=lambda run: run["seconds"])
+        table.add(result, result.machine, f"Mask R-CNN step, bf16, 800x1344, batch {ours['batch']}",
+                  f"{ours['batch'] / ours['seconds']:.0f}", f"{peer['batch'] / peer['seconds']:.1f}",
+                  f"torchvision, {peer['layout']}", f"{peer['seconds'] / ours['seconds']:.2f}", ours["pool_peak_mib"],
+                  peer["peak_device_mib"])
 
 
 TABLES = {

@@ -76,8 +76,8 @@ class Table:
         def line(cells):
             return "| " + " | ".join(str(cell) for cell in cells) + " |"
 
-        notes = [f"- {result.machine}: {note}" for result in self.results for note in result.data.get("notes", ())
-                 if note.startswith(self.notes_on) and not note.endswith("not measured")]
+        notes = [f"- {result.machine}: {note.removeprefix(self.notes_on + ': ')}" for result in self.results
+                 for note in result.data.get("notes", ()) if note.startswith(self.notes_on) and not note.endswith("not measured")]
         peers = sorted({peer for result in self.results for peer in peers_of(result)})
         sources = [f"`{result.path.name}` (commit {result.commit})" for result in self.results]
         rows = [line(self.heads), "|" + "---|" * len(self.heads), *map(line, self.lines)]

@@ -24,7 +24,7 @@ class Result:
         self.about = about
 
     def rows(self, pattern):
-        """Rows whose name matches; a row without a name continues the one before, an indented one belongs to it."""
+        """Rows whose name matches; a row without a name continues the one before."""
         found, name = [], ""
         for row in self.data.get("rows", ()):
             name = row["what"].strip() or name
@@ -77,7 +77,8 @@ class Table:
             return "| " + " | ".join(str(cell) for cell in cells) + " |"
 
         notes = [f"- {result.machine}: {note.removeprefix(self.notes_on + ': ')}" for result in self.results
-                 for note in result.data.get("notes", ()) if note.startswith(self.notes_on) and not note.endswith("not measured")]
+                 for note in result.data.get("notes", ())
+                 if note.startswith(self.notes_on) and not note.endswith("not measured")]
         peers = sorted({peer for result in self.results for peer in peers_of(result)})
         sources = [f"`{result.path.name}` (commit {result.commit})" for result in self.results]
         rows = [line(self.heads), "|" + "---|" * len(self.heads), *map(line, self.lines)]

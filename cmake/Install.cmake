@@ -25,3 +25,12 @@ list(TRANSFORM OpenMP_CXX_LIB_NAMES PREPEND -l OUTPUT_VARIABLE DTRAIN_OPENMP_LIB
 list(JOIN DTRAIN_OPENMP_LIBS " " DTRAIN_OPENMP_LIBS)
 configure_file(cmake/dtrain.pc.in dtrain.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/dtrain.pc DESTINATION ${pkgconfig_dir})
+
+# Documents and the examples that they describe. Relative links between them stay valid. A component of their own: the
+# images install the programs from a context without them.
+foreach(folder docs examples)
+  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents FILES_MATCHING
+    PATTERN "*.md" PATTERN "*.png" PATTERN "*.cpp" PATTERN "*.yml" PATTERN "*.json" PATTERN "examples/CMakeLists.txt")
+endforeach()
+install(FILES README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR}
+  COMPONENT documents)

@@ -1,4 +1,4 @@
-# Packages. In the build tree, `cpack -G DEB` writes the Debian packages dtrain (programs) and libdtrain-dev (library).
+# Packages. In the build tree, `cpack -G DEB` writes the Debian packages dtrain (programs, documents) and libdtrain-dev (library).
 # `cpack -G TGZ` writes a relocatable archive of the programs and their shared libraries, without Open MPI, which is not
 # relocatable. The preset `portable` builds such an archive without Open MPI, for other systems.
 
@@ -20,6 +20,8 @@ set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENT_PROGRAMS_GROUP programs)
+set(CPACK_COMPONENT_DOCUMENTS_GROUP programs)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)

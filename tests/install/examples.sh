@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# examples.sh BUILD_DIR COMPILER: builds examples/ against the installed library with find_package, and runs each as in
-# the tutorial: a training that is killed and resumed bit-identically, stopped, and run with two ranks; a custom op with
-# a gradient check; fine-tuning to other classes; concurrent classification with equal results.
+# examples.sh BUILD_DIR COMPILER: builds the installed examples against the installed library by find_package alone, and
+# runs each as the tutorial does: a training that is killed and resumed with the same bits, stopped, and run on two
+# ranks; an op whose gradient is checked; fine-tuning for other classes; several threads that classify alike.
 set -Eeuo pipefail
-root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$1
 export CXX=$2 OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
 place=$(mktemp -d)
@@ -11,8 +10,8 @@ training=
 trap '[ -z "$training" ] || kill -KILL $training 2>/dev/null; rm -rf "$place"' EXIT
 trap 'echo "ERROR: line $LINENO: $BASH_COMMAND: exit code $?"; tail -n 20 "$place"/*.log' ERR
 cmake --install "$build" --prefix "$place/prefix" >/dev/null
-cmake -S "$root/examples" -B "$place/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$place/prefix" \
-  -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wshadow -Werror -O1" >/dev/null
+cmake -S "$place/prefix/share/doc/dtrain/examples" -B "$place/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+  -DCMAKE_PREFIX_PATH="$place/prefix" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wshadow -Werror -O1" >/dev/null
 cmake --build "$place/build" -- --quiet
 cd "$place"
 export PATH=$place/build:$place/prefix/bin:$PATH

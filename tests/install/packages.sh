@@ -17,7 +17,10 @@ for package in packages/*.deb; do
   echo "$(dpkg-deb -f "$package" Package) needs $(dpkg-deb -f "$package" Depends)"
 done
 for file in usr/lib/libdtrain_engine.a usr/include/dtrain/libdtrain/dtrain.h usr/bin/dtrain-mpirun \
-  usr/share/man/man1/dtrain-data-verify.1.gz usr/share/bash-completion/completions/dtrain-data; do
+  usr/share/man/man1/dtrain-data-verify.1.gz usr/share/bash-completion/completions/dtrain-data \
+  usr/share/doc/dtrain/README.md usr/share/doc/dtrain/docs/{README,detection}.md \
+  usr/share/doc/dtrain/docs/design/cpu-engine.md usr/share/doc/dtrain/docs/detections.png \
+  usr/share/doc/dtrain/examples/{CMakeLists.txt,train_cifar.cpp,monitoring/alerts.yml}; do
   [ -e "root/$file" ] || { echo "no package has $file"; exit 1; }
 done
 
@@ -49,6 +52,7 @@ echo "$met of $met attacks were met as they should be"
 
 mkdir unpacked
 tar xzf packages/*.tar.gz -C unpacked --strip-components=1
+diff -r root/usr/share/doc/dtrain unpacked/share/doc/dtrain
 for library in libdnnl libfmt libgif libjpeg libpng16 libsodium libtiff libwebp libstdc++ libgomp; do
   found=$(ldd unpacked/bin/dtrain-info | sed -n "s|^\s*$library\.so[^ ]* => \([^ ]*\) .*|\1|p")
   [[ $(realpath "$found") == "$place"/unpacked/lib*/dtrain/* ]] || { echo "$library is taken from '$found'"; exit 1; }

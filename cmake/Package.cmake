@@ -1,6 +1,7 @@
-# Packages. In the build tree, `cpack -G DEB` writes the Debian packages dtrain (programs, documents) and libdtrain-dev (library).
-# `cpack -G TGZ` writes a relocatable archive of the programs and their shared libraries, without Open MPI, which is not
-# relocatable. The preset `portable` builds such an archive without Open MPI, for other systems.
+# Packages. In the build tree, `cpack -G DEB` writes the Debian packages dtrain (programs, documents, examples) and
+# libdtrain-dev (library). `cpack -G TGZ` writes a relocatable archive of the programs, the documents and the programs'
+# shared libraries, without Open MPI, which is not relocatable. The preset `portable` builds such an archive without Open
+# MPI, for other systems.
 
 # Not in the archive: the C library, the dynamic loader and drivers, which belong to the system.
 install(RUNTIME_DEPENDENCY_SET dtrain_libraries

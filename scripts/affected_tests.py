@@ -47,7 +47,7 @@ READERS: tuple[tuple[str, str, int], ...] = (
     (r"docs\.reference", r"(libdtrain|models|data)/.*\.h|docs/comments_for_doxygen\.sed", 2),
     (r"readme", r"README\.md", 1),
     (r"scripts\.performance_page", r"benchmarks/(results/.*|\w+\.(py|md))|docs/performance\.md", 1),
-    (r"readme\.documents", r"(README|CONTRIBUTING|SECURITY)\.md|docs/.*|k8s/.*\.md", 1),
+    (r"readme\.(commands|documents)", r"(README|CONTRIBUTING|SECURITY)\.md|docs/.*|k8s/.*\.md", 1),
     (r"install\.packages", r"(README|SECURITY)\.md|LICENSE|(docs|examples|scripts|k8s)/.*", 2),
     (r"install(\.examples)?", r"(examples|tests/install/consumer)/.*", 1),
     (r"install(\..*)?", r"(libdtrain|models|data|apps)/.*", 9),

@@ -22,6 +22,8 @@ LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s#]*)(#[^)\s]*)?\)")
 FOLDERS = "apps|benchmarks|cmake|data|docs|examples|k8s|libdtrain|models|scripts|tests"
 PATH = re.compile(rf"`((?:{FOLDERS})/[-A-Za-z0-9_./]*[A-Za-z0-9_/])(?: [^`]*)?`")
 PROGRAM = re.compile(r"(?:^|[\s/])(dtrain-[a-z-]+)(?=\s|$)")
+# First words of commands in docs/coming-from.md, which are no identifiers of the library.
+COMMANDS = ("eval", "mpirun", "predict", "srun", "visualize")
 # Words that stand for what the reader puts there, or that shorten a command.
 SHORTENED = re.compile(r"\.\.\.|\s[NRW]\s")
 
@@ -119,7 +121,8 @@ class Programs:
         for name in (word.partition("=")[0] for word in words if word.startswith("--") and word != "--"):
             if name not in flags and "--" + name.removeprefix("--no") not in flags and name not in self.listed(program):
                 yield f"{program} knows no {name}"
-        if program == "dtrain-cnn-benchmarks" and not shortened and not re.search(r"--(help|version|print_config)", rest):
+        whole = not shortened and not re.search(r"--(help|version|print_config)", rest)
+        if program == "dtrain-cnn-benchmarks" and whole:
             with tempfile.TemporaryDirectory() as empty:
                 done = subprocess.run([self.folder / program, *words, "--print_config"], capture_output=True, text=True,
                                       check=False, cwd=empty)
@@ -127,21 +130,37 @@ class Programs:
                 yield f"{program}{rest}: exit code {done.returncode}: {done.stderr.strip()[-300:]}"
 
 
-def check_mapping(root, programs):
-    """docs/coming-from.md: what its second columns name exists."""
-    keys = set(re.findall(r"^\| `([A-Z_.]+[A-Z0-9_]+)` \|", (root / "docs/detection_keys.md").read_text(), re.MULTILINE))
-    for line in (root / "docs/coming-from.md").read_text(encoding="utf-8").splitlines():
-        cells = line.split(" | ")
-        if not line.startswith("|") or len(cells) < 2:
-            continue
-        for quoted in re.findall(r"`([^`]*)`", cells[1]):
-            for flag in re.findall(r"(?<![\w-])(--[a-z0-9_]+)", quoted if "torchrun" not in quoted else ""):
-                if flag not in programs.every_flag() and "--" + flag.removeprefix("--no") not in programs.every_flag():
-                    yield f"no program knows {flag}"
-            for key in re.findall(r"\b((?:MODE|DATA|PREPROC|BACKBONE|FPN|MRCNN|CASCADE|RPN|FRCNN|TRAIN|TEST)[._][A-Z0-9_.]+)",
-                                  quoted):
-                if key not in keys:
-                    yield f"there is no key {key}"
+class Mapping:
+    """docs/coming-from.md, whose second columns may name only flags, keys and identifiers that exist."""
+
+    GROUPS = "MODE|DATA|PREPROC|BACKBONE|FPN|MRCNN|CASCADE|RPN|FRCNN|TRAIN|TEST"
+
+    def __init__(self, root, flags):
+        text = (root / "docs/detection_keys.md").read_text(encoding="utf-8")
+        self.keys = set(re.findall(r"^\| `([A-Z0-9_.]+)` \|", text, re.MULTILINE))
+        self.flags = flags
+        self.headers = "\n".join(path.read_text(encoding="utf-8") for folder in ("libdtrain", "models", "data")
+                                 for path in sorted((root / folder).rglob("*.h")))
+        self.lines = (root / "docs/coming-from.md").read_text(encoding="utf-8").splitlines()
+
+    def faults(self):
+        for line in self.lines:
+            cells = line.split(" | ")
+            if line.startswith("|") and len(cells) > 1:
+                for quoted in re.findall(r"`([^`]*)`", cells[1]):
+                    yield from self.faults_of(quoted)
+
+    def faults_of(self, quoted):
+        for flag in re.findall(r"(?<![\w-])(--[a-z0-9_]+)", "" if "torchrun" in quoted else quoted):
+            if flag not in self.flags and "--" + flag.removeprefix("--no") not in self.flags:
+                yield f"no program knows {flag}"
+        for key in re.findall(rf"\b((?:{self.GROUPS})[._][A-Z0-9_.]+)", quoted):
+            if key not in self.keys:
+                yield f"there is no key {key}"
+        name = re.fullmatch(r"(?:\w+::)*([A-Za-z]\w+)(?:\(\))?", quoted)
+        if name and name[1].upper() != name[1] and name[1] not in COMMANDS:
+            if not re.search(rf"\b{name[1]}\b", self.headers):
+                yield f"no header has {name[1]}"
 
 
 def main():
@@ -163,7 +182,7 @@ def main():
                 found += programs.check_command(line)
         faults += [f"{page.relative_to(root)}: {fault}" for fault in found]
     if programs:
-        faults += [f"docs/coming-from.md: {fault}" for fault in check_mapping(root, programs)]
+        faults += [f"docs/coming-from.md: {fault}" for fault in Mapping(root, programs.every_flag()).faults()]
     for fault in faults:
         print(fault)
     print(f"{len(ours)} pages, {commands} commands, {len(faults)} faults")

@@ -90,7 +90,7 @@ class Bench {
     const int together = context_.is_cpu() ? 1 : 10;
     Tape tape(context_);
     Var loss = tape.constant(filled(context_, 1, 0));
-    Moment start = context_.record();
+    Event start = context_.record();
     for (int call = 0; call < together; ++call) {
       const Var y = forward(tape);
       if (backward) loss = with_gradient(tape, y, loss);
@@ -99,7 +99,7 @@ class Bench {
       start = context_.record();
       tape.backward(loss);
     }
-    const Moment end = context_.record();
+    const Event end = context_.record();
     context_.wait(end);
     return context_.seconds_between(start, end) / together;
   }

@@ -47,9 +47,9 @@ double median_seconds(Context& context, int64_t repeats, const std::function<voi
   work();
   std::vector<double> seconds;
   for (int64_t i = 0; i < std::max<int64_t>(repeats, 3); ++i) {
-    const Moment start = context.record();
+    const Event start = context.record();
     for (int k = 0; k < kRuns; ++k) work();
-    const Moment end = context.record();
+    const Event end = context.record();
     context.wait(end);
     seconds.push_back(context.seconds_between(start, end) / kRuns);
   }

@@ -62,7 +62,7 @@ class Bench {
     for (const int64_t row : decoder_->decode(batch_->encoded, images)) loader_->decode(row);
     for (int64_t row = 0; row < images.dim(0); ++row)
       if (batch_->encoded[static_cast<size_t>(row)].jpeg.empty())
-        context_->upload((*batch_)["images"].slice(row, row + 1).raw(), images.slice(row, row + 1), Queue::copy);
+        context_->upload((*batch_)["images"].slice(row, row + 1).raw(), images.slice(row, row + 1), Stream::copy);
   }
 
   const Options options_;

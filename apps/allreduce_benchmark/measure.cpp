@@ -76,7 +76,7 @@ Row measure(Communicator& communicator, Context& context, const std::string& nam
     context.synchronize("the terms");
     group.barrier("the ranks before an iteration");  // in which those that wait long fall asleep
     group.barrier("the start of an iteration");      // which all leave at the same time
-    const Moment begin = context.record();
+    const Event begin = context.record();
     int64_t at = 0;
     for (const Message& message : messages) {
       const Tensor part = sums.slice(at, at + message.count);
@@ -84,7 +84,7 @@ Row measure(Communicator& communicator, Context& context, const std::string& nam
       at += message.count;
     }
     communicator.join();
-    const Moment end = context.record();
+    const Event end = context.record();
     context.wait(end);
     if (i >= repeats.warmup) times.push_back(context.seconds_between(begin, end));
     group.barrier("the end of an iteration");  // checks of one rank shall not slow the sums of another

@@ -127,7 +127,7 @@ void Child::take_error(const std::string& line) {
     print_on_stderr(line + '\n');
 }
 
-void Child::read_lines(Stream& stream, const std::function<void(const std::string&)>& take) {
+void Child::read_lines(OutputPipe& stream, const std::function<void(const std::string&)>& take) {
   char part[4096];
   bool over = false;
   while (stream.file >= 0 && !over) {

@@ -59,15 +59,15 @@ class Child {
 
  private:
   // What comes from one of its files, and the part of it that is no whole line yet.
-  struct Stream {
+  struct OutputPipe {
     int file = -1;
     std::string text{};
   };
-  static void read_lines(Stream& stream, const std::function<void(const std::string&)>& take);
+  static void read_lines(OutputPipe& stream, const std::function<void(const std::string&)>& take);
   void take_error(const std::string& line);
 
   pid_t pid_ = -1;
-  Stream errors_, output_;
+  OutputPipe errors_, output_;
   std::function<void(const std::string&)> on_line_;
   bool lives_ = false;
   int code_ = 0, signal_ = 0, stop_signal_ = 0;

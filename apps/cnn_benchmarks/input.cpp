@@ -149,7 +149,7 @@ void Input::decode(const data::Batch& batch, const Tensor& images) {
   for (const int64_t row : decoder_->decode(batch.encoded, images)) loader_->decode(row);
   for (int64_t row = 0; row < images.dim(0); ++row)
     if (batch.encoded[static_cast<size_t>(row)].jpeg.empty())
-      context_->upload(batch["images"].slice(row, row + 1).raw(), images.slice(row, row + 1), Queue::copy);
+      context_->upload(batch["images"].slice(row, row + 1).raw(), images.slice(row, row + 1), Stream::copy);
 }
 
 const data::Batch* Input::next() {

@@ -93,7 +93,7 @@ observers::TfCnnLogOptions log_options(const Session& session) {
   if (!session.weights_summary.empty()) options.weights_line = fmt::format("Weights:     {}", session.weights_summary);
   options.machine = config.machine;
   options.sums = config.sums();
-  options.replays = config.machine.gpu && f.machine.cuda_graph;
+  options.cuda_graph = config.machine.gpu && f.machine.cuda_graph;
   options.flops = flops_of_step(session);
   if (session.is_chief()) options.peak = session.peak;
   options.stated_peak = f.performance.peak_tflops.has_value();

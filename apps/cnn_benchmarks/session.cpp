@@ -37,7 +37,7 @@ Session::Session(Config run_config, Plan run_plan, Datasets run_datasets, Group&
       faults(fault_text, group.rank(), group.size()),
       context(config.machine.make_context()),
       communicator(faults.around(make_communicator(group, *context, config.distribution.gradients), *context)),
-      statistics(config.flags.ranks.sync_batch_norm ? make_communicator(group, *context, {.queue = Queue::compute})
+      statistics(config.flags.ranks.sync_batch_norm ? make_communicator(group, *context, {.stream = Stream::compute})
                                                     : nullptr),
       store(*context),
       detector(config.detects() ? std::make_unique<ssd::Model>(store, statistics.get()) : nullptr),

@@ -24,7 +24,7 @@ ComputeOptions compute_options(const cli::Machine& machine, bool gradients) {
 
 std::unique_ptr<Communicator> statistics_communicator(const Settings& settings, Group* ranks, Context& context) {
   if (!settings.synchronised_norms || ranks == nullptr) return nullptr;
-  return make_communicator(*ranks, context, {.queue = Queue::compute});
+  return make_communicator(*ranks, context, {.stream = Stream::compute});
 }
 
 models::DetectorOptions detector_options(const Settings& settings, Communicator* statistics) {

@@ -25,7 +25,7 @@ struct TfCnnLogOptions {
   std::string weights_line{};             // printed where the run starts afresh; empty: no such line
   cli::Machine machine{};
   bool sums = false;               // gradients are summed over ranks
-  bool replays = false;            // a GPU's steps are replayed, whose sums are not timed
+  bool cuda_graph = false;         // a GPU's steps are replayed, whose sums are not timed
   double flops = 0;                // that a step of this rank takes
   std::function<double()> peak{};  // operations per second that a CPU can do; none: it is not printed
   bool stated_peak = false;        // the user said so

@@ -15,9 +15,9 @@
 namespace dtrain::scale {
 namespace {
 
-struct StepMoments {
-  Moment begin, backward, update, end;
-  std::vector<std::pair<const Parameter*, Moment>> ready;  // in the order of backward
+struct StepEvents {
+  Event begin, backward, update, end;
+  std::vector<std::pair<const Parameter*, Event>> ready;  // in the order of backward
 };
 
 class MeasuredModel {
@@ -35,22 +35,22 @@ class MeasuredModel {
     context_->set_step_state({});
   }
 
-  StepMoments run() {
+  StepEvents run() {
     context_->set_scalars({.learning_rate = 0.01f, .gradient_scale = 1, .step = steps_++, .seed = 1});
-    StepMoments moments;
-    moments.begin = context_->record();
+    StepEvents events;
+    events.begin = context_->record();
     Tape tape(*context_);
-    tape.on_ready([&](const Parameter& parameter) { moments.ready.emplace_back(&parameter, context_->record()); });
+    tape.on_ready([&](const Parameter& parameter) { events.ready.emplace_back(&parameter, context_->record()); });
     const Tensor images =
         context_->is_cpu() ? batch_.images : normalize_pixels(*context_, batch_.images, normalization_);
     const Var loss = model_.loss(tape, tape.constant(images), batch_.labels).total;
-    moments.backward = context_->record();
+    events.backward = context_->record();
     tape.backward(loss, &store_);
-    moments.update = context_->record();
+    events.update = context_->record();
     optimizer_.step();
-    moments.end = context_->record();
-    context_->wait(moments.end);
-    return moments;
+    events.end = context_->record();
+    context_->wait(events.end);
+    return events;
   }
 
   Context& context() { return *context_; }
@@ -67,20 +67,20 @@ class MeasuredModel {
 };
 
 // The layers of one step. What backward does after the last gradient counts to the last layer.
-std::vector<LayerTime> layers_of(Context& context, const StepMoments& moments) {
+std::vector<LayerTime> layers_of(Context& context, const StepEvents& events) {
   std::unordered_map<std::string, size_t> last;  // a layer is complete with the last of its parameters
   std::unordered_map<std::string, double> bytes;
-  for (size_t i = 0; i < moments.ready.size(); ++i) {
-    const std::string name = layer_of(moments.ready[i].first->name);
+  for (size_t i = 0; i < events.ready.size(); ++i) {
+    const std::string name = layer_of(events.ready[i].first->name);
     last[name] = i;
-    bytes[name] += 4 * static_cast<double>(moments.ready[i].first->shape.count());
+    bytes[name] += 4 * static_cast<double>(events.ready[i].first->shape.count());
   }
   std::vector<LayerTime> layers;
-  Moment before = moments.backward;
-  for (size_t i = 0; i < moments.ready.size(); ++i) {
-    const std::string name = layer_of(moments.ready[i].first->name);
+  Event before = events.backward;
+  for (size_t i = 0; i < events.ready.size(); ++i) {
+    const std::string name = layer_of(events.ready[i].first->name);
     if (last.at(name) != i) continue;
-    const Moment now = i + 1 == moments.ready.size() ? moments.update : moments.ready[i].second;
+    const Event now = i + 1 == events.ready.size() ? events.update : events.ready[i].second;
     layers.push_back({name, bytes.at(name), context.seconds_between(before, now)});
     before = now;
   }
@@ -96,10 +96,10 @@ DeviceStep measure_layers(const MeasureOptions& options) {
   std::vector<double> forward, update;
   std::vector<std::vector<LayerTime>> runs;
   for (int64_t i = 0; i < options.steps; ++i) {
-    const StepMoments moments = model.run();
-    forward.push_back(context.seconds_between(moments.begin, moments.backward));
-    update.push_back(context.seconds_between(moments.update, moments.end));
-    runs.push_back(layers_of(context, moments));
+    const StepEvents events = model.run();
+    forward.push_back(context.seconds_between(events.begin, events.backward));
+    update.push_back(context.seconds_between(events.update, events.end));
+    runs.push_back(layers_of(context, events));
   }
   DeviceStep step{model.name(),
                   options.machine.gpu

@@ -38,10 +38,10 @@ void Context::name_work(const char* name) {
 }
 
 std::shared_ptr<cuda::StepGraph> Context::capture(const std::function<void()>&) {
-  throw Error(concat("a step cannot be captured on ", device_, ": its work is not queued"));
+  throw Error(concat("a step cannot be captured on ", device_, ": CUDA graphs need a GPU"));
 }
 
-std::vector<Moment> Context::replay(cuda::StepGraph&) { throw Error(concat("no captured step on ", device_)); }
+std::vector<Event> Context::launch(cuda::StepGraph&) { throw Error(concat("no CUDA graphs on ", device_)); }
 
 void Context::run_or_skip(const Tensor& count, float, const std::function<void()>& work) {
   require(count, "run_or_skip");
@@ -133,20 +133,20 @@ class CpuContext final : public Context {
     DT_CHECK(from.bytes() == to.bytes(), "copy: ", from.bytes(), " bytes into ", to.bytes());
     copy_bytes(from.raw(), to.raw(), from.bytes());
   }
-  void upload(const void* from, const Tensor& to, Queue) override {
+  void upload(const void* from, const Tensor& to, Stream) override {
     require(to, from, "upload");
     copy_bytes(from, to.raw(), to.bytes());
   }
-  Moment download_later(const Tensor& from, void* to) override {
+  Event download_later(const Tensor& from, void* to) override {
     require(from, to, "download_later");
     copy_bytes(from.raw(), to, from.bytes());
-    return record(Queue::compute);
+    return record(Stream::compute);
   }
-  Moment record(Queue) override { return {nullptr, std::chrono::steady_clock::now()}; }
-  void wait(const Moment&) override {}
-  void wait(Queue, const Moment&) override {}
-  bool is_past(const Moment&) override { return true; }
-  double seconds_between(const Moment& from, const Moment& to) override {
+  Event record(Stream) override { return {nullptr, std::chrono::steady_clock::now()}; }
+  void wait(const Event&) override {}
+  void wait(Stream, const Event&) override {}
+  bool is_past(const Event&) override { return true; }
+  double seconds_between(const Event& from, const Event& to) override {
     return std::chrono::duration<double>(to.when - from.when).count();
   }
   void download(const Tensor& from, void* to, const char* what) override {

@@ -9,7 +9,7 @@
 
 #include "libdtrain/core/checked_ref.h"
 #include "libdtrain/core/context_options.h"
-#include "libdtrain/core/moment.h"
+#include "libdtrain/core/event.h"
 #include "libdtrain/core/recording_thread.h"
 #include "libdtrain/core/step_scalars.h"
 #include "libdtrain/core/tensor.h"
@@ -27,7 +27,7 @@ class StepGraph;
 }  // namespace cuda
 
 // What was given a Context& (stores, tapes, optimisers, feeds ...) ends before it does; stores, tapes, optimizers,
-// trainers and feeds that are used after its end throw Error. Tensors and moments may outlive it: their memory goes
+// trainers and feeds that are used after its end throw Error. Tensors and events may outlive it: their memory goes
 // back to the device with the last of them.
 //
 // Several threads may infer on a CPU context at once: by tapes in Mode::eval, over a ParameterStore that is allocated
@@ -63,22 +63,22 @@ class Context {
     memory_->trim();
   }
 
-  // Queued where the device queues work: on the compute queue if none is named.
+  // Asynchronous on a GPU: enqueued on the compute stream unless another is named.
   virtual void fill_zero(const Tensor& x) = 0;
   virtual void copy(const Tensor& from, const Tensor& to) = 0;  // within the device; same bytes
-  // `from` may be changed on return, but memory of host_allocator() only once a moment after the copy is past.
-  virtual void upload(const void* from, const Tensor& to, Queue queue = Queue::compute) = 0;
-  // `to` is memory of host_allocator(); it is complete once the moment is past.
-  virtual Moment download_later(const Tensor& from, void* to) = 0;
+  // `from` may be changed on return, but memory of host_allocator() only after an event past the copy.
+  virtual void upload(const void* from, const Tensor& to, Stream stream = Stream::compute) = 0;
+  // Asynchronous copy to memory of host_allocator(); complete once the returned event is past.
+  virtual Event download_later(const Tensor& from, void* to) = 0;
 
-  virtual Moment record(Queue queue = Queue::compute) = 0;
-  // The same, but where it is captured each replay has a moment of its own.
-  virtual Moment stamp() { return record(); }
-  virtual void wait(const Moment& moment) = 0;               // the caller waits
-  virtual void wait(Queue queue, const Moment& moment) = 0;  // what is queued from now on waits
-  virtual bool is_past(const Moment& moment) = 0;
-  virtual double seconds_between(const Moment& from, const Moment& to) = 0;  // both past
-  // Names what is queued from now on, for profilers, that of the device's tools and profiler(); null: no name.
+  virtual Event record(Stream stream = Stream::compute) = 0;
+  // Records an event for timing. In a captured step every launch of the graph gets a new one, see launch().
+  virtual Event stamp() { return record(); }
+  virtual void wait(const Event& event) = 0;                 // the caller waits
+  virtual void wait(Stream stream, const Event& event) = 0;  // work enqueued from now on waits
+  virtual bool is_past(const Event& event) = 0;
+  virtual double seconds_between(const Event& from, const Event& to) = 0;  // both past
+  // Names the work enqueued from now on, for profilers, that of the device's tools and profiler(); null: no name.
   virtual void name_work(const char* name);
 
   // Who observes all work that is done here; null, as at first: nobody. See Profiler, which sets it.
@@ -89,17 +89,18 @@ class Context {
   virtual void download(const Tensor& from, void* to, const char* what) = 0;
   virtual void synchronize(const char* what) = 0;
 
-  bool capturing() const { return capturing_; }  // calls are recorded instead of run: nothing may wait for the device
-  // Records what `work` queues, instead of running it, with a pool of memory that is for recorded work alone, so that
-  // addresses stay valid: what it writes there is lost to the next replay of any recording, but for tensors that are
-  // still held. What `work` throws ends the capture and is passed on. Throws on a CPU.
+  bool capturing() const { return capturing_; }  // of a CUDA graph: nothing may wait for the device
+  // Captures the work that `work` enqueues as a CUDA graph, without running it. Temporaries come from a memory pool for
+  // graphs alone, so that addresses stay valid; the next launch of any graph overwrites them, except for tensors that
+  // are still held. What `work` throws ends the capture and is passed on. Throws on a CPU.
   virtual std::shared_ptr<cuda::StepGraph> capture(const std::function<void()>& work);
-  // Runs `work`, but a captured step leaves out what that queues wherever count [1] f32, on the device, is not above
-  // `above`: it must make no difference then to anything that is read. It queues on the compute queue alone. Without
-  // CUDA 12.4 or later it is never left out.
+  // Runs `work`. A captured step executes it as a conditional node, skipped where count [1] f32, on the device, is not
+  // above `above`: skipping it must not change any result that is read. `work` uses the compute stream alone. Without
+  // CUDA 12.4 or later it is never skipped.
   virtual void run_or_skip(const Tensor& count, float above, const std::function<void()>& work);
-  // Queues the recorded work once more. Returns its stamps in the order they were made; each lasts while it is held.
-  virtual std::vector<Moment> replay(cuda::StepGraph& graph);
+  // Launches a captured graph. Returns the events of its stamp() calls, in order; each stays valid while it is held.
+  virtual std::vector<Event> launch(cuda::StepGraph& graph);
+  [[deprecated("renamed: launch")]] std::vector<Event> replay(cuda::StepGraph& graph) { return launch(graph); }
 
   // Compute threads of a CPU context, whatever thread calls; 1 elsewhere.
   int threads() const { return threads_; }

@@ -12,7 +12,7 @@ Profiler::~Profiler() {
   if (attached_) context_.set_profiler(nullptr);
 }
 
-Moment Profiler::now() const { return context_.record(); }
+Event Profiler::now() const { return context_.record(); }
 
 void Profiler::begin_step(const std::string& name) {
   DT_CHECK(context_.profiler() == nullptr, "profiler: another one observes this context already");
@@ -49,7 +49,7 @@ void Profiler::open(WorkLevel level, const std::string& name) {
 
 void Profiler::close_to(size_t depth) {
   if (open_.size() <= depth) return;
-  const Moment end = now();
+  const Event end = now();
   for (; open_.size() > depth; open_.pop_back()) entries_[open_.back()].end = end;
 }
 

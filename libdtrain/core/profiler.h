@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "libdtrain/core/moment.h"
+#include "libdtrain/core/event.h"
 #include "libdtrain/core/tensor.h"
 
 namespace dtrain {
@@ -84,10 +84,10 @@ class Profiler {
  private:
   struct Entry {
     WorkRecord record;
-    Moment begin, end;
+    Event begin, end;
   };
   bool observes() const { return attached_ && std::this_thread::get_id() == thread_; }
-  Moment now() const;
+  Event now() const;
   void open(WorkLevel level, const std::string& name);
   void close_to(size_t depth);
 
@@ -98,8 +98,8 @@ class Profiler {
   std::vector<size_t> open_;  // numbers of entries that have not ended
   std::string phase_;
   size_t unclaimed_ = 0;  // the first entry of the op that is under way
-  Moment between_;        // when that can have begun at the earliest
-  Moment origin_;         // the device's time at host_origin_
+  Event between_;         // when that can have begun at the earliest
+  Event origin_;          // the device's time at host_origin_
   SteadyTimePoint host_origin_{};
   std::unordered_map<const void*, std::string> parameters_;
 };

@@ -49,9 +49,9 @@ double relative_distance(Context& context, const Tensor& x, const Tensor& expect
 
 }  // namespace
 
-Tensor made_up(Context& context, Shape shape, DType dtype, uint64_t seed) {
+Tensor random_tensor(Context& context, Shape shape, DType dtype, uint64_t seed) {
   const Tensor tensor = context.empty(shape, dtype);
-  dispatch_floating(dtype, "made_up", [&](auto type) {
+  dispatch_floating(dtype, "random_tensor", [&](auto type) {
     using T = decltype(type);
     launch(context, fill_kernel<T>, {blocks_for(context, tensor.count(), kThreads), kThreads}, tensor.data<T>(),
            tensor.count(), seed);
@@ -59,7 +59,7 @@ Tensor made_up(Context& context, Shape shape, DType dtype, uint64_t seed) {
   return tensor;
 }
 
-bool agree(Context& context, const Tensor& x, const Tensor& expected) {
+bool is_close(Context& context, const Tensor& x, const Tensor& expected) {
   return relative_distance(context, x, expected) < 0x1p-8;
 }
 

@@ -6,11 +6,11 @@
 namespace dtrain::cuda {
 
 // A tensor of numbers in [-1, 1) without an order, others for each seed; of a floating-point type.
-Tensor made_up(Context& context, Shape shape, DType dtype, uint64_t seed);
+Tensor random_tensor(Context& context, Shape shape, DType dtype, uint64_t seed);
 
 // Whether results of two ways, of one shape and type, differ by no more than roundings: by 2^-8 of their size on
 // average. Roundings to 16 bits are 2^-12 or, in bf16, 2^-9; what is wrong at the border of the images, or in one tile,
 // is off by far. Waits for the device.
-bool agree(Context& context, const Tensor& x, const Tensor& expected);
+bool is_close(Context& context, const Tensor& x, const Tensor& expected);
 
 }  // namespace dtrain::cuda

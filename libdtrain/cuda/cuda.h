@@ -24,14 +24,14 @@ struct Destroy {
 template <class Handle, auto destroy>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<destroy>>;
 
-using Stream = Owned<cudaStream_t, cudaStreamDestroy>;
-using Event = Owned<cudaEvent_t, cudaEventDestroy>;
+using CudaStream = Owned<cudaStream_t, cudaStreamDestroy>;
+using CudaEvent = Owned<cudaEvent_t, cudaEventDestroy>;
 using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
 using GraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 // `urgent`: where its kernels and those of another stream are ready at once, its own start first.
-Stream make_stream(bool urgent = false);
-Event make_event(bool timed = false);
+CudaStream make_stream(bool urgent = false);
+CudaEvent make_event(bool timed = false);
 
 }  // namespace dtrain::cuda
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "libdtrain/cuda/cudnn_library.h"
-#include "libdtrain/cuda/replay_time.h"
+#include "libdtrain/cuda/graph_timing.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -211,7 +211,7 @@ ConvPlans::Plan ConvPlans::choose(Context& context, const ConvProblem& problem, 
       return {executable, choice_of(config), 0, {}};
     }
     try {
-      const float time = replay_milliseconds(
+      const float time = graph_milliseconds(
           context, [&] { execute(context, *executable, throw_away->operands); }, kHopeless * best.milliseconds);
       if (time < best.milliseconds) best = {executable, choice_of(config), time, {}};
     } catch (const Error& error) {  // declined at launch, or its workspace does not fit

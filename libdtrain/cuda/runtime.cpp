@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "libdtrain/cuda/conditional_work.h"
+#include "libdtrain/cuda/conditional_node.h"
 #include "libdtrain/cuda/device_memory.h"
 #include "libdtrain/cuda/profiler_range.h"
 #include "libdtrain/cuda/step_graph.h"
@@ -19,19 +19,19 @@ void check(cudaError_t status, const char* call) {
   throw Error(Fault::resource, concat(call, ": ", cudaGetErrorName(status), ": ", cudaGetErrorString(status)));
 }
 
-Stream make_stream(bool urgent) {
+CudaStream make_stream(bool urgent) {
   int usual = 0, most = 0;
   DT_CUDA(cudaDeviceGetStreamPriorityRange(&usual, &most));
   cudaStream_t stream = nullptr;
   DT_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, urgent ? most : usual));
-  return Stream(stream);
+  return CudaStream(stream);
 }
 
-Event make_event(bool timed) {
+CudaEvent make_event(bool timed) {
   cudaEvent_t event = nullptr;
   // A thread that waits for it sleeps: the loader's threads have use for the core.
   DT_CUDA(cudaEventCreateWithFlags(&event, cudaEventBlockingSync | (timed ? 0u : cudaEventDisableTiming)));
-  return Event(event);
+  return CudaEvent(event);
 }
 
 Runtime::Runtime(const CudaOptions& options) : options_(options) {
@@ -40,7 +40,7 @@ Runtime::Runtime(const CudaOptions& options) : options_(options) {
   compute_ = make_stream();
   copy_ = make_stream();
   communication_ = make_stream(/*urgent=*/true);  // others wait for what it sends, and it takes few blocks
-  aside_ = make_stream();
+  body_ = make_stream();
 }
 
 Runtime::~Runtime() = default;
@@ -88,10 +88,10 @@ class CudaContext final : public Context {
     if (to.bytes() > 0)
       DT_CUDA(cudaMemcpyAsync(to.raw(), from.raw(), to.bytes(), cudaMemcpyDeviceToDevice, runtime_->compute()));
   }
-  void upload(const void* from, const Tensor& to, Queue queue) override {
+  void upload(const void* from, const Tensor& to, Stream stream) override {
     refuse_while_capturing("upload");
     require(to, from, "upload");
-    if (to.bytes() > 0) DT_CUDA(cudaMemcpyAsync(to.raw(), from, to.bytes(), cudaMemcpyHostToDevice, stream(queue)));
+    if (to.bytes() > 0) DT_CUDA(cudaMemcpyAsync(to.raw(), from, to.bytes(), cudaMemcpyHostToDevice, handle(stream)));
   }
   void download(const Tensor& from, void* to, const char* what) override {
     refuse_while_capturing(what);
@@ -104,41 +104,41 @@ class CudaContext final : public Context {
     refuse_while_capturing(what);
     DT_CUDA(cudaStreamSynchronize(runtime_->compute()));
   }
-  Moment download_later(const Tensor& from, void* to) override {
+  Event download_later(const Tensor& from, void* to) override {
     refuse_while_capturing("download_later");
     require(from, to, "download_later");
     if (from.bytes() > 0)
       DT_CUDA(cudaMemcpyAsync(to, from.raw(), from.bytes(), cudaMemcpyDeviceToHost, runtime_->compute()));
-    return record(Queue::compute);
+    return record(Stream::compute);
   }
 
-  Moment record(Queue queue) override {
+  Event record(Stream stream) override {
     std::shared_ptr<CUevent_st> event = make_event(/*timed=*/true);
-    DT_CUDA(cudaEventRecord(event.get(), stream(queue)));
+    DT_CUDA(cudaEventRecord(event.get(), handle(stream)));
     return {std::move(event), {}};
   }
-  Moment stamp() override {
-    if (!capturing_) return record(Queue::compute);
-    DT_CHECK(!runtime_->is_aside(), "stamp: in work that may be left out");
+  Event stamp() override {
+    if (!capturing_) return record(Stream::compute);
+    DT_CHECK(!runtime_->in_body(), "stamp: in work that may be left out");
     stamps_.push_back(make_event(/*timed=*/true));
     DT_CUDA(cudaEventRecordWithFlags(stamps_.back().get(), runtime_->compute(), cudaEventRecordExternal));
     return {};
   }
-  void wait(const Moment& moment) override {
+  void wait(const Event& event) override {
     refuse_while_capturing("wait");
-    if (moment.device) DT_CUDA(cudaEventSynchronize(handle(moment)));
+    if (event.device) DT_CUDA(cudaEventSynchronize(handle(event)));
   }
-  void wait(Queue queue, const Moment& moment) override {
-    if (moment.device) DT_CUDA(cudaStreamWaitEvent(stream(queue), handle(moment), 0));
+  void wait(Stream stream, const Event& event) override {
+    if (event.device) DT_CUDA(cudaStreamWaitEvent(handle(stream), handle(event), 0));
   }
-  bool is_past(const Moment& moment) override {
-    if (!moment.device) return true;
-    const cudaError_t status = cudaEventQuery(handle(moment));
+  bool is_past(const Event& event) override {
+    if (!event.device) return true;
+    const cudaError_t status = cudaEventQuery(handle(event));
     if (status == cudaErrorNotReady) return false;
     check(status, "cudaEventQuery");
     return true;
   }
-  double seconds_between(const Moment& from, const Moment& to) override {
+  double seconds_between(const Event& from, const Event& to) override {
     float milliseconds = 0;
     DT_CUDA(cudaEventElapsedTime(&milliseconds, handle(from), handle(to)));
     return static_cast<double>(milliseconds) / 1e3;
@@ -151,14 +151,14 @@ class CudaContext final : public Context {
   MemoryStats memory_stats() const override;
   std::shared_ptr<StepGraph> capture(const std::function<void()>& work) override;
   void run_or_skip(const Tensor& count, float above, const std::function<void()>& work) override {
-    const bool conditional = capturing_ && !runtime_->is_aside() && has_conditional_nodes();
+    const bool conditional = capturing_ && !runtime_->in_body() && has_conditional_nodes();
     Context::run_or_skip(count, above, [&] {
       if (!conditional) return work();
       capture_if_above(*this, count.data<float>(), above, work);
     });
   }
-  std::vector<Moment> replay(StepGraph& graph) override {
-    refuse_while_capturing("replay");
+  std::vector<Event> launch(StepGraph& graph) override {
+    refuse_while_capturing("launch");
     return graph.launch(runtime_->compute());
   }
 
@@ -166,7 +166,7 @@ class CudaContext final : public Context {
     refuse_while_capturing("set_scalars");
     store_inputs(*this, values, scalars_);
   }
-  void set_step_state(const StepState& values) override { upload(&values, state_tensor_, Queue::compute); }
+  void set_step_state(const StepState& values) override { upload(&values, state_tensor_, Stream::compute); }
   StepScalars get_scalars() override {
     StepScalars values;
     download(scalars_tensor_, &values, "get_scalars");
@@ -174,14 +174,14 @@ class CudaContext final : public Context {
   }
 
  private:
-  static cudaEvent_t handle(const Moment& moment) { return static_cast<cudaEvent_t>(moment.device.get()); }
-  cudaStream_t stream(Queue queue) const {
-    switch (queue) {
-      case Queue::copy:
+  static cudaEvent_t handle(const Event& event) { return static_cast<cudaEvent_t>(event.device.get()); }
+  cudaStream_t handle(Stream stream) const {
+    switch (stream) {
+      case Stream::copy:
         return runtime_->copy();
-      case Queue::communication:
+      case Stream::communication:
         return runtime_->communication();
-      case Queue::compute:
+      case Stream::compute:
         break;
     }
     return runtime_->compute();
@@ -189,7 +189,7 @@ class CudaContext final : public Context {
 
   std::shared_ptr<Allocator> host_;
   std::weak_ptr<CachingAllocator> graph_memory_;  // of the captured steps that are still there
-  std::vector<Event> stamps_;                     // in the step that is being captured
+  std::vector<CudaEvent> stamps_;                 // in the step that is being captured
   ProfilerRange ranges_;
   Tensor scalars_tensor_, state_tensor_;
 };

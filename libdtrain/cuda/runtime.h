@@ -19,15 +19,15 @@ class Runtime {
   ~Runtime();
 
   // Kernels of a step run on `compute`, host copies of batches on `copy`, collectives on `communication`.
-  cudaStream_t compute() const { return is_aside_ ? aside_.get() : compute_.get(); }
+  cudaStream_t compute() const { return in_body_ ? body_.get() : compute_.get(); }
   cudaStream_t copy() const { return copy_.get(); }
   cudaStream_t communication() const { return communication_.get(); }
 
   // What a captured step may leave out is captured on a stream of its own, which takes the place of `compute` for a
   // while: so nobody keeps that.
-  cudaStream_t aside() const { return aside_.get(); }
-  void step_aside(bool aside) { is_aside_ = aside; }
-  bool is_aside() const { return is_aside_; }
+  cudaStream_t body_stream() const { return body_.get(); }
+  void capture_body(bool aside) { in_body_ = aside; }
+  bool in_body() const { return in_body_; }
 
   const CudaOptions& options() const { return options_; }
   int multiprocessors() const { return properties_.multiProcessorCount; }
@@ -51,8 +51,8 @@ class Runtime {
  private:
   CudaOptions options_;
   cudaDeviceProp properties_{};
-  Stream compute_, copy_, communication_, aside_;
-  bool is_aside_ = false;
+  CudaStream compute_, copy_, communication_, body_;
+  bool in_body_ = false;
   int held_by_collectives_ = 0;
   std::shared_ptr<ConvPlans> conv_plans_;
   std::shared_ptr<MatmulPlans> matmul_plans_;

@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "libdtrain/cuda/conditional_work.h"
+#include "libdtrain/cuda/conditional_node.h"
 
 namespace dtrain::cuda {
 namespace {
@@ -25,7 +25,7 @@ cudaGraphNodeType type_of(cudaGraphNode_t node) {
 }
 
 // The node of `graph` that records each of `events`.
-std::vector<cudaGraphNode_t> nodes_that_record(const std::vector<Event>& events, cudaGraph_t graph) {
+std::vector<cudaGraphNode_t> nodes_that_record(const std::vector<CudaEvent>& events, cudaGraph_t graph) {
   std::vector<cudaGraphNode_t> found;
   std::map<cudaEvent_t, cudaGraphNode_t> by_event;
   for (cudaGraphNode_t node : nodes_of(graph)) {
@@ -34,7 +34,7 @@ std::vector<cudaGraphNode_t> nodes_that_record(const std::vector<Event>& events,
     DT_CUDA(cudaGraphEventRecordNodeGetEvent(node, &event));
     by_event[event] = node;
   }
-  for (const Event& event : events) found.push_back(by_event.at(event.get()));
+  for (const CudaEvent& event : events) found.push_back(by_event.at(event.get()));
   return found;
 }
 
@@ -44,7 +44,7 @@ bool has_conditional_work(cudaGraph_t graph) {
 
 }  // namespace
 
-StepGraph::StepGraph(Graph recorded, const std::vector<Event>& stamps, std::shared_ptr<CachingAllocator> memory)
+StepGraph::StepGraph(Graph recorded, const std::vector<CudaEvent>& stamps, std::shared_ptr<CachingAllocator> memory)
     : memory_(std::move(memory)),
       graph_(std::move(recorded)),
       stamping_(nodes_that_record(stamps, graph_.get())),
@@ -84,10 +84,10 @@ StepGraph::Instance& StepGraph::add_instance() {
   return instances_.emplace_back(std::move(instance));
 }
 
-std::vector<Moment> StepGraph::launch(cudaStream_t stream) {
+std::vector<Event> StepGraph::launch(cudaStream_t stream) {
   Instance& instance = free_instance();
   DT_CUDA(cudaGraphLaunch(instance.exec.get(), stream));
-  std::vector<Moment> moments;
+  std::vector<Event> moments;
   for (const auto& stamp : instance.stamps) moments.push_back({stamp, {}});
   return moments;
 }

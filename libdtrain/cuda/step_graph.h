@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "libdtrain/core/event.h"
 #include "libdtrain/core/memory.h"
-#include "libdtrain/core/moment.h"
 #include "libdtrain/cuda/cuda.h"
 
 namespace dtrain::cuda {
@@ -15,9 +15,9 @@ class StepGraph {
  public:
   // `stamps`: events that `recorded` records for others than itself. `memory` holds the temporaries whose addresses are
   // in the graph; nothing but graphs that never run at the same time may take from it.
-  StepGraph(Graph recorded, const std::vector<Event>& stamps, std::shared_ptr<CachingAllocator> memory);
+  StepGraph(Graph recorded, const std::vector<CudaEvent>& stamps, std::shared_ptr<CachingAllocator> memory);
   // Returns the stamps, as of this launch.
-  std::vector<Moment> launch(cudaStream_t stream);
+  std::vector<Event> launch(cudaStream_t stream);
 
  private:
   // What can be launched. A launch records the events of the instance's last one anew, so it takes an instance whose

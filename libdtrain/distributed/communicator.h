@@ -15,7 +15,7 @@ namespace dtrain {
 struct CommunicatorOptions {
   DType wire = DType::f32;  // the type of numbers under way: f32, bf16 or f16; sums are f32
   // Gradients travel beside the compute queue; sums that the next op needs (SyncBN), in it.
-  Queue queue = Queue::communication;
+  Stream stream = Stream::communication;
   // ring, direct, hierarchical, doubling; NCCL: ring, tree, ...; auto: by size, a fixed table
   std::string algorithm = "auto";
   int64_t segment = 1 << 17;  // elements of a message: what a rank passes on while it receives the next
@@ -59,7 +59,7 @@ class Communicator {
   // What the compute queue does from here on waits for all of the above. On a CPU the caller waits.
   virtual void join() = 0;
   // Watches a step that was queued: ends the job where `end` is not past within the limit of the section.
-  virtual void watch(const Moment&) {}
+  virtual void watch(const Event&) {}
 
   // What fixes the order in which numbers are added, for the checkpoint: "ring over MPI, f32".
   virtual std::string describe() const = 0;

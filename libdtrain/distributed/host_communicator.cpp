@@ -21,7 +21,7 @@ class HostCommunicator : public Communicator {
   HostCommunicator(SummingGroup& group, const CommunicatorOptions& options)
       : Communicator(group, options),
         thread_(group.thread()),
-        lane_(thread_.open_lane(options.queue == Queue::compute ? "statistics" : "gradients")) {
+        lane_(thread_.open_lane(options.stream == Stream::compute ? "statistics" : "gradients")) {
     for (const Place& place : group.places()) nodes_.push_back(place.node);
     for (int rank = 0; rank < size(); ++rank) order_.push_back(rank);
     std::ranges::stable_sort(order_, {}, [&](int rank) { return nodes_[static_cast<size_t>(rank)]; });
@@ -34,7 +34,7 @@ class HostCommunicator : public Communicator {
     const bool one_host = std::ranges::all_of(nodes_, [&](int node) { return node == nodes_[0]; });
     long_ = name != "auto" ? name : suits_hierarchy(nodes_) ? "hierarchical" : one_host ? "direct" : "ring";
     if (one_host && long_ == "direct" && size() > 1)
-      shared_ = SharedMemory::open(group, options.queue == Queue::communication);
+      shared_ = SharedMemory::open(group, options.stream == Stream::communication);
   }
 
   void all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact) override {

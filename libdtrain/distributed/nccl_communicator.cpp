@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "libdtrain/cuda/wire_cast.h"
-#include "libdtrain/distributed/nccl_watch.h"
+#include "libdtrain/distributed/nccl_watchdog.h"
 #include "libdtrain/distributed/transports.h"
 
 namespace dtrain {
@@ -57,7 +57,7 @@ class Stopwatch {
 
  private:
   struct Span {
-    cuda::Event begin, end;
+    cuda::CudaEvent begin, end;
     std::vector<double CommunicatorTimes::*> parts;
   };
   static bool is_past(cudaEvent_t event) {
@@ -66,16 +66,16 @@ class Stopwatch {
     cuda::check(status, "cudaEventQuery");
     return true;
   }
-  cuda::Event event() {
+  cuda::CudaEvent event() {
     if (spare_.empty()) return cuda::make_event(/*timed=*/true);
-    cuda::Event last = std::move(spare_.back());
+    cuda::CudaEvent last = std::move(spare_.back());
     spare_.pop_back();
     return last;
   }
 
-  cuda::Event begin_;
+  cuda::CudaEvent begin_;
   std::deque<Span> spans_;
-  std::vector<cuda::Event> spare_;
+  std::vector<cuda::CudaEvent> spare_;
 };
 
 class NcclCommunicator : public Communicator {
@@ -83,13 +83,13 @@ class NcclCommunicator : public Communicator {
   NcclCommunicator(Group& group, Context& context, const CommunicatorOptions& options)
       : Communicator(group, options),
         context_(context),
-        beside_(options.queue != Queue::compute),
+        beside_(options.stream != Stream::compute),
         compute_(context.runtime().compute()),
         stream_(beside_ ? context.runtime().communication() : compute_),
         forked_(cuda::make_event()),
         joined_(cuda::make_event()),
         comm_(group, context.runtime(), options.algorithm, beside_ ? blocks_beside(context.runtime()) : 0),
-        watch_(group, context, comm_) {
+        watchdog_(group, context, comm_) {
     // One rank waits for nobody, and computes the same bits as without a communicator.
     if (beside_ && group.size() > 1) context.runtime().hold_for_collectives(blocks_beside(context.runtime()));
   }
@@ -102,7 +102,7 @@ class NcclCommunicator : public Communicator {
   void all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact) override;
   void broadcast(const Tensor& x, int root, const std::string& what) override;
   void join() override;
-  void watch(const Moment& end) override { watch_.add(end); }
+  void watch(const Event& end) override { watchdog_.add(end); }
 
   std::string describe() const override {
     return concat("NCCL ", text_of_version(cuda::nccl().version()), ", ", options_.algorithm, ", ",
@@ -122,13 +122,13 @@ class NcclCommunicator : public Communicator {
   Context& context_;
   const bool beside_;  // the compute stream, not in it
   const cudaStream_t compute_, stream_;
-  cuda::Event forked_, joined_;
+  cuda::CudaEvent forked_, joined_;
   bool under_way_ = false;
   Tensor scratch_;  // numbers on the wire, where they are of 16 bits
   CommunicatorTimes times_;
   Stopwatch stopwatch_;
   Comm comm_;
-  Watch watch_;
+  Watchdog watchdog_;
 };
 
 void NcclCommunicator::beside(double bytes, const std::function<void()>& work) {

@@ -30,7 +30,7 @@ std::string_view view(const std::byte* bytes, size_t count) { return {reinterpre
 
 }  // namespace
 
-void Stream::send(int channel, const std::byte* bytes, size_t count, Delivery& delivery) {
+void MessageStream::send(int channel, const std::byte* bytes, size_t count, Delivery& delivery) {
   Outgoing& message = outgoing_.emplace_back();
   const Header header{static_cast<uint64_t>(channel), count};
   std::memcpy(message.header.data(), &header, sizeof header);
@@ -45,7 +45,7 @@ void Stream::send(int channel, const std::byte* bytes, size_t count, Delivery& d
   send_some();
 }
 
-void Stream::send_some() {
+void MessageStream::send_some() {
   const size_t ahead = header_size();
   while (!outgoing_.empty() && end_.empty()) {
     Outgoing& message = outgoing_.front();
@@ -68,7 +68,7 @@ void Stream::send_some() {
   }
 }
 
-void Stream::receive(int channel, std::byte* bytes, size_t most, Delivery& delivery) {
+void MessageStream::receive(int channel, std::byte* bytes, size_t most, Delivery& delivery) {
   delivery = {};
   Channel& one = channels_[channel];
   if (one.kept.empty()) {
@@ -82,21 +82,21 @@ void Stream::receive(int channel, std::byte* bytes, size_t most, Delivery& deliv
   delivery = {.done = true, .count = text.size()};
 }
 
-bool Stream::take(int channel, std::string& text) {
+bool MessageStream::take(int channel, std::string& text) {
   Channel& one = channels_[channel];
   if (one.kept.empty()) return false;
   text = take_kept(one);
   return true;
 }
 
-std::string Stream::take_kept(Channel& channel) {
+std::string MessageStream::take_kept(Channel& channel) {
   std::string text = std::move(channel.kept.front());
   channel.kept.pop_front();
   kept_ -= text.size() + kCostOfOne;
   return text;
 }
 
-Stream::Waiting Stream::take_waiting(Channel& channel) {
+MessageStream::Waiting MessageStream::take_waiting(Channel& channel) {
   const Waiting waiting = channel.waiting.front();
   channel.waiting.pop_front();
   --waiting_;
@@ -104,7 +104,7 @@ Stream::Waiting Stream::take_waiting(Channel& channel) {
 }
 
 // Leaves the rest for the next call after 4 MiB that nobody has asked for yet: the caller may ask for it meanwhile.
-void Stream::take_some() {
+void MessageStream::take_some() {
   constexpr size_t kMostAtOnce = 4 << 20;
   const size_t enough = kept_ + kMostAtOnce, ahead = std::min(enough, most_kept_ / 4);
   const auto reads_on = [&] { return kept_ < (waiting_ > 0 || incoming_.wanted ? enough : ahead); };
@@ -112,7 +112,7 @@ void Stream::take_some() {
 }
 
 // How many of `count` bytes came; fewer where no more are there.
-size_t Stream::take_bytes(std::byte* bytes, size_t count) {
+size_t MessageStream::take_bytes(std::byte* bytes, size_t count) {
   size_t taken = 0;
   while (taken < count) {
     const ssize_t came = recv(file(), bytes + taken, count - taken, MSG_DONTWAIT);
@@ -128,7 +128,7 @@ size_t Stream::take_bytes(std::byte* bytes, size_t count) {
 }
 
 // True once the header is there. Whoever waits for the message's channel then gets its bytes where they are wanted.
-bool Stream::take_header() {
+bool MessageStream::take_header() {
   const size_t size = header_size();
   if (incoming_.came == size) return true;
   incoming_.came += take_bytes(incoming_.header.data() + incoming_.came, size - incoming_.came);
@@ -150,7 +150,7 @@ bool Stream::take_header() {
   return true;
 }
 
-bool Stream::take_body() {
+bool MessageStream::take_body() {
   Incoming& message = incoming_;
   while (message.taken < message.count) {
     size_t part = message.count - message.taken;
@@ -169,7 +169,7 @@ bool Stream::take_body() {
   return true;
 }
 
-void Stream::finish_incoming() {
+void MessageStream::finish_incoming() {
   Incoming& message = incoming_;
   if (link_.seals) {
     const std::string_view body = message.wanted ? view(message.wanted->bytes, message.count) : message.text;

@@ -1,5 +1,5 @@
-// Stream: messages of several channels over one connection, which are sent from where they lie and received to where
-// they are wanted. It never waits.
+// MessageStream: messages of several channels over one connection, which are sent from where they lie and received to
+// where they are wanted. It never waits.
 #pragma once
 
 #include <array>
@@ -20,11 +20,12 @@ struct Delivery {
   size_t count = 0;
 };
 
-class Stream {
+class MessageStream {
  public:
   // `most_kept`: bytes of messages that come before this rank asks for them; while it asks for none, a quarter of that
   // is read, so that a peer that is ahead waits.
-  explicit Stream(Link link, size_t most_kept = size_t{1} << 30) : link_(std::move(link)), most_kept_(most_kept) {}
+  explicit MessageStream(Link link, size_t most_kept = size_t{1} << 30)
+      : link_(std::move(link)), most_kept_(most_kept) {}
 
   // The bytes and `delivery` stay where they are until that is done.
   void send(int channel, const std::byte* bytes, size_t count, Delivery& delivery);

@@ -57,7 +57,7 @@ class TcpTransport : public host::Transport {
 
   void progress() override {
     polled_.clear();
-    for (const Stream& one : streams_)
+    for (const MessageStream& one : streams_)
       polled_.push_back(
           {one.end().empty() ? one.file() : -1, static_cast<short>(one.sends() ? POLLIN | POLLOUT : POLLIN), 0});
     if (::poll(polled_.data(), polled_.size(), 0) <= 0) return;
@@ -83,7 +83,7 @@ class TcpTransport : public host::Transport {
     Own own{};
   };
 
-  Stream& stream(int peer) { return streams_[static_cast<size_t>(peer)]; }
+  MessageStream& stream(int peer) { return streams_[static_cast<size_t>(peer)]; }
   std::string name_of(int peer) const { return concat("rank ", peer, " on ", places_[static_cast<size_t>(peer)].host); }
   // Says whose fault it was.
   template <class Use>
@@ -117,7 +117,7 @@ class TcpTransport : public host::Transport {
 
   int rank_;
   std::vector<Place> places_;
-  std::vector<Stream> streams_;  // by rank; that to itself has no connection
+  std::vector<MessageStream> streams_;  // by rank; that to itself has no connection
   std::map<int, std::deque<std::string>> own_;
   std::deque<Slot> deliveries_;  // where streams point to
   std::vector<Request> free_;

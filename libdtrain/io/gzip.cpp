@@ -21,14 +21,14 @@ uInt chunk_of(size_t size) { return static_cast<uInt>(std::min(size, size_t{1} <
 
 }  // namespace
 
-struct GzipReader::Stream {
+struct GzipReader::ZlibStream {
   z_stream z{};
   std::array<Bytef, kChunk> input;
   uint64_t position = 0;  // in the file, after `input`
   bool ended = false;     // clean end of the last member
 };
 
-GzipReader::GzipReader(const InputFile& file) : file_(file), stream_(std::make_unique<Stream>()) {
+GzipReader::GzipReader(const InputFile& file) : file_(file), stream_(std::make_unique<ZlibStream>()) {
   require_ok(inflateInit2(&stream_->z, kGzipWindow), "inflateInit2");
 }
 
@@ -73,12 +73,12 @@ size_t GzipReader::read(void* to, size_t size) {
   return done;
 }
 
-struct GzipWriter::Stream {
+struct GzipWriter::ZlibStream {
   z_stream z{};
   std::array<Bytef, kChunk> output;
 };
 
-GzipWriter::GzipWriter(AtomicFile& file) : file_(file), stream_(std::make_unique<Stream>()) {
+GzipWriter::GzipWriter(AtomicFile& file) : file_(file), stream_(std::make_unique<ZlibStream>()) {
   require_ok(
       deflateInit2(&stream_->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY),
       "deflateInit2");

@@ -21,12 +21,12 @@ class GzipReader {
   const char* fault() const { return fault_; }
 
  private:
-  struct Stream;
+  struct ZlibStream;
   bool refill();
   void member_ended();
 
   const InputFile& file_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<ZlibStream> stream_;
   const char* fault_ = nullptr;
 };
 
@@ -39,11 +39,11 @@ class GzipWriter {
   void finish() { deflate(nullptr, 0, true); }
 
  private:
-  struct Stream;
+  struct ZlibStream;
   void deflate(const void* data, size_t size, bool last);
 
   AtomicFile& file_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<ZlibStream> stream_;
 };
 
 }  // namespace dtrain

@@ -153,7 +153,7 @@ void ZipFile::locate(ZipMember& member, uint64_t end) const {
   if (member.packed > end - member.offset) fail(member, "its bytes overlap what follows");
 }
 
-struct ZipFile::Reader::Stream {
+struct ZipFile::Reader::ZlibStream {
   z_stream z{};
   std::array<Bytef, kChunk> input;
   uint64_t taken = 0;     // packed bytes
@@ -163,7 +163,7 @@ struct ZipFile::Reader::Stream {
 };
 
 ZipFile::Reader::Reader(const ZipFile& zip, const ZipMember& member)
-    : zip_(zip), member_(member), stream_(std::make_unique<Stream>()) {
+    : zip_(zip), member_(member), stream_(std::make_unique<ZlibStream>()) {
   const int status = inflateInit2(&stream_->z, -MAX_WBITS);  // without a wrapping
   if (status != Z_OK) throw Error(Fault::resource, concat("zlib inflateInit2 failed with status ", status));
 }
@@ -173,7 +173,7 @@ ZipFile::Reader::~Reader() { inflateEnd(&stream_->z); }
 uint64_t ZipFile::Reader::left() const { return member_.size - stream_->unpacked; }
 
 void ZipFile::Reader::read(void* to, size_t size) {
-  Stream& s = *stream_;
+  ZlibStream& s = *stream_;
   if (size > left()) zip_.fail(member_, concat("it has ", member_.size, " bytes, expected more"));
   auto* bytes = static_cast<Bytef*>(to);
   for (size_t done = 0; done < size;) {
@@ -193,7 +193,7 @@ void ZipFile::Reader::read(void* to, size_t size) {
 
 // As much of the packed bytes as fills the output, or all of them up to the end of the stream.
 void ZipFile::Reader::inflate(unsigned char* to, size_t size) {
-  Stream& s = *stream_;
+  ZlibStream& s = *stream_;
   s.z.next_out = to;
   s.z.avail_out = static_cast<uInt>(size);
   while (s.z.avail_out > 0 && !s.ended) {

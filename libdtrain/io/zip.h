@@ -44,13 +44,13 @@ class ZipFile {
     uint64_t left() const;
 
    private:
-    struct Stream;
+    struct ZlibStream;
     void inflate(unsigned char* to, size_t size);
     void finish();
 
     const ZipFile& zip_;
     const ZipMember& member_;
-    std::unique_ptr<Stream> stream_;
+    std::unique_ptr<ZlibStream> stream_;
   };
 
  private:

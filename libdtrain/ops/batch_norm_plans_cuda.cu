@@ -1,6 +1,6 @@
 #include "libdtrain/ops/batch_norm_plans.h"
 
-#include "libdtrain/cuda/replay_time.h"
+#include "libdtrain/cuda/graph_timing.h"
 #include "libdtrain/cuda/runtime.h"
 
 namespace dtrain::cuda {
@@ -27,8 +27,8 @@ bool BatchNormPlans::resident(Context& context, const BatchNormCall& call, const
   if (!worth_measuring(runtime, call, schedule_.least_measured)) return true;
   if (const auto found = resident_.find(call); found != resident_.end()) return found->second;
   if (context.capturing()) return true;
-  const float two_pass = replay_milliseconds(context, [&] { run(false); });
-  const float resident = replay_milliseconds(context, [&] { run(true); });
+  const float two_pass = graph_milliseconds(context, [&] { run(false); });
+  const float resident = graph_milliseconds(context, [&] { run(true); });
   return resident_[call] = resident < two_pass;
 }
 

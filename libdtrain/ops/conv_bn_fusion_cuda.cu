@@ -4,8 +4,8 @@
 
 #include "libdtrain/cuda/comparison.h"
 #include "libdtrain/cuda/cudnn_plan.h"
+#include "libdtrain/cuda/graph_timing.h"
 #include "libdtrain/cuda/kernels.cuh"
-#include "libdtrain/cuda/replay_time.h"
 #include "libdtrain/ops/batch_norm_plans.h"
 #include "libdtrain/ops/conv_bn_fusion_cuda.h"
 
@@ -16,7 +16,7 @@ namespace {
 class Numbers {
  public:
   explicit Numbers(Context& context) : context_(context) {}
-  Tensor operator()(Shape shape, DType dtype) { return made_up(context_, shape, dtype, ++seed_); }
+  Tensor operator()(Shape shape, DType dtype) { return random_tensor(context_, shape, dtype, ++seed_); }
 
  private:
   Context& context_;
@@ -52,7 +52,8 @@ class ForwardTrial {
     conv2d_wgrad_on_load(context_, images, load, dy_, pair_.next_conv, to.dw, false);
   }
   bool agree() {
-    return cuda::agree(context_, results_[1].y, results_[0].y) && cuda::agree(context_, results_[1].dw, results_[0].dw);
+    return cuda::is_close(context_, results_[1].y, results_[0].y) &&
+           cuda::is_close(context_, results_[1].dw, results_[0].dw);
   }
 
  private:
@@ -114,8 +115,8 @@ class BackwardTrial {
   // dgamma and dbeta are terms of dx as well, but small ones.
   bool agree() {
     const Result &plain = results_[0], &at_once = results_[1];
-    return cuda::agree(context_, at_once.dx, plain.dx) && cuda::agree(context_, at_once.dgamma, plain.dgamma) &&
-           cuda::agree(context_, at_once.dbeta, plain.dbeta);
+    return cuda::is_close(context_, at_once.dx, plain.dx) && cuda::is_close(context_, at_once.dgamma, plain.dgamma) &&
+           cuda::is_close(context_, at_once.dbeta, plain.dbeta);
   }
 
  private:
@@ -144,8 +145,8 @@ bool better(Context& context, const std::string& name, Trial&& trial) {
     context.notices().push_back(concat(name, ": cuDNN's fused convolutions give other results, and are not used"));
     return false;
   }
-  const float plain = replay_milliseconds(context, [&] { trial.run(false); });
-  return replay_milliseconds(context, [&] { trial.run(true); }) < plain;
+  const float plain = graph_milliseconds(context, [&] { trial.run(false); });
+  return graph_milliseconds(context, [&] { trial.run(true); }) < plain;
 }
 
 // The seam: whether anything is left to a convolution. No GPU has shown yet that it pays. So `forced`, 0 or 1, decides,
@@ -194,9 +195,7 @@ float batch_norm_sums_worth(Context& context, const Shape& x, DType dtype, Activ
   BatchNormInputs in{context.empty(x, dtype), parameter(), parameter(), {}, activation, {}};
   if (residual) in.residual = context.empty(x, dtype);
   const BatchNormState state{parameter(), parameter()};
-  const auto time = [&] {
-    return replay_milliseconds(context, [&] { batch_norm_train(context, in, state, {}, out); });
-  };
+  const auto time = [&] { return graph_milliseconds(context, [&] { batch_norm_train(context, in, state, {}, out); }); };
   const float unknown = time();
   in.sums = {parameter(), parameter()};
   const float worth = std::max(unknown - time(), 0.0f);

@@ -25,7 +25,7 @@ class GpuJpegDecoder {
   GpuJpegDecoder(const GpuJpegDecoder&) = delete;
   GpuJpegDecoder& operator=(const GpuJpegDecoder&) = delete;
 
-  // Queues on Queue::copy what writes row i of `pixels`, [n, h, w, 3] on the device, f32 in [0, 255] or u8, for each
+  // Queues on Stream::copy what writes row i of `pixels`, [n, h, w, 3] on the device, f32 in [0, 255] or u8, for each
   // image i that has a JPEG. Returns the rows that are not written: nvJPEG does not decode their image or finds
   // it damaged, or the image takes more than `memory`. What `images` holds may be changed once a moment recorded after
   // that is past.

@@ -83,7 +83,7 @@ struct GpuJpegDecoder::State {
   // What is still queued for computation may read the memory's former contents.
   Tensor empty_for_copies(Shape shape, DType dtype) {
     Tensor tensor = context.empty(shape, dtype);
-    context.wait(Queue::copy, context.record());
+    context.wait(Stream::copy, context.record());
     return tensor;
   }
 
@@ -116,7 +116,7 @@ struct GpuJpegDecoder::State {
   Tensor decoded;                                        // images
   std::vector<int32_t, ContainerMemory<int32_t>> words;  // plans and tables, in pinned memory
   Tensor device_words;
-  Moment done;  // with what was queued last: only then nvJPEG's state may be used again, and what holds the tables
+  Event done;  // with what was queued last: only then nvJPEG's state may be used again, and what holds the tables
 };
 
 // nvJPEG tells that one of a batch is bad, not which: halves are tried down to it.
@@ -139,7 +139,7 @@ void GpuJpegDecoder::State::decode(std::span<Job> jobs) {
         "nvjpegDecodeBatchedInitialize");
   const nvjpegStatus_t status =
       nvjpeg().decode(handle.get(), state.get(), data.data(), lengths.data(), destinations.data(), stream);
-  done = context.record(Queue::copy);
+  done = context.record(Stream::copy);
   if (!is_about_an_image(status)) return check(status, "nvjpegDecodeBatched");
   if (jobs.size() == 1) {
     jobs.front().refused = true;
@@ -184,11 +184,11 @@ void GpuJpegDecoder::State::make_samples(std::span<const Job> jobs, const Tensor
   }
   const auto count = static_cast<int64_t>(words.size());
   if (device_words.count() < count) device_words = empty_for_copies({2 * count}, DType::i32);
-  context.upload(words.data(), device_words.slice(0, count), Queue::copy);
+  context.upload(words.data(), device_words.slice(0, count), Stream::copy);
   const auto* tables = device_words.data<int32_t>();
   cuda::resample(context, reinterpret_cast<const ResamplePlan*>(tables), plans, tables, pixels,
                  context.runtime().copy());
-  done = context.record(Queue::copy);
+  done = context.record(Stream::copy);
 }
 
 GpuJpegDecoder::GpuJpegDecoder(Context& context, const JpegDecodeOptions& options) {

@@ -118,7 +118,7 @@ class FaultyCommunicator : public Communicator {
   void broadcast(const Tensor& x, int root, const std::string& what) override { inner_->broadcast(x, root, what); }
   void on_sum(std::function<void(const SumReport&)> hear) override { inner_->on_sum(std::move(hear)); }
   void join() override { inner_->join(); }
-  void watch(const Moment& end) override { inner_->watch(end); }
+  void watch(const Event& end) override { inner_->watch(end); }
   std::string describe() const override { return inner_->describe(); }
   CommunicatorTimes take_times() override { return inner_->take_times(); }
 

@@ -116,8 +116,8 @@ class Observers final : public Observer {
   void ended(const Ended& event) override { each(&Observer::ended, event); }
 
  private:
-  template <class Hear, class Event>
-  void each(Hear hear, const Event& event) {
+  template <class Hear, class Payload>
+  void each(Hear hear, const Payload& event) {
     for (Observer* observer : all_) (observer->*hear)(event);
   }
   std::vector<Observer*> all_;

@@ -49,12 +49,12 @@ const std::vector<Tensor>& BatchFeed::put(const std::vector<Tensor>& batch, cons
     return target;
   }
   Staging& staging = staging_[number % staging_.size()];
-  context_->wait(Queue::copy, staging.read);
+  context_->wait(Stream::copy, staging.read);
   if (make) make(staging.tensors.at(0));
   for (size_t i = make ? 1 : 0; i < batch.size(); ++i)
-    context_->upload(batch[i].raw(), staging.tensors[i], Queue::copy);
-  copied_ = context_->record(Queue::copy);
-  context_->wait(Queue::compute, copied_);
+    context_->upload(batch[i].raw(), staging.tensors[i], Stream::copy);
+  copied_ = context_->record(Stream::copy);
+  context_->wait(Stream::compute, copied_);
   for (size_t i = 0; i < batch.size(); ++i) context_->copy(staging.tensors[i], target[i]);
   staging.read = context_->record();
   return target;

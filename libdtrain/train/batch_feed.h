@@ -24,7 +24,7 @@ class BatchFeed {
   // Error where shapes or types are not those of the first call. Returns what the step reads: valid for what is queued
   // before the call after the next `batches` - 1.
   //
-  // `make`, for a GPU, queues on Queue::copy what writes the first tensor, before the others are copied. The first one
+  // `make`, for a GPU, queues on Stream::copy what writes the first tensor, before the others are copied. The first one
   // of the batch then gives no more than shape and type.
   using Make = std::function<void(const Tensor& to)>;
   const std::vector<Tensor>& put(const std::vector<Tensor>& batch, const Make& make = {});
@@ -34,7 +34,7 @@ class BatchFeed {
  private:
   struct Staging {
     std::vector<Tensor> tensors;
-    Moment read;  // by the copy to the step's tensors
+    Event read;  // by the copy to the step's tensors
   };
   void allocate(const std::vector<Tensor>& batch);
 
@@ -42,7 +42,7 @@ class BatchFeed {
   std::array<Staging, 2> staging_;
   std::vector<std::vector<Tensor>> batches_;
   size_t count_ = 0;  // calls of put
-  Moment copied_;
+  Event copied_;
 };
 
 }  // namespace dtrain

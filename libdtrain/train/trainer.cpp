@@ -102,7 +102,7 @@ void Trainer::follow_layout() {
   if (layout_version_ == store_->layout_version()) return;
   layout_version_ = store_->layout_version();
   if (bucketer_) bucketer_.emplace(*options_.communicator, store_->grads(), gradient_ranges(*store_), options_.buckets);
-  recordings_.clear();
+  captured_.clear();
 }
 
 void Trainer::set_buckets(const BucketOptions& options) {
@@ -122,7 +122,7 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   Pending& pending = pending_[slot];
   context.wait(pending.end);  // that of a step that nobody has collected
   // Without a step on its way the device has stood still for other reasons than its input.
-  const Moment before = steps_done_ > collected_ ? pending_[(slot + kRing - 1) % kRing].end : Moment{};
+  const Event before = steps_done_ > collected_ ? pending_[(slot + kRing - 1) % kRing].end : Event{};
   pending = {.before = before, .begin = {}, .end = {}, .l2_loss = request.l2_loss};
   context.set_scalars(
       {.learning_rate = rate_of(steps_done_),
@@ -132,9 +132,9 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
        .request = request.asks ? 1.0f : 0.0f});
   if (request.l2_loss) context.download_later(optimizer_->queue_l2_loss(), host_l2_.data<float>() + slot);
   pending.begin = context.record();
-  tunes_ = !context.is_cpu() && !std::exchange(recordings_[request.signature].met, true);
-  if (replays() && request.record && context.profiler() == nullptr)  // which could not see inside
-    replay(forward, request.signature, pending);
+  tunes_ = !context.is_cpu() && !std::exchange(captured_[request.signature].met, true);
+  if (uses_graphs() && request.record && context.profiler() == nullptr)  // which could not see inside
+    run_graph(forward, request.signature, pending);
   else
     run(forward, pending.parts);
   const auto row = static_cast<int64_t>(slot);
@@ -143,18 +143,18 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   ++steps_done_;
 }
 
-void Trainer::replay(const Forward& forward, const std::string& signature, Pending& pending) {
+void Trainer::run_graph(const Forward& forward, const std::string& signature, Pending& pending) {
   Context& context = store_->context();
-  Recording& recording = recordings_[signature];
-  if (recording.eager_steps < kEagerSteps) {
-    ++recording.eager_steps;
+  CapturedStep& captured = captured_[signature];
+  if (captured.eager_steps < kEagerSteps) {
+    ++captured.eager_steps;
     return run(forward, pending.parts);
   }
-  if (!recording.graph) {
+  if (!captured.graph) {
     try {
-      recording.graph = context.capture([&] {
-        recording.parts.clear();
-        run(forward, recording.parts);
+      captured.graph = context.capture([&] {
+        captured.parts.clear();
+        run(forward, captured.parts);
       });
     } catch (const Error& error) {
       if (error.fault() != Fault::resource) throw;
@@ -162,12 +162,12 @@ void Trainer::replay(const Forward& forward, const std::string& signature, Pendi
       context.notices().push_back(concat("steps are run one op at a time, not recorded: ", error.what()));
     }
     pending.begin = context.record();  // what recording took is no part of the step
-    if (!recording.graph) return run(forward, pending.parts);
+    if (!captured.graph) return run(forward, pending.parts);
   }
   context.name_work("step");
-  const std::vector<Moment> stamps = context.replay(*recording.graph);
+  const std::vector<Event> stamps = context.launch(*captured.graph);
   context.name_work(nullptr);
-  pending.parts = recording.parts;
+  pending.parts = captured.parts;
   for (size_t i = 0; i < stamps.size(); ++i) pending.parts[i].second = stamps[i];
   store_->touch();
 }
@@ -297,7 +297,7 @@ StepTimes Trainer::times_of(const Pending& pending) const {
   if (pending.before.device) times.before = context.seconds_between(pending.before, pending.begin);
   for (size_t i = 0; i < pending.parts.size(); ++i) {
     const auto& [part, begin] = pending.parts[i];
-    const Moment& end = i + 1 < pending.parts.size() ? pending.parts[i + 1].second : pending.end;
+    const Event& end = i + 1 < pending.parts.size() ? pending.parts[i + 1].second : pending.end;
     times.*part += context.seconds_between(begin, end);
   }
   return times;

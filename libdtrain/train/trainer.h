@@ -77,9 +77,9 @@ class Trainer {
 
  private:
   // Where the parts of a step begin.
-  using Parts = std::vector<std::pair<double StepTimes::*, Moment>>;
+  using Parts = std::vector<std::pair<double StepTimes::*, Event>>;
   // The steps of one signature.
-  struct Recording {
+  struct CapturedStep {
     bool met = false;  // one of them has been queued
     int eager_steps = 0;
     std::shared_ptr<cuda::StepGraph> graph;
@@ -87,7 +87,7 @@ class Trainer {
   };
   // A step on its way, by its number modulo kRing.
   struct Pending {
-    Moment before, begin, end;
+    Event before, begin, end;
     Parts parts{};
     bool l2_loss = false;
   };
@@ -96,12 +96,12 @@ class Trainer {
   void follow_layout();
   float rate_of(uint64_t step) const { return static_cast<float>(schedule_.at(step)); }
   int ranks() const { return options_.communicator ? options_.communicator->size() : 1; }
-  bool replays() const { return options_.cuda_graph && !store_->context().is_cpu(); }
+  bool uses_graphs() const { return options_.cuda_graph && !store_->context().is_cpu(); }
   void run(const Forward& forward, Parts& parts);
   void run_micro_step(const Forward& forward, int micro_step, Parts& parts);
   void add_metrics(const Loss& loss, bool add);
   void sum_over_ranks(Parts& parts);
-  void replay(const Forward& forward, const std::string& signature, Pending& pending);
+  void run_graph(const Forward& forward, const std::string& signature, Pending& pending);
   void mark(Parts& parts, double StepTimes::*part, const char* name);
   StepReport report_of(uint64_t step) const;
   StepTimes times_of(const Pending& pending) const;
@@ -116,7 +116,7 @@ class Trainer {
   Tensor row_, ring_;           // sums of a step [columns] and [kRing, columns], on the device, from the first step on
   Tensor host_ring_, host_l2_;  // its rows, and [kRing] L2 terms, in memory of host_allocator()
   std::array<Pending, kRing> pending_;
-  std::map<std::string, Recording> recordings_;
+  std::map<std::string, CapturedStep> captured_;
   bool tunes_ = false;  // the step measures ways of computing: nothing else shall be under way meanwhile
   uint64_t steps_done_ = 0, collected_ = 0;
   uint64_t resumed_after_ = 0;  // steps that were done before this trainer

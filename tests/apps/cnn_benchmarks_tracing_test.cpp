@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-using Event = nlohmann::json;
+using TraceEvent = nlohmann::json;
 
 class CnnTracing : public CnnBenchmarks {
  protected:
@@ -23,19 +23,19 @@ class CnnTracing : public CnnBenchmarks {
 };
 
 // The spans of a trace by the names of their lanes.
-std::map<std::string, std::vector<Event>> lanes_of(const std::string& text) {
-  const Event events = Event::parse(text);
-  std::map<Event, std::string> names;
-  std::map<std::string, std::vector<Event>> lanes;
-  for (const Event& event : events) {
+std::map<std::string, std::vector<TraceEvent>> lanes_of(const std::string& text) {
+  const TraceEvent events = TraceEvent::parse(text);
+  std::map<TraceEvent, std::string> names;
+  std::map<std::string, std::vector<TraceEvent>> lanes;
+  for (const TraceEvent& event : events) {
     if (event["name"] == "thread_name") names[event["tid"]] = event["args"]["name"];
     if (event["ph"] == "X") lanes[names.at(event["tid"])].push_back(event);
   }
   return lanes;
 }
 
-bool has(const std::vector<Event>& spans, const std::string& name) {
-  return std::ranges::any_of(spans, [&](const Event& span) { return span["name"] == name; });
+bool has(const std::vector<TraceEvent>& spans, const std::string& name) {
+  return std::ranges::any_of(spans, [&](const TraceEvent& span) { return span["name"] == name; });
 }
 
 TEST_F(CnnTracing, TheTraceHasTheStepAndChangesNothing) {
@@ -46,11 +46,11 @@ TEST_F(CnnTracing, TheTraceHasTheStepAndChangesNothing) {
   expect_equal_checkpoints("plain", "traced");
   EXPECT_TRUE(contains(traced.out, "Dumping trace to " + path("t") + "\n")) << traced.out;
   auto lanes = lanes_of(read_file(path("t")));
-  const std::vector<Event>& compute = lanes["compute"];
+  const std::vector<TraceEvent>& compute = lanes["compute"];
   ASSERT_FALSE(compute.empty());
   EXPECT_EQ(compute[0]["name"], "step 1");
   double end = 0;
-  for (const Event& span : compute) {
+  for (const TraceEvent& span : compute) {
     EXPECT_GE(span["ts"].get<double>(), 0);
     end = std::max(end, span["ts"].get<double>() + span["dur"].get<double>());
   }

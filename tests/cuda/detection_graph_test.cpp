@@ -92,7 +92,7 @@ TEST(DetectionGraph, ReplaysWhatTheOpsCompute) {
   const auto graph = context->capture([&] { step.run(); });
   for (size_t i = 0; const uint64_t seed : {1, 5, 9}) {
     step.set_inputs(seed);
-    context->replay(*graph);
+    context->launch(*graph);
     EXPECT_EQ(step.results(), expected[i++]);
   }
 }

@@ -35,8 +35,8 @@ class OneRank : public testing::Test {
 TEST_F(OneRank, RecordedGivesTheSameBitsAsEager) {
   const Array start = random_array({5003}, 1);
   for (const DType wire : {DType::f32, DType::bf16, DType::f16}) {
-    for (const Queue queue : {Queue::communication, Queue::compute}) {
-      const auto all = communicator({.wire = wire, .queue = queue});
+    for (const Stream stream : {Stream::communication, Stream::compute}) {
+      const auto all = communicator({.wire = wire, .stream = stream});
       std::vector<std::vector<float>> results;
       for (const bool recorded : {false, true}) {
         const Tensor x = to_device(*context_, start), y = context_->zeros(x.shape());
@@ -44,10 +44,10 @@ TEST_F(OneRank, RecordedGivesTheSameBitsAsEager) {
         if (recorded) graph = context_->capture([&] { step(*all, x, y); });
         for (int i = 0; i < 3; ++i) {
           if (recorded)
-            context_->replay(*graph);
+            context_->launch(*graph);
           else
             step(*all, x, y);
-          const Moment end = context_->record();
+          const Event end = context_->record();
           all->watch(end);
           context_->wait(end);
         }

@@ -39,10 +39,10 @@ TEST_F(StepGraph, ReplaysWhatWasRecordedOnNewValues) {
   const auto graph = context_->capture([&] { add_thrice(x, y); });
   EXPECT_FALSE(context_->capturing());
   EXPECT_EQ(values(y), std::vector<float>(kCount, 0)) << "recording runs nothing";
-  context_->replay(*graph);
+  context_->launch(*graph);
   context_->copy(filled(10), x);
-  context_->replay(*graph);
-  context_->replay(*graph);
+  context_->launch(*graph);
+  context_->launch(*graph);
   EXPECT_EQ(values(y), std::vector<float>(kCount, 3 + 30 + 30));
 }
 
@@ -55,12 +55,12 @@ TEST_F(StepGraph, TheCommunicationQueueIsTheUrgentOne) {
   EXPECT_LT(communication, compute);
   const Tensor x = filled(1), y = filled(0);
   const auto graph = context_->capture([&] {
-    context_->wait(Queue::communication, context_->record(Queue::compute));
+    context_->wait(Stream::communication, context_->record(Stream::compute));
     ASSERT_EQ(cudaMemsetAsync(y.raw(), 0, y.bytes(), runtime.communication()), cudaSuccess);
-    context_->wait(Queue::compute, context_->record(Queue::communication));
+    context_->wait(Stream::compute, context_->record(Stream::communication));
     add_thrice(x, y);
   });
-  for (int i = 0; i < 2; ++i) context_->replay(*graph);
+  for (int i = 0; i < 2; ++i) context_->launch(*graph);
   EXPECT_EQ(values(y), std::vector<float>(kCount, 3));
 }
 
@@ -76,9 +76,9 @@ TEST_F(StepGraph, RecordedStepsShareTheMemoryOfTheirTemporaries) {
     context_->copy(x, kept);
   });
   EXPECT_TRUE(temporaries == others) << "the second has memory of its own";
-  context_->replay(*other);
-  for (int i = 0; i < 2; ++i) context_->replay(*graph);
-  context_->replay(*other);
+  context_->launch(*other);
+  for (int i = 0; i < 2; ++i) context_->launch(*graph);
+  context_->launch(*other);
   EXPECT_EQ(values(y), std::vector<float>(kCount, 6));
   EXPECT_EQ(values(z), std::vector<float>(kCount, 6));
   EXPECT_EQ(values(kept), std::vector<float>(kCount, 1));
@@ -92,7 +92,7 @@ TEST_F(StepGraph, NothingElseTakesTheMemoryOfItsTemporaries) {
   std::vector<Tensor> others;
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 20; ++i) others.push_back(filled(1e9f));
-    context_->replay(*graph);
+    context_->launch(*graph);
   }
   for (const Tensor& other : others) {
     for (const char* temporary : temporaries)
@@ -111,7 +111,7 @@ TEST_F(StepGraph, RefusesToWaitWhileRecordingAndGoesOnAfterwards) {
       {[&] { context_->synchronize("roi_align"); }, "roi_align: waits for the device"},
       {[&] { context_->upload(host.data(), y); }, "upload: "},
       {[&] { context_->set_scalars({}); }, "set_scalars: "},
-      {[&] { context_->wait(Moment{}); }, "wait: "},
+      {[&] { context_->wait(Event{}); }, "wait: "},
       {[&] { context_->capture([] {}); }, "capture: "},
       {[&] { throw Error(Fault::data, "of the forward pass"); }, "of the forward pass"},
   };
@@ -129,7 +129,7 @@ TEST_F(StepGraph, RefusesToWaitWhileRecordingAndGoesOnAfterwards) {
     context_->synchronize("test");
   }
   const auto graph = context_->capture([&] { add_thrice(x, y); });
-  context_->replay(*graph);
+  context_->launch(*graph);
   EXPECT_EQ(values(y), std::vector<float>(kCount, 3));
 }
 
@@ -140,7 +140,7 @@ TEST_F(StepGraph, KeepsItsMemoryAndGivesItBack) {
   const MemoryStats with = context_->memory_stats();
   EXPECT_GT(with.reserved, before);
   EXPECT_GE(with.peak_in_use, 4 * kCount * sizeof(float));
-  context_->replay(*graph);
+  context_->launch(*graph);
   context_->synchronize("test");
   graph = nullptr;
   EXPECT_EQ(context_->memory_stats().reserved, before);
@@ -153,16 +153,16 @@ TEST_F(StepGraph, HasStampsOfItsOwnInEachReplay) {
     add_thrice(x, y);
     context_->stamp();
   });
-  const Moment begin = context_->record();
+  const Event begin = context_->record();
   std::set<void*> events;
   for (int round = 0; round < 2; ++round) {
-    std::vector<std::vector<Moment>> replays;  // all are queued before one is looked at
-    for (int i = 0; i < 3; ++i) replays.push_back(context_->replay(*graph));
+    std::vector<std::vector<Event>> launches;  // all are queued before one is looked at
+    for (int i = 0; i < 3; ++i) launches.push_back(context_->launch(*graph));
     context_->wait(context_->record());
     double last = 0;
-    for (const std::vector<Moment>& stamps : replays) {
+    for (const std::vector<Event>& stamps : launches) {
       ASSERT_EQ(stamps.size(), 2u);
-      for (const Moment& stamp : stamps) {
+      for (const Event& stamp : stamps) {
         const double at = context_->seconds_between(begin, stamp);
         EXPECT_GT(at, last);
         last = at;
@@ -186,24 +186,24 @@ TEST_F(StepGraph, RunsOutOfMemoryByName) {
   EXPECT_FALSE(small->capturing());
 }
 
-TEST(Moments, CopiesArriveInTheOrderOfTheirQueues) {
+TEST(Events, CopiesArriveInStreamOrder) {
   for (const auto& context : devices()) {
     const auto storage = std::make_shared<Storage>(context->host_allocator(), 3 * kCount * sizeof(float));
     auto* host = static_cast<float*>(storage->data());
     for (int64_t i = 0; i < kCount; ++i) host[i] = static_cast<float>(i);
     const Tensor staged = context->empty({kCount}), sum = context->zeros({kCount});
-    const Moment begin = context->record();
-    context->wait(Queue::copy, begin);
-    context->upload(host, staged, Queue::copy);
-    const Moment copied = context->record(Queue::copy);
-    context->wait(Queue::compute, copied);
+    const Event begin = context->record();
+    context->wait(Stream::copy, begin);
+    context->upload(host, staged, Stream::copy);
+    const Event copied = context->record(Stream::copy);
+    context->wait(Stream::compute, copied);
     accumulate(*context, staged, sum);
-    const Moment once = context->download_later(sum, host + kCount);
+    const Event once = context->download_later(sum, host + kCount);
     accumulate(*context, staged, sum);
-    const Moment twice = context->download_later(sum, host + 2 * kCount);
+    const Event twice = context->download_later(sum, host + 2 * kCount);
     context->wait(twice);
     EXPECT_TRUE(context->is_past(copied) && context->is_past(once) && context->is_past(twice));
-    EXPECT_TRUE(context->is_past(Moment{}));
+    EXPECT_TRUE(context->is_past(Event{}));
     EXPECT_GE(context->seconds_between(begin, twice), 0);
     for (int64_t i = 0; i < kCount; ++i) {
       ASSERT_EQ(host[kCount + i], static_cast<float>(i));

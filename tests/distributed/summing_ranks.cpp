@@ -193,7 +193,7 @@ TEST(Communicator, SumsSeveralRangesAsOneMessage) {
 
 TEST(Communicator, KeepsOrderWithManyUnderWayInTwoLanes) {
   const auto gradients = make_communicator(group(), context(), {.even_alone = true});
-  const auto statistics = make_communicator(group(), context(), {.queue = Queue::compute, .even_alone = true});
+  const auto statistics = make_communicator(group(), context(), {.stream = Stream::compute, .even_alone = true});
   std::vector<Tensor> large;
   for (int i = 0; i < 20; ++i) large.push_back(filled(50000 + i, group().rank(), static_cast<uint64_t>(i)));
   for (int i = 0; i < 20; ++i) {
@@ -214,7 +214,7 @@ TEST(Communicator, KeepsOrderWithManyUnderWayInTwoLanes) {
 TEST(Communicator, SynchronisesBatchNormBesideGradients) {
   constexpr int64_t kRows = 50, kChannels = 7;
   const auto gradients = make_communicator(group(), context(), {.even_alone = true});
-  const auto statistics = make_communicator(group(), context(), {.queue = Queue::compute});
+  const auto statistics = make_communicator(group(), context(), {.stream = Stream::compute});
   const Tensor x = filled(kRows * kChannels, group().rank(), 5), bucket = filled(1 << 20, group().rank(), 6);
   const BatchNormState state{context().zeros({kChannels}), context().zeros({kChannels})};
   gradients->all_reduce(std::span(&bucket, 1), "bucket");

@@ -27,11 +27,11 @@ std::string numbered(size_t count) {
 
 std::byte* bytes_of(std::string& text) { return reinterpret_cast<std::byte*>(text.data()); }
 
-TEST(Stream, KeepsTheMessagesOfAChannelInOrder) {
+TEST(MessageStream, KeepsTheMessagesOfAChannelInOrder) {
   for (const bool sealed : {false, true}) {
     const Pair pair;
-    Stream a(Link{Socket(pair.files[0]), sealed ? std::optional(seals_of(true)) : std::nullopt});
-    Stream b(Link{Socket(pair.files[1]), sealed ? std::optional(seals_of(false)) : std::nullopt});
+    MessageStream a(Link{Socket(pair.files[0]), sealed ? std::optional(seals_of(true)) : std::nullopt});
+    MessageStream b(Link{Socket(pair.files[1]), sealed ? std::optional(seals_of(false)) : std::nullopt});
     // More than a socket takes at once; the first of channel 1 comes before anybody asks.
     std::string first = numbered(3), second = numbered(5'000'000), third = numbered(0), fourth = numbered(70);
     std::array<Delivery, 4> sent, received;
@@ -60,9 +60,9 @@ TEST(Stream, KeepsTheMessagesOfAChannelInOrder) {
   }
 }
 
-TEST(Stream, GivesWhatNobodyHasAskedFor) {
+TEST(MessageStream, GivesWhatNobodyHasAskedFor) {
   const Pair pair;
-  Stream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])});
+  MessageStream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])});
   std::string word = "word", text;
   Delivery sent;
   EXPECT_FALSE(b.take(7, text));
@@ -73,9 +73,9 @@ TEST(Stream, GivesWhatNobodyHasAskedFor) {
   EXPECT_EQ(text, word);
 }
 
-TEST(Stream, RefusesWhatIsTooLong) {
+TEST(MessageStream, RefusesWhatIsTooLong) {
   const Pair pair;
-  Stream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])});
+  MessageStream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])});
   std::string word = "word";
   Delivery sent, received;
   b.receive(1, bytes_of(word), 3, received);
@@ -83,9 +83,9 @@ TEST(Stream, RefusesWhatIsTooLong) {
   expect_error([&] { b.take_some(); }, Fault::communication, "a message of 4 bytes came, at most 3 were expected");
 }
 
-TEST(Stream, KeepsNoMoreThanItsLimit) {
+TEST(MessageStream, KeepsNoMoreThanItsLimit) {
   const Pair pair;
-  Stream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])}, /*most_kept=*/10'000);
+  MessageStream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])}, /*most_kept=*/10'000);
   std::string block = numbered(4000), none, text, wanted = "?";
   std::array<Delivery, 4> sent;
   Delivery received;
@@ -103,9 +103,9 @@ TEST(Stream, KeepsNoMoreThanItsLimit) {
   expect_error([&] { b.take_some(); }, Fault::communication, "more than 10000 bytes that nobody has asked for");
 }
 
-TEST(Stream, APeerThatIsAheadWaits) {
+TEST(MessageStream, APeerThatIsAheadWaits) {
   const Pair pair;
-  Stream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])}, /*most_kept=*/10'000);
+  MessageStream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])}, /*most_kept=*/10'000);
   std::string block = numbered(4000), word = "word", behind = "????", text;
   std::array<Delivery, 6> sent;
   for (size_t i = 0; i < 5; ++i) a.send(7, bytes_of(block), block.size(), sent[i]);
@@ -124,10 +124,10 @@ TEST(Stream, APeerThatIsAheadWaits) {
   EXPECT_EQ(behind, word);
 }
 
-TEST(Stream, RefusesChannelsThatNoRankOpens) {
+TEST(MessageStream, RefusesChannelsThatNoRankOpens) {
   for (const int channel : {4096, 1 << 30}) {
     const Pair pair;
-    Stream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])});
+    MessageStream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])});
     std::string word = "word";
     Delivery sent;
     a.send(channel, bytes_of(word), word.size(), sent);
@@ -135,11 +135,11 @@ TEST(Stream, RefusesChannelsThatNoRankOpens) {
   }
 }
 
-TEST(Stream, RefusesWhatIsNotSealed) {
+TEST(MessageStream, RefusesWhatIsNotSealed) {
   const std::string plain = numbered(16 + 32 + 5);  // no header of ours
   for (const bool changed : {false, true}) {
     const Pair pair;
-    Stream b(Link{Socket(pair.files[1]), seals_of(false)});
+    MessageStream b(Link{Socket(pair.files[1]), seals_of(false)});
     std::string word = "word!", between(48 + word.size(), '\0');
     if (!changed) {
       ASSERT_EQ(write(pair.files[0], plain.data(), plain.size()), static_cast<ssize_t>(plain.size()));
@@ -149,7 +149,7 @@ TEST(Stream, RefusesWhatIsNotSealed) {
     }
     // One bit of a sealed message is changed on its way.
     const Pair other;
-    Stream a(Link{Socket(other.files[0]), seals_of(true)});
+    MessageStream a(Link{Socket(other.files[0]), seals_of(true)});
     Delivery sent;
     a.send(1, bytes_of(word), word.size(), sent);
     ASSERT_EQ(read(other.files[1], between.data(), between.size()), static_cast<ssize_t>(between.size()));
@@ -161,9 +161,9 @@ TEST(Stream, RefusesWhatIsNotSealed) {
   }
 }
 
-TEST(Stream, SaysThatItsPeerHasGone) {
+TEST(MessageStream, SaysThatItsPeerHasGone) {
   const Pair pair;
-  Stream b(Link{Socket(pair.files[1])});
+  MessageStream b(Link{Socket(pair.files[1])});
   close(pair.files[0]);
   b.take_some();
   EXPECT_EQ(b.end(), "its connection ended");

@@ -18,7 +18,7 @@ TEST(CudaStream, WhatIsQueuedThereIsInOrderAndRecorded) {
     context->copy(x, y);
   });
   EXPECT_EQ(values_of<int32_t>(*context, y), std::vector<int32_t>(8, 0));
-  context->replay(*graph);
+  context->launch(*graph);
   EXPECT_EQ(values_of<int32_t>(*context, y), std::vector<int32_t>(8, 0x01010101));
 }
 

@@ -46,8 +46,8 @@ constexpr int64_t kLong = 150'001;  // elements: several pieces for the stand-in
 TEST(Nccl, SumsTheSameBitsOnEachRank) {
   pass_in_ranks(3, [] {
     Rank rank;
-    for (const Queue queue : {Queue::communication, Queue::compute}) {
-      const auto communicator = make_communicator(*rank.group, *rank.context, {.queue = queue});
+    for (const Stream stream : {Stream::communication, Stream::compute}) {
+      const auto communicator = make_communicator(*rank.group, *rank.context, {.stream = stream});
       const Tensor a = rank.numbers(kLong), b = rank.numbers(7);
       const std::vector<Tensor> ranges{a, a.slice(0, 0), b};
       communicator->all_reduce(ranges, "gradients");
@@ -104,7 +104,7 @@ TEST(Nccl, RoundsToTheWire) {
 TEST(Nccl, ReplaysWithARecordedStep) {
   pass_in_ranks(2, [] {
     Rank rank;
-    const auto in_line = make_communicator(*rank.group, *rank.context, {.queue = Queue::compute});
+    const auto in_line = make_communicator(*rank.group, *rank.context, {.stream = Stream::compute});
     const Tensor from = rank.numbers(kLong), sum = rank.context->empty({kLong}), twice = rank.context->empty({kLong});
     const auto step = [&] {
       rank.context->copy(from, twice);
@@ -116,8 +116,8 @@ TEST(Nccl, ReplaysWithARecordedStep) {
     };
     const auto graph = rank.context->capture(step);
     for (int i = 0; i < 5; ++i) {
-      rank.context->replay(*graph);
-      const Moment end = rank.context->record();
+      rank.context->launch(*graph);
+      const Event end = rank.context->record();
       rank.communicator->watch(end);
       if (i % 2 == 0) rank.group->barrier("the host waits elsewhere");
       rank.context->wait(end);
@@ -209,7 +209,7 @@ TEST(Nccl, EndsAStepThatARankDoesNotComeTo) {
     if (rank.number() == 2) std::this_thread::sleep_for(std::chrono::minutes(2));
     rank.communicator->all_reduce(std::span(&x, 1), "bucket 0");
     rank.communicator->join();
-    const Moment end = rank.context->record();
+    const Event end = rank.context->record();
     rank.communicator->watch(end);
     rank.context->wait(end);
     FAIL() << "the step came to its end";
@@ -229,7 +229,7 @@ TEST(Nccl, EndsWhereAPeerDies) {
     if (rank.number() == 1) raise(SIGKILL);
     rank.communicator->all_reduce(std::span(&x, 1), "bucket 0");
     rank.communicator->join();
-    const Moment end = rank.context->record();
+    const Event end = rank.context->record();
     rank.communicator->watch(end);
     rank.context->wait(end);
     FAIL() << "the step came to its end";

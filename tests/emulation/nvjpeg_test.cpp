@@ -16,7 +16,7 @@ std::vector<T> decode(Context& context, const std::vector<EncodedImage>& images,
       context.empty({static_cast<int64_t>(images.size()), options.height, options.width, 3}, dtype_of<T>());
   GpuJpegDecoder decoder(context, {.fancy_upsampling = data::decode_options(options).fancy_upsampling});
   EXPECT_TRUE(decoder.decode(images, pixels).empty());
-  context.wait(Queue::compute, context.record(Queue::copy));
+  context.wait(Stream::compute, context.record(Stream::copy));
   return values_of<T>(context, pixels);
 }
 
@@ -68,7 +68,7 @@ TEST(EmulatedNvjpeg, ADamagedImageIsFoundAmongSoundOnes) {
   const Tensor pixels = context->empty({7, 8, 8, 3}, DType::u8);
   GpuJpegDecoder decoder(*context);
   EXPECT_EQ(decoder.decode(images, pixels), (std::vector<int64_t>{1, 4, 6}));
-  context->wait(Queue::compute, context->record(Queue::copy));
+  context->wait(Stream::compute, context->record(Stream::copy));
   const std::vector<uint8_t> found = values_of<uint8_t>(*context, pixels);
   const std::vector<uint8_t> expected = samples_by_host<uint8_t>(usual_jpegs(), options);
   for (const size_t row : {0, 2, 3, 5})

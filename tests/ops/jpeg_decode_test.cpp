@@ -34,10 +34,10 @@ class JpegDecode : public testing::Test {
     const Shape shape{static_cast<int64_t>(images.size()), kHeight, kWidth, 3};
     const Tensor pixels =
         to_device(*context_, shape, std::vector<T>(static_cast<size_t>(shape.count()), static_cast<T>(-1)));
-    context_->wait(Queue::copy, context_->record());
+    context_->wait(Stream::copy, context_->record());
     GpuJpegDecoder decoder(*context_, options);
     const std::vector<int64_t> rows = decoder.decode(images, pixels);
-    context_->wait(Queue::compute, context_->record(Queue::copy));
+    context_->wait(Stream::compute, context_->record(Stream::copy));
     if (refused) *refused = rows;
     return values_of<T>(*context_, pixels);
   }
@@ -91,7 +91,7 @@ TEST_F(JpegDecode, GivesTheSameBitsInPartsAndAgain) {
   const Tensor pixels = context_->empty({static_cast<int64_t>(images.size()), kHeight, kWidth, 3}, DType::u8);
   const std::vector<EncodedImage> reversed(images.rbegin(), images.rend());
   for (const auto* batch : {&images, &reversed, &images}) EXPECT_TRUE(decoder.decode(*batch, pixels).empty());
-  context_->wait(Queue::compute, context_->record(Queue::copy));
+  context_->wait(Stream::compute, context_->record(Stream::copy));
   EXPECT_EQ(values_of<uint8_t>(*context_, pixels), whole);
 }
 

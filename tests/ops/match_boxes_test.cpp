@@ -291,7 +291,7 @@ TEST(SampleMatches, CapturedStepsDrawAnew) {
     });
     for (const uint64_t step : {3, 4}) {
       context->set_scalars({.step = step, .seed = 5});
-      context->replay(*graph);
+      context->launch(*graph);
       EXPECT_EQ(values_of<int32_t>(*context, matched), naive_sample(options, 5, step, from, kDrawnImages));
     }
   }

@@ -74,7 +74,7 @@ TEST(BatchFeed, ATensorMayBeMadeOnTheDevice) {
       const std::vector<Tensor>& batch = feed.put({made, labels}, [&](const Tensor& to) {
         for (float& value : values.span<float>()) value = static_cast<float>(i);
         for (int32_t& label : labels.span<int32_t>()) label = 100 + i;
-        context->upload(values.raw(), to, Queue::copy);
+        context->upload(values.raw(), to, Stream::copy);
       });
       context->copy(batch[0], seen.slice(i, i + 1));
       EXPECT_EQ(values_of<int32_t>(*context, batch[1]), std::vector<int32_t>(2, 100 + i));

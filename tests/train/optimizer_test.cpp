@@ -176,7 +176,7 @@ TEST(Optimizer, ARecordedStepIsTheSame) {
         continue;
       }
       if (!graph) graph = context.capture([&] { optimizer.step(); });
-      context.replay(*graph);
+      context.launch(*graph);
     }
     std::vector<Values> result;
     for (const Tensor& tensor :

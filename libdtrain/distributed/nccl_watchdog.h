@@ -1,5 +1,5 @@
-// Watch: a thread that ends the job where work on a GPU does not come to its end, since a rank whose peers have stopped
-// waits for them on the GPU and would do so for ever.
+// Watchdog: a thread that ends the job where work on a GPU does not come to its end, since a rank whose peers have
+// stopped waits for them on the GPU and would do so for ever.
 #pragma once
 
 #include <condition_variable>
@@ -13,19 +13,19 @@
 
 namespace dtrain::nccl {
 
-class Watch {
+class Watchdog {
  public:
-  Watch(Group& group, Context& context, Comm& comm);
-  ~Watch();
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
+  Watchdog(Group& group, Context& context, Comm& comm);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
 
   // `end` is due within the limit of the group's section, from now or from when the one before it is past.
-  void add(const Moment& end);
+  void add(const Event& end);
 
  private:
   struct Step {
-    Moment end;
+    Event end;
     double limit = 0;
     std::string where;
   };

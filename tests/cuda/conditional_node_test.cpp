@@ -7,7 +7,7 @@
 namespace dtrain {
 namespace {
 
-class ConditionalWork : public testing::Test {
+class ConditionalNode : public testing::Test {
  protected:
   void SetUp() override {
     std::string reason;
@@ -36,35 +36,35 @@ class ConditionalWork : public testing::Test {
   Tensor one_, count_, first_, second_, always_;
 };
 
-TEST_F(ConditionalWork, IsLeftOutByReplaysAlone) {
+TEST_F(ConditionalNode, IsLeftOutByReplaysAlone) {
   add_ones();
   EXPECT_EQ(value(first_), 1) << "a step that is not recorded leaves out nothing";
   EXPECT_EQ(value(second_), 1);
   const auto graph = context_->capture([&] { add_ones(); });
   for (const float count : {0, 3, 1, 2, 2}) {
     set_count(count);
-    context_->replay(*graph);
+    context_->launch(*graph);
   }
   EXPECT_EQ(value(first_), 1 + 3);
   EXPECT_EQ(value(second_), 1 + 1);
   EXPECT_EQ(value(always_), 1 + 5);
 }
 
-TEST_F(ConditionalWork, LeavesEachReplayItsStamps) {
+TEST_F(ConditionalNode, LeavesEachReplayItsStamps) {
   const auto graph = context_->capture([&] {
     context_->stamp();
     add_ones();
     context_->stamp();
   });
-  const Moment begin = context_->record();
+  const Event begin = context_->record();
   for (int round = 0; round < 2; ++round) {
-    std::vector<std::vector<Moment>> replays;  // all are queued before one is looked at
-    for (int i = 0; i < 4; ++i) replays.push_back(context_->replay(*graph));
+    std::vector<std::vector<Event>> launches;  // all are queued before one is looked at
+    for (int i = 0; i < 4; ++i) launches.push_back(context_->launch(*graph));
     context_->wait(context_->record());
     double last = 0;
-    for (const std::vector<Moment>& stamps : replays) {
+    for (const std::vector<Event>& stamps : launches) {
       ASSERT_EQ(stamps.size(), 2u);
-      for (const Moment& stamp : stamps) {
+      for (const Event& stamp : stamps) {
         const double at = context_->seconds_between(begin, stamp);
         EXPECT_GT(at, last);
         last = at;
@@ -73,7 +73,7 @@ TEST_F(ConditionalWork, LeavesEachReplayItsStamps) {
   }
 }
 
-TEST_F(ConditionalWork, MayFail) {
+TEST_F(ConditionalNode, MayFail) {
   expect_error(
       [&] {
         context_->capture([&] {
@@ -92,7 +92,7 @@ TEST_F(ConditionalWork, MayFail) {
   EXPECT_EQ(value(first_), 1);
   const auto graph = context_->capture([&] { add_ones(); });
   set_count(2);
-  context_->replay(*graph);
+  context_->launch(*graph);
   EXPECT_EQ(value(first_), 2);
 }
 

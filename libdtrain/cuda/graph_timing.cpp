@@ -1,4 +1,4 @@
-#include "libdtrain/cuda/replay_time.h"
+#include "libdtrain/cuda/graph_timing.h"
 
 #include <algorithm>
 #include <vector>
@@ -14,7 +14,7 @@ constexpr int kLaunches = 2;  // of it, after one; the shorter one counts
 // there, exceeds it on the device as well.
 constexpr float kMostOfHost = 0.05f;
 
-float milliseconds_between(const Event& begin, const Event& end) {
+float milliseconds_between(const CudaEvent& begin, const CudaEvent& end) {
   float elapsed = 0;
   DT_CUDA(cudaEventElapsedTime(&elapsed, begin.get(), end.get()));
   return elapsed;
@@ -22,19 +22,19 @@ float milliseconds_between(const Event& begin, const Event& end) {
 
 }  // namespace
 
-float replay_milliseconds(const Context& context, const std::function<void()>& run, float limit) {
+float graph_milliseconds(const Context& context, const std::function<void()>& run, float limit) {
   const cudaStream_t stream = context.runtime().compute();
-  std::vector<Event> moments;
+  std::vector<CudaEvent> events;
   const auto mark = [&] {
-    moments.push_back(make_event(/*timed=*/true));
-    DT_CUDA(cudaEventRecord(moments.back().get(), stream));
+    events.push_back(make_event(/*timed=*/true));
+    DT_CUDA(cudaEventRecord(events.back().get(), stream));
   };
   run();  // loads the code and makes the pool grow
   mark();
   run();
   mark();
-  DT_CUDA(cudaEventSynchronize(moments.back().get()));
-  const float once = milliseconds_between(moments[0], moments[1]);
+  DT_CUDA(cudaEventSynchronize(events.back().get()));
+  const float once = milliseconds_between(events[0], events[1]);
   if (once > limit + kMostOfHost || context.runtime().options().sync_each_launch) return once;
 
   const uint64_t requests = context.memory_stats().system_calls;
@@ -46,16 +46,16 @@ float replay_milliseconds(const Context& context, const std::function<void()>& r
   cudaGraphExec_t made = nullptr;
   DT_CUDA(cudaGraphInstantiate(&made, graph.get(), 0));
   const GraphExec exec(made);
-  moments.clear();
+  events.clear();
   DT_CUDA(cudaGraphLaunch(exec.get(), stream));  // while it runs the host queues the others
   for (int i = 0; i < kLaunches; ++i) {
     mark();
     DT_CUDA(cudaGraphLaunch(exec.get(), stream));
   }
   mark();
-  DT_CUDA(cudaEventSynchronize(moments.back().get()));
+  DT_CUDA(cudaEventSynchronize(events.back().get()));
   float least = std::numeric_limits<float>::infinity();
-  for (int i = 0; i < kLaunches; ++i) least = std::min(least, milliseconds_between(moments[i], moments[i + 1]));
+  for (int i = 0; i < kLaunches; ++i) least = std::min(least, milliseconds_between(events[i], events[i + 1]));
   return least / kRuns;
 }
 

@@ -1,4 +1,4 @@
-#include "libdtrain/distributed/nccl_watch.h"
+#include "libdtrain/distributed/nccl_watchdog.h"
 
 namespace dtrain::nccl {
 namespace {
@@ -8,10 +8,10 @@ constexpr std::chrono::milliseconds kPause{50};
 
 }  // namespace
 
-Watch::Watch(Group& group, Context& context, Comm& comm)
+Watchdog::Watchdog(Group& group, Context& context, Comm& comm)
     : group_(group), context_(context), comm_(comm), thread_([this] { run(); }) {}
 
-Watch::~Watch() {
+Watchdog::~Watchdog() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -20,15 +20,15 @@ Watch::~Watch() {
   thread_.join();
 }
 
-void Watch::add(const Moment& end) {
+void Watchdog::add(const Event& end) {
   const std::lock_guard lock(mutex_);
   if (steps_.empty()) front_since_ = Clock::now();
   steps_.push_back({end, group_.limit(), group_.where()});
 }
 
-std::string Watch::look(std::unique_lock<std::mutex>& lock) {
+std::string Watchdog::look(std::unique_lock<std::mutex>& lock) {
   while (!steps_.empty()) {
-    const Moment end = steps_.front().end;
+    const Event end = steps_.front().end;
     lock.unlock();  // the device may be slow to answer, and nobody else takes from the front
     const bool past = context_.is_past(end);
     lock.lock();
@@ -44,7 +44,7 @@ std::string Watch::look(std::unique_lock<std::mutex>& lock) {
                 " s: ");
 }
 
-void Watch::run() try {
+void Watchdog::run() try {
   DT_CUDA(cudaSetDevice(context_.device().index));
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kPause, [this] { return stopping_; })) {

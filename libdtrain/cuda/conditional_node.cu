@@ -1,4 +1,4 @@
-#include "libdtrain/cuda/conditional_work.h"
+#include "libdtrain/cuda/conditional_node.h"
 
 #include "libdtrain/cuda/kernels.cuh"
 namespace dtrain::cuda {
@@ -66,12 +66,12 @@ void go_on_after(cudaGraphNode_t node, cudaStream_t stream) {
 class BodyCapture {
  public:
   BodyCapture(Runtime& runtime, cudaGraph_t body) : runtime_(runtime), body_(body) {
-    DT_CUDA(
-        cudaStreamBeginCaptureToGraph(runtime.aside(), body, nullptr, nullptr, 0, cudaStreamCaptureModeThreadLocal));
-    runtime_.step_aside(true);
+    DT_CUDA(cudaStreamBeginCaptureToGraph(runtime.body_stream(), body, nullptr, nullptr, 0,
+                                          cudaStreamCaptureModeThreadLocal));
+    runtime_.capture_body(true);
   }
   ~BodyCapture() {
-    if (!runtime_.is_aside()) return;
+    if (!runtime_.in_body()) return;
     static_cast<void>(leave());
     static_cast<void>(cudaGetLastError());  // it would show up at the next launch
   }
@@ -81,8 +81,8 @@ class BodyCapture {
 
  private:
   cudaError_t leave() {
-    runtime_.step_aside(false);
-    return cudaStreamEndCapture(runtime_.aside(), &body_);
+    runtime_.capture_body(false);
+    return cudaStreamEndCapture(runtime_.body_stream(), &body_);
   }
 
   Runtime& runtime_;

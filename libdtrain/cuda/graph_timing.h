@@ -12,7 +12,7 @@ namespace dtrain::cuda {
 // out: choices between ways through a step are for steps that are replayed. `run` is called a few times, and has to do
 // the same each time. Where its first run takes far more than `limit`, that one's time is returned. Waits for the
 // device; no step may be captured meanwhile.
-float replay_milliseconds(const Context& context, const std::function<void()>& run,
-                          float limit = std::numeric_limits<float>::infinity());
+float graph_milliseconds(const Context& context, const std::function<void()>& run,
+                         float limit = std::numeric_limits<float>::infinity());
 
 }  // namespace dtrain::cuda

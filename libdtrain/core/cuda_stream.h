@@ -1,4 +1,4 @@
-// The stream that a GPU's ops are queued on: for ops outside of this library.
+// CUDA stream of a GPU context, for custom ops outside of this library.
 #pragma once
 
 #include "libdtrain/core/context.h"
@@ -7,9 +7,9 @@ struct CUstream_st;  // CUDA's own: a CUstream_st* is a cudaStream_t
 
 namespace dtrain {
 
-// The compute queue of a CUDA context, as long as the context lives. A kernel that is launched on it runs after all ops
-// before it and before all after it, memory that a Tensor has given back is not used by others before it is done, and
-// it is recorded where a step is. So an op launches there, and waits for nothing. Throws Error on a CPU.
+// Compute stream of a CUDA context, valid as long as the context. Kernels launched on it run in order with the engine's
+// ops, memory of a released Tensor is not reused before they finish, and they become part of a captured step. A custom
+// op launches here and never synchronises. Throws Error on a CPU.
 CUstream_st* cuda_stream(const Context& context);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Event: a point in a queue of a device's work.
+// Event and Stream: order and progress of a device's asynchronous work.
 #pragma once
 
 #include <chrono>
@@ -6,14 +6,14 @@
 
 namespace dtrain {
 
-// A device does the work of one queue in order; its queues wait for each other where they are asked to. On a CPU all
-// are one, and work is done when the call returns.
+// Streams of a device: work within one runs in order; streams synchronise by events. On a CPU calls complete before
+// they return.
 enum class Stream { compute, copy, communication };
 
-// The moment when all that was in a queue when Context::record was called is done. One that was never recorded is past.
+// Completion of the work that was in a stream at Context::record. A default-constructed event is past.
 struct Event {
-  std::shared_ptr<void> device;                  // where the device queues work
-  std::chrono::steady_clock::time_point when{};  // where it does not
+  std::shared_ptr<void> device;                  // the device's event; null on a CPU
+  std::chrono::steady_clock::time_point when{};  // on a CPU
 };
 
 }  // namespace dtrain

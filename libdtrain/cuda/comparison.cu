@@ -15,7 +15,7 @@ __global__ __launch_bounds__(kThreads) void fill_kernel(T* to, int64_t count, ui
     to[i] = from_float<T>(2 * unit_float(Philox::block(seed, 0, static_cast<uint64_t>(i))[0]) - 1);
 }
 
-// Each block writes the sums of (x - expected)^2 and of expected^2.
+// Per block: sums of (x - expected)^2 and of expected^2.
 template <class T>
 __global__ __launch_bounds__(kThreads) void distance_kernel(const T* x, const T* expected, int64_t count, double* to) {
   double* const scratch = shared_memory<double>();

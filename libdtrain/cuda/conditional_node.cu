@@ -9,7 +9,7 @@ bool has_conditional_nodes() { return false; }
 bool is_conditional(cudaGraphNodeType) { return false; }
 
 void capture_if_above(Context&, const float*, float, const std::function<void()>&) {
-  throw Error("this build's CUDA has no conditional nodes, which came with 12.4");
+  throw Error("conditional nodes need a build with CUDA 12.4 or later");
 }
 
 #else
@@ -22,14 +22,14 @@ __global__ void set_condition_kernel(cudaGraphConditionalHandle handle, const fl
   cudaGraphSetConditional(handle, *count > above ? 1u : 0u);
 }
 
-// What a stream captures into, and the node that what comes next comes after.
+// Graph that a stream captures into, and the nodes that the next node depends on.
 struct Position {
   cudaGraph_t graph;
   const cudaGraphNode_t* last;
   size_t count;
 };
 
-// Since CUDA 13 these calls take the data of edges between nodes, too, of which there are none here.
+// Since CUDA 13 these calls also take edge data, unused here.
 #if CUDART_VERSION >= 13000
 Position position_of(cudaStream_t stream) {
   cudaStreamCaptureStatus status{};
@@ -62,7 +62,7 @@ void go_on_after(cudaGraphNode_t node, cudaStream_t stream) {
 }
 #endif
 
-// What is queued on the compute stream goes into `body`, whose node owns it.
+// Captures the compute stream's work into `body`, which its node owns.
 class BodyCapture {
  public:
   BodyCapture(Runtime& runtime, cudaGraph_t body) : runtime_(runtime), body_(body) {
@@ -73,7 +73,7 @@ class BodyCapture {
   ~BodyCapture() {
     if (!runtime_.in_body()) return;
     static_cast<void>(leave());
-    static_cast<void>(cudaGetLastError());  // it would show up at the next launch
+    static_cast<void>(cudaGetLastError());  // clears the error, else the next launch would report it
   }
   BodyCapture(const BodyCapture&) = delete;
   BodyCapture& operator=(const BodyCapture&) = delete;

@@ -1,5 +1,4 @@
-// Work that a recorded step does or leaves out, as the device finds when it comes there: a conditional node of its
-// graph.
+// Conditional nodes of a CUDA graph: work that the device skips, depending on a value that it has computed.
 #pragma once
 
 #include <functional>
@@ -8,13 +7,13 @@
 
 namespace dtrain::cuda {
 
-// Whether there are such nodes: since CUDA 12.4, in the toolkit of the build and in the driver.
+// Whether conditional nodes are supported: CUDA 12.4 or later, by both the build's toolkit and the driver.
 bool has_conditional_nodes();
 bool is_conditional(cudaGraphNodeType type);
 
-// Records what `work` queues on Runtime::compute() as a node that runs if *count is above `above` by then. Between
-// conditional nodes and others the order is that of the compute stream, which has to be captured. Nothing in `work` may
-// use another stream or record an event that is timed: such nodes hold kernels, copies and memsets alone.
+// Captures the work that `work` enqueues on Runtime::compute() as the body of a conditional node, executed if *count >
+// `above` at that point. The node is ordered with the other work of the compute stream, which must be capturing. `work`
+// must not use another stream or record timed events: a body holds kernels, copies and memsets only.
 void capture_if_above(Context& context, const float* count, float above, const std::function<void()>& work);
 
 }  // namespace dtrain::cuda

@@ -40,13 +40,14 @@ EngineChoice parse_choice(const std::string& text) {
   auto number = [&] {
     int64_t value = 0;
     const auto [stop, error] = std::from_chars(at, end, value);
-    if (error != std::errc()) throw Error(Fault::resource, concat("a number is missing in the choice \"", text, "\""));
+    if (error != std::errc())
+      throw Error(Fault::resource, concat("expected a number in the engine choice \"", text, "\""));
     at = stop;
     return value;
   };
   auto skip = [&](char expected) {
     if (at == end || *at != expected)
-      throw Error(Fault::resource, concat("'", expected, "' is missing in the choice \"", text, "\""));
+      throw Error(Fault::resource, concat("'", expected, "' expected in the engine choice \"", text, "\""));
     ++at;
   };
   EngineChoice choice{number(), {}};

@@ -1,4 +1,4 @@
-// The functions of cuBLASLt that are used, loaded with it at the first use of one.
+// cuBLASLt functions, loaded with dlopen at first use.
 #pragma once
 
 #include <cublasLt.h>

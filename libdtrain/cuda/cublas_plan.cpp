@@ -23,7 +23,7 @@ cudaDataType_t data_type(int64_t dtype) {
     case DType::f16:
       return CUDA_R_16F;
     default:
-      throw Error(concat("a matrix product of ", static_cast<DType>(dtype), ", expected f32, bf16 or f16"));
+      throw Error(concat("GEMM of ", static_cast<DType>(dtype), ", expected f32, bf16 or f16"));
   }
 }
 
@@ -68,7 +68,7 @@ Preference make_preference(const MatmulProblem& o) {
   check(cublas_lt().preference_create(&made), "cublasLtMatmulPreferenceCreate");
   Preference preference(made);
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kMostWorkspace});
-  // Partial sums stay in f32.
+  // Split-K partial sums stay in f32.
   set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
@@ -84,7 +84,7 @@ struct MatmulPlans::Plan {
   std::optional<cublasLtMatmulAlgo_t> algorithm;
   int64_t workspace = 0;
 
-  // `bias`: an example of its address. The heuristic may have no algorithm for a bias that is nowhere.
+  // `bias`: an example of its address. The heuristic may find no algorithm for a null bias pointer.
   Plan(cublasLtHandle_t handle, const MatmulProblem& o, const void* bias)
       : operation(make_operation(o)),
         a(o.transpose_a ? make_layout(o.dtype, o.k, o.m) : make_layout(o.dtype, o.m, o.k)),

@@ -1,4 +1,4 @@
-// MatmulPlans: matrix products by cuBLASLt, with the algorithm that its heuristic chose for each.
+// MatmulPlans: GEMM by cuBLASLt, with the algorithm that its heuristic picks per problem.
 #pragma once
 
 #include <cublasLt.h>
@@ -14,14 +14,14 @@
 
 namespace dtrain::cuda {
 
-// d = op(a) op(b), column-major as cuBLAS has it: d [m, n], op(a) [m, k], op(b) [k, n], each without gaps. Members of
-// 64 bits only, so that there is no padding and equal problems have equal bytes.
+// d = op(a) op(b), column-major as in cuBLAS: d [m, n], op(a) [m, k], op(b) [k, n], contiguous. 64-bit members only: no
+// padding, so that equal problems compare equal byte by byte.
 struct MatmulProblem {
   int64_t m, n, k;
   int64_t transpose_a, transpose_b;
-  int64_t dtype, output_dtype;  // the DType of a and b, and that of d
+  int64_t dtype, output_dtype;  // DType of a and b; DType of d
   int64_t bias;                 // 1: f32 bias[m] is added to each column of d
-  int64_t alignment;            // bytes that every address is a multiple of, 256 at most
+  int64_t alignment;            // of every address, in bytes; at most 256
   int64_t tf32;
 
   bool operator==(const MatmulProblem& other) const { return std::memcmp(this, &other, sizeof other) == 0; }
@@ -38,8 +38,8 @@ class MatmulPlans {
  public:
   MatmulPlans();
 
-  // d = the product, or += it where `add`. False, with nothing done, where cuBLASLt has no algorithm for it; that of
-  // f32 or 16-bit matrices without bias there always is. Sums are made in f32 and in the same order in every run.
+  // d = op(a) op(b), or d += op(a) op(b) if `add`. Returns false, without work, where cuBLASLt has no algorithm; f32 or
+  // 16-bit matrices without bias always have one. Accumulates in f32; results are bitwise reproducible.
   [[nodiscard]] bool run(Context& context, const MatmulProblem& problem, const MatmulOperands& operands, bool add);
 
  private:

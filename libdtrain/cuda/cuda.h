@@ -10,10 +10,10 @@
 
 namespace dtrain::cuda {
 
-// Throws for a status other than success: Fault::resource, naming the call.
+// Throws Error(Fault::resource), naming the call, unless `status` is success.
 void check(cudaError_t status, const char* call);
 
-// Owns a handle that `destroy` returns; its status is dropped, since destructors do not throw.
+// Deleter that calls `destroy`; ignores its status, since destructors do not throw.
 template <auto destroy>
 struct Destroy {
   template <class T>
@@ -29,11 +29,11 @@ using CudaEvent = Owned<cudaEvent_t, cudaEventDestroy>;
 using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
 using GraphExec = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
-// `urgent`: where its kernels and those of another stream are ready at once, its own start first.
+// `urgent`: highest stream priority.
 CudaStream make_stream(bool urgent = false);
 CudaEvent make_event(bool timed = false);
 
 }  // namespace dtrain::cuda
 
-// DT_CUDA(call): a call of the CUDA runtime whose failure throws Error.
+// DT_CUDA(call): throws Error if a CUDA runtime call fails.
 #define DT_CUDA(...) ::dtrain::cuda::check((__VA_ARGS__), #__VA_ARGS__)

@@ -1,9 +1,9 @@
-// A convolution with what is fused to it, as an operation graph of cuDNN.
+// cuDNN operation graph of a convolution with its fused prologue and epilogue.
 //
-// What cuDNN 9.19 has on sm_90 for statistics after a convolution and of batch norms that are not applied (the
-// normalized_ kinds): engines that come compiled, for f16 alone, with f16 scale, shift and dw, f32 statistics, and
-// channels in multiples of 8; any stride. A test asks for each. Engines that are compiled at run time make no such
-// sums and take no prologue of a weight gradient there, by its documentation.
+// cuDNN 9.19 on sm_90: statistics in the epilogue and batch norms applied on load (the normalized_ kinds) have
+// precompiled engines for f16 only, with f16 scale, shift and dw, f32 statistics, channels in multiples of 8, any
+// stride; tests query each. Engines compiled at run time support neither these reductions nor a wgrad prologue, by
+// cuDNN's documentation.
 #include "libdtrain/core/error.h"
 #include "libdtrain/cuda/cudnn_graph.h"
 
@@ -37,7 +37,7 @@ Descriptor convolution(const ConvProblem& o) {
       .finalize();
 }
 
-// The attributes of the three operations, which differ by name only.
+// Attribute names of the three convolution operations.
 struct OperationNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t alpha, beta, convolution, image, filter, output;
@@ -64,7 +64,7 @@ constexpr OperationNames kWgrad{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FIL
                                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
                                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
 
-// The operations of one problem, in the order in which they are added.
+// Operations of one problem, in insertion order.
 class Operations {
  public:
   explicit Operations(const ConvProblem& problem)
@@ -109,7 +109,7 @@ class Operations {
     if (gated) pass_relu(made, dx);
   }
 
-  // x, or what it becomes as it is read.
+  // x, after the prologue if there is one.
   Descriptor images() {
     const TensorLayout layout = image_layout(o_);
     Descriptor x = tensor(TensorId::image, layout, type_);
@@ -121,7 +121,7 @@ class Operations {
   Descriptor filters() { return tensor(TensorId::filter, filter_layout(o_), type_); }
   Descriptor gradient() { return tensor(TensorId::output, output_layout(o_), type_); }
 
-  // dx = dy where the batch norm of x, made again, is positive, else 0; and the sums over dx that become dgamma, dbeta.
+  // dx = dy where the recomputed batch norm of x is positive, else 0; with the reductions of dx for dgamma and dbeta.
   void pass_relu(const Descriptor& dy, const Descriptor& dx) {
     const TensorLayout layout = image_layout(o_);
     const Descriptor x = tensor(TensorId::extra, layout, type_), mean = channels(TensorId::mean, o_.c);
@@ -161,7 +161,7 @@ class Operations {
     all_.push_back(made.finalize());
   }
 
-  // `beta`: what the result is added to is multiplied by it; 0: it is not read.
+  // `beta`: factor of the previous contents of the result; 0: they are not read.
   void convolve(const OperationNames& names, const Descriptor& image, const Descriptor& filter,
                 const Descriptor& output, float beta = 0) {
     Descriptor made(names.operation);
@@ -174,7 +174,7 @@ class Operations {
     Descriptor made(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     return made.set(CUDNN_ATTR_POINTWISE_MODE, mode).set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT).finalize();
   }
-  // result = mode(x, other), in f32; returns the result.
+  // result = mode(x, other), in f32.
   Descriptor combine(cudnnPointwiseMode_t mode, const Descriptor& x, const std::optional<Descriptor>& other,
                      const Descriptor& result) {
     Descriptor made(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
@@ -199,7 +199,7 @@ class Operations {
   Descriptor channels(TensorId id, int64_t count, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
     return tensor(id, channels_last(1, count, 1, 1), type);
   }
-  // From one operation to the next.
+  // Virtual tensor between two operations.
   Descriptor passing(const TensorLayout& layout) {
     return tensor(static_cast<TensorId>(next_within_++), layout, CUDNN_DATA_FLOAT, true);
   }

@@ -66,7 +66,7 @@ Descriptor Descriptor::get_descriptor(cudnnBackendAttributeName_t name, cudnnBac
 
 namespace {
 
-// What is made for a device, and may be for one that is described instead of there.
+// Descriptors that depend on the device, which may be absent and only described.
 enum class Part { heuristic, engine, plan };
 
 #if CUDNN_VERSION >= 90800
@@ -89,7 +89,7 @@ Target describe_device([[maybe_unused]] const std::string& json) {
   target.description->set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, std::span<const char>(json)).finalize();
   return target;
 #else
-  throw Error(concat("cuDNN ", CUDNN_VERSION, " takes no description of a device; 9.8 does"));
+  throw Error(concat("cuDNN ", CUDNN_VERSION, " does not support device descriptions; 9.8 or later is needed"));
 #endif
 }
 
@@ -123,12 +123,12 @@ bool allowed(const ConvProblem& problem, const Descriptor& config) {
     switch (note) {
       case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
         return problem.deterministic != 0;
-      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:  // which take f32 as TF32
+      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:  // rounds f32 inputs to TF32
       case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
         return f32 && problem.tf32 == 0;
       case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
         return true;
-      case CUDNN_NUMERICAL_NOTE_FFT:  // what is transformed would be rounded to 16 bits
+      case CUDNN_NUMERICAL_NOTE_FFT:  // may round transformed values to 16 bits
       case CUDNN_NUMERICAL_NOTE_WINOGRAD:
         return !f32;
       default:

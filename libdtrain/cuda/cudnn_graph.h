@@ -1,5 +1,5 @@
-// cuDNN's graph interface: owned descriptors, a convolution as an operation graph, and the engines that can run it.
-// Nothing here needs a GPU but a Target that holds a handle: engines for a device may be asked for by its description.
+// cuDNN's graph API: owned backend descriptors, a convolution as an operation graph, and the engines that support it.
+// Only a Target with a handle needs a GPU: engines of another device are queried by its description.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -15,10 +15,10 @@
 
 namespace dtrain::cuda {
 
-// Throws for a status other than success: Fault::resource, naming the call, with cuDNN's own explanation.
+// Throws Error(Fault::resource), naming the call and cuDNN's explanation, unless `status` is success.
 void check(cudnnStatus_t status, const char* call);
 
-// The attribute type that goes with a C++ type.
+// Attribute type of a C++ type.
 template <class T>
 inline constexpr cudnnBackendAttributeType_t kAttributeType = T::is_no_type_of_an_attribute;
 template <>
@@ -50,7 +50,7 @@ inline constexpr cudnnBackendAttributeType_t kAttributeType<cudnnBackendNumerica
 template <>
 inline constexpr cudnnBackendAttributeType_t kAttributeType<cudnnBackendBehaviorNote_t> = CUDNN_TYPE_BEHAVIOR_NOTE;
 
-// A descriptor of cuDNN's backend; a copy refers to the same one.
+// Reference-counted cuDNN backend descriptor.
 class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t type);
@@ -67,7 +67,7 @@ class Descriptor {
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& value);
   Descriptor& set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values);
   Descriptor& finalize();
-  // As finalize(), but false where cuDNN does not support what was asked for.
+  // As finalize(), but returns false where cuDNN does not support the descriptor.
   bool try_finalize();
 
   template <class T>
@@ -76,7 +76,7 @@ class Descriptor {
     get(name, kAttributeType<T>, 1, &value);
     return value;
   }
-  // At most `most`.
+  // At most `most` values.
   template <class T>
   std::vector<T> get_all(cudnnBackendAttributeName_t name, size_t most) const {
     std::vector<T> values(most);
@@ -86,7 +86,7 @@ class Descriptor {
   Descriptor get_descriptor(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type) const;
   std::vector<Descriptor> get_descriptors(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                                           size_t most) const;
-  // How many elements an attribute has.
+  // Number of elements of an attribute.
   int64_t count(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) const;
 
   cudnnBackendDescriptor_t raw() const { return descriptor_.get(); }
@@ -98,15 +98,15 @@ class Descriptor {
   std::shared_ptr<void> descriptor_;
 };
 
-// The device that engines are chosen and built for: by a handle on it, or by a description of one that is elsewhere.
+// Device that engines are selected and built for: a handle, or the description of a device that is absent.
 struct Target {
   cudnnHandle_t handle = nullptr;
   std::optional<Descriptor> description{};
 };
-// A device from the JSON that cuDNN, from 9.8 on, writes of it. Throws where it cannot be read.
+// Device from the JSON that cuDNN 9.8 or later writes about it. Throws where it cannot be parsed.
 Target describe_device(const std::string& json);
 
-// The names of a graph's tensors in the variant pack.
+// UIDs of a graph's tensors in the variant pack.
 enum class TensorId : int64_t {
   image = 1,
   filter,
@@ -125,23 +125,23 @@ enum class TensorId : int64_t {
   term_dy,
   term_x,
   term,
-  first_within,  // what stays within the graph has this number and later ones
+  first_within,  // virtual tensors have UIDs from here on
 };
 
-// The operation graph of a problem. ConvOperands has the shapes and types of its tensors.
+// Operation graph of a problem. ConvOperands lists the shapes and types of its tensors.
 Descriptor conv_graph(const ConvProblem& problem, const Target& target);
 
-// The configurations that a heuristic proposes, the best first; none where the graph is not supported.
+// Engine configurations from a heuristic, best first; empty where the graph is unsupported.
 std::vector<Descriptor> engine_configs(const Descriptor& graph, cudnnBackendHeurMode_t mode, const Target& target);
 EngineChoice choice_of(const Descriptor& config);
-// Whether the arithmetic of a configuration is what the problem allows.
+// Whether the numerics of a configuration are allowed for the problem.
 bool allowed(const ConvProblem& problem, const Descriptor& config);
-// Whether a configuration's code is made when its plan is built, which takes its time.
+// Whether building the plan compiles code at run time, which is slow.
 bool compiled_at_run_time(const Descriptor& config);
-// The configuration of a choice made earlier; throws where this cuDNN has no such engine or setting.
+// Configuration of a stored choice. Throws where this cuDNN has no such engine or knob.
 Descriptor config_of(const Descriptor& graph, const EngineChoice& choice, const Target& target);
 
-// A configuration made ready to run; none where cuDNN declines it.
+// Execution plan of a configuration; nullopt where cuDNN declines it.
 std::optional<Descriptor> build_plan(const Descriptor& config, const Target& target);
 int64_t workspace_of(const Descriptor& plan);
 

@@ -7,7 +7,7 @@ namespace dtrain::cuda {
 
 const Cudnn& cudnn() {
   static const Cudnn loaded = [] {
-    // Engines of cuDNN load cuBLASLt by its bare name: where it is loaded already, it need not lie where they look.
+    // cuDNN engines load cuBLASLt by its bare name: loading it first makes it found wherever it lies.
     cublas_lt();
     return Cudnn{{concat("cuDNN ", CUDNN_MAJOR), concat("libcudnn.so.", CUDNN_MAJOR)}};
   }();

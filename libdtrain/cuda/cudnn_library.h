@@ -1,4 +1,4 @@
-// The functions of cuDNN that are used, loaded with it at the first use of one.
+// cuDNN functions, loaded with dlopen at first use.
 #pragma once
 
 #include <cudnn_graph.h>

@@ -9,27 +9,26 @@
 namespace dtrain::cuda {
 namespace {
 
-// More scratch memory than this is not worth any speed.
+// Limit of an engine's workspace.
 constexpr int64_t kMostWorkspace = int64_t{2} << 30;
-// Engines that are compiled at run time cost a second or so each, at every start: they are for what no other can do,
-// and few of those that fuse are tried, none where they cannot be measured.
+// Engines compiled at run time (NVRTC) take about a second each, at every start. Plain problems use them as a last
+// resort; fused ones try a few, and none without autotuning.
 constexpr int kMostCompiled = 2;
-// A candidate that is this much slower than the best in its first run is not run more often.
-constexpr float kHopeless = 1.3f;
+// A candidate this much slower than the best in its first run is not timed further.
+constexpr float kGiveUpRatio = 1.3f;
 
-// What has to be done, by whatever engine there is; anything else is a fusion that one may do without.
+// Plain problems must run, on any engine; all others are optional fusions.
 bool is_plain(const ConvProblem& problem) {
   return problem.kind == ConvKind::forward || problem.kind == ConvKind::dgrad || problem.kind == ConvKind::wgrad;
 }
 
-// Candidates of a problem, each once, the heuristic's favourite first; but those of a plain problem that are compiled
-// at run time come last.
+// Distinct candidates of a problem, in heuristic order; for plain problems those compiled at run time come last.
 std::vector<Descriptor> candidates(const ConvProblem& problem, const Descriptor& graph, const Target& target,
                                    bool all) {
   std::vector<cudnnBackendHeurMode_t> modes{CUDNN_HEUR_MODE_A};
   if (all) modes.insert(modes.end(), {CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_INSTANT});
   modes.push_back(CUDNN_HEUR_MODE_FALLBACK);
-  // The other fusions come compiled.
+  // Engines of the other fusions are precompiled.
   int compilations = problem.kind == ConvKind::forward_bias && all ? kMostCompiled : 0;
   std::vector<Descriptor> found, last_resort;
   std::vector<EngineChoice> known;
@@ -49,9 +48,9 @@ std::vector<Descriptor> candidates(const ConvProblem& problem, const Descriptor&
   return found;
 }
 
-// `operands` with fresh memory in place of all that the problem writes.
-struct ThrowAway {
-  ThrowAway(Context& context, const ConvProblem& o, const ConvOperands& live) : operands(live) {
+// `operands` with scratch memory in place of the outputs.
+struct ScratchOutputs {
+  ScratchOutputs(Context& context, const ConvProblem& o, const ConvOperands& live) : operands(live) {
     const auto replace = [&](void*& address, const TensorLayout& layout, DType dtype) {
       const auto& e = layout.extents;
       memory.push_back(context.empty({e[0], e[1], e[2], e[3]}, dtype));
@@ -84,8 +83,8 @@ std::string identity_of(const Runtime& runtime) {
                 ", cuDNN ", cudnn().version());
 }
 
-// What kernels reach of the memory's rate in bytes per millisecond: two transfers per clock, 88 % of them. Devices that
-// keep their clock to themselves count as slow ones.
+// Attainable memory bandwidth in bytes per millisecond: 88 % of the peak at double data rate. A lower bound applies
+// where the device does not report its clock.
 float memory_rate(int device) {
   int kilohertz = 0, bits = 0;
   DT_CUDA(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, device));
@@ -113,7 +112,7 @@ void ConvPlans::run(Context& context, const ConvProblem& problem, const ConvOper
   execute(context, *plan.executable, operands);
 }
 
-// A plan that was measured at an earlier start need not be built to be compared, and losers are never run.
+// A plan timed in an earlier run is not built to be compared, and the slower one is never run.
 float ConvPlans::milliseconds(Context& context, const ConvProblem& problem, const ConvOperands& operands,
                               const char* op) {
   if (const auto it = plans_.find(problem); it != plans_.end()) return it->second.milliseconds;
@@ -129,7 +128,7 @@ const ConvPlans::Plan& ConvPlans::find(Context& context, const ConvProblem& prob
                                        const char* op) {
   if (const auto it = plans_.find(problem); it != plans_.end()) return it->second;
   DT_CHECK(!context.capturing(), op, ": no plan yet for ", name_of(problem),
-           ", and none can be made while a step is captured; run it once before");
+           "; autotuning is not possible while a step is captured; run the step once before");
   load(context);
   Plan plan;
   try {
@@ -148,12 +147,13 @@ const ConvPlans::Plan& ConvPlans::find(Context& context, const ConvProblem& prob
 bool ConvPlans::chosen(Context& context, const std::string& name, const std::function<bool()>& choose) {
   if (!measures()) return false;
   if (const auto it = compositions_.find(name); it != compositions_.end()) return it->second;
-  DT_CHECK(!context.capturing(), name, ": not yet chosen, and nothing can be measured while a step is captured");
+  DT_CHECK(!context.capturing(), name,
+           ": not autotuned yet, which a captured step does not allow; run the step once before");
   load(context);
   if (const auto it = book_.find(name); it != book_.end()) return compositions_[name] = it->second.supported;
   try {
     compositions_[name] = choose();
-  } catch (const Error& error) {  // the step may fit where both ways do not
+  } catch (const Error& error) {  // memory may suffice for one of the two, not for both
     if (error.fault() != Fault::resource) throw;
     return compositions_[name] = false;
   }
@@ -178,7 +178,7 @@ std::optional<ConvPlans::Plan> ConvPlans::saved(Context& context, const ConvProb
   const auto entry = book_.find(name_of(problem));
   if (entry == book_.end()) return std::nullopt;
   if (!entry->second.supported) return Plan{};
-  // Chosen without measurement: no time to compare others with.
+  // Selected without timing: nothing to compare with.
   if (measures() && entry->second.milliseconds == 0) return std::nullopt;
   try {
     const Descriptor config = config_of(graph, entry->second.choice, target_);
@@ -188,33 +188,33 @@ std::optional<ConvPlans::Plan> ConvPlans::saved(Context& context, const ConvProb
     if (executable && workspace_of(*executable) <= kMostWorkspace)
       return Plan{executable, entry->second.choice, measures() ? entry->second.milliseconds : 0, {}};
   } catch (const Error&) {
-    // An engine that is gone is as good as a plan that cannot be built.
+    // An engine that no longer exists counts as a plan that cannot be built.
   }
   context.notices().push_back(
-      concat("the plan file ", options_.plan_file, " has an unusable plan for ", entry->first, ": it is chosen anew"));
+      concat("the plan file ", options_.plan_file, " has an unusable plan for ", entry->first, ": autotuned again"));
   return std::nullopt;
 }
 
 ConvPlans::Plan ConvPlans::choose(Context& context, const ConvProblem& problem, const Descriptor& graph,
                                   const ConvOperands& operands) {
   Plan best;
-  std::optional<ThrowAway> throw_away;
+  std::optional<ScratchOutputs> scratch;
   for (const Descriptor& config : candidates(problem, graph, target_, measures())) {
     if (best.executable && is_plain(problem) && compiled_at_run_time(config)) break;
     const auto executable = build_plan(config, target_);
     if (!executable || workspace_of(*executable) > kMostWorkspace) continue;
     if (!measures()) return {executable, choice_of(config), 0, {}};
     try {
-      if (!throw_away) throw_away.emplace(context, problem, operands);
-    } catch (const Error& error) {  // the step may fit where what it writes does not fit twice
+      if (!scratch) scratch.emplace(context, problem, operands);
+    } catch (const Error& error) {  // memory may not suffice for a second set of outputs
       if (error.fault() != Fault::resource) throw;
       return {executable, choice_of(config), 0, {}};
     }
     try {
       const float time = graph_milliseconds(
-          context, [&] { execute(context, *executable, throw_away->operands); }, kHopeless * best.milliseconds);
+          context, [&] { execute(context, *executable, scratch->operands); }, kGiveUpRatio * best.milliseconds);
       if (time < best.milliseconds) best = {executable, choice_of(config), time, {}};
-    } catch (const Error& error) {  // declined at launch, or its workspace does not fit
+    } catch (const Error& error) {  // declined at launch, or out of memory for the workspace
       if (!best.executable) best.failure = error.what();
     }
   }
@@ -259,14 +259,14 @@ void ConvPlans::load(Context& context) {
     book_ = read_plans(options_.plan_file, identity_);
   } catch (const Error& error) {
     context.notices().push_back(
-        concat("the plan file ", options_.plan_file, " is not used and will be replaced: ", error.what()));
+        concat("the plan file ", options_.plan_file, " is ignored and will be replaced: ", error.what()));
   }
 }
 
 void ConvPlans::save(Context& context) {
   if (options_.plan_file.empty() || !save_) return;
   try {
-    // What other processes have added in the meantime need not be measured here.
+    // Includes plans that other processes have added since.
     book_ = add_plans(chosen_, options_.plan_file, identity_);
   } catch (const Error& error) {  // the next start measures again
     save_ = false;

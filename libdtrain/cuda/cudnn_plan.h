@@ -1,4 +1,4 @@
-// ConvPlans: how cuDNN runs each convolution, chosen once by measurement, kept in memory and in the plan file.
+// ConvPlans: cuDNN execution plans of convolutions, autotuned once, cached in memory and in the plan file.
 #pragma once
 
 #include <array>
@@ -15,51 +15,51 @@
 
 namespace dtrain::cuda {
 
-// The addresses of a problem's tensors; null where it has none such.
+// Device addresses of a problem's tensors; null where unused.
 struct ConvOperands {
-  void *image = nullptr, *filter = nullptr, *output = nullptr;  // x w y, or their gradients
-  // forward_bias: f32 [k]; normalized_dgrad: the images that batch norm is applied to.
+  void *image = nullptr, *filter = nullptr, *output = nullptr;  // x, w, y or their gradients
+  // forward_bias: bias, f32 [k]; normalized_dgrad: input of the batch norm.
   void* extra = nullptr;
   void *sum = nullptr, *sum_of_squares = nullptr;  // forward_statistics, normalized_forward: f32 [k]
   void *scale = nullptr, *shift = nullptr;         // normalized_forward and _wgrad: [c], in x's type
-  // normalized_dgrad, f32 [c]: what the batch norm is computed from once more, and the sums over dx and over
-  // dx * (x - mean) * inv_std.
+  // normalized_dgrad, f32 [c]: parameters of the batch norm, recomputed in the prologue; dgamma and dbeta receive the
+  // sums over dx and over dx * (x - mean) * inv_std.
   void *mean = nullptr, *inv_std = nullptr, *gamma = nullptr, *beta = nullptr;
   void *dgamma = nullptr, *dbeta = nullptr;
-  std::array<void*, 3> terms{};  // f32 [c] each, written too: coefficients that follow from those sums
+  std::array<void*, 3> terms{};  // f32 [c] each, output: coefficients of the batch norm's backward
 };
 
-// The first use of a problem chooses its plan: from the plan file, else by running every candidate on the operands that
-// are read, with throw-away memory for what is written. That waits for the device, so a step that is being captured
-// must not meet a new problem.
+// The first use of a problem selects its plan: from the plan file, else by autotuning, which runs every candidate on
+// the live inputs and scratch outputs. Autotuning waits for the device: a step that is being captured must not meet a
+// new problem.
 class ConvPlans {
  public:
   explicit ConvPlans(const Runtime& runtime);
 
-  // `op` names the caller in messages. Throws where cuDNN has no engine for the problem: Fault::config.
+  // `op` names the caller in messages. Throws Error(Fault::config) where cuDNN has no engine for the problem.
   void run(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
-  // What the plan takes; kUnsupported where there is none. What is written may be null. 0 where nothing is measured:
-  // without CudaOptions::autotune, where the choice must not differ from run to run (deterministic), or for want of
-  // memory. What the plan file says is taken as it is: an engine is made ready where it is run.
+  // Measured time of the plan; kUnsupported where there is none. Outputs may be null. Returns 0 where nothing is
+  // measured: without CudaOptions::autotune, with `deterministic`, or if memory is short. A time from the plan file is
+  // returned without building the plan.
   float milliseconds(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);
   static constexpr float kUnsupported = std::numeric_limits<float>::infinity();
-  // A choice between compositions, made by `choose` once and kept as plans are: `name` is one word that tells it from
-  // others. False where nothing is measured, and for the rest of a run that `choose` had no memory for.
+  // Choice between two compositions of kernels, made by `choose` once and kept like a plan under `name`, one unique
+  // word. False where nothing is measured, and for the rest of a run in which `choose` ran out of memory.
   bool chosen(Context& context, const std::string& name, const std::function<bool()>& choose);
-  // False where nothing is measured: what is faster may differ from run to run, and the last bits with it.
+  // False without autotuning. Autotuning may select other kernels from run to run, and so change the last bits.
   bool measures() const { return options_.autotune && !options_.deterministic; }
-  // What has been kept of a composition, by this process or in the plan file; none where nothing is measured.
+  // Stored choice of a composition, of this process or from the plan file; nullopt where nothing is measured.
   std::optional<SavedPlan> known(Context& context, const std::string& name);
   void keep(Context& context, const std::string& name, const SavedPlan& plan);
-  // What a kernel bound by the device's memory takes to move so many bytes: to tell whether a fusion pays.
+  // Time of a memory-bound kernel that moves `bytes`: an estimate of what a fusion saves.
   float pass_milliseconds(size_t bytes) const { return static_cast<float>(bytes) / bytes_per_millisecond_; }
 
  private:
   struct Plan {
-    std::optional<Descriptor> executable;  // none: no engine takes the problem
+    std::optional<Descriptor> executable;  // none: no engine supports the problem
     EngineChoice choice;
     float milliseconds = kUnsupported;
-    std::string failure;  // why the last candidate that failed did so
+    std::string failure;  // of the last candidate that failed
   };
 
   const Plan& find(Context& context, const ConvProblem& problem, const ConvOperands& operands, const char* op);

@@ -1,4 +1,4 @@
-// Memory of the CUDA runtime, whole and without a cache.
+// Device and pinned memory of the CUDA runtime, uncached.
 #include "libdtrain/cuda/device_memory.h"
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 namespace dtrain::cuda {
 namespace {
 
-// A capture that other threads' allocations must not break, nor our own: they are no part of the graph. A thread that
-// has not met CUDA starts out on device 0, where its first call but cudaSetDevice would make a context.
+// Scope whose allocations neither break a stream capture of another thread or this one nor become part of it. Sets the
+// device first: a new thread's current device is 0, where the first other call would create a context.
 class UncapturedCalls {
  public:
   explicit UncapturedCalls(int device) : status_(cudaSetDevice(device)) {
@@ -27,7 +27,7 @@ class UncapturedCalls {
   cudaError_t status_;
 };
 
-// Memory from `allocate` and for `free`, whole and without a cache; CachingAllocator goes on top.
+// Uncached memory from `allocate` and `free`; CachingAllocator goes on top.
 class RawAllocator : public Allocator {
  public:
   using Allocate = cudaError_t (*)(void**, size_t);
@@ -40,7 +40,7 @@ class RawAllocator : public Allocator {
     check(uncaptured.status(), "cudaSetDevice");
     void* block = nullptr;
     if (allocate_(&block, bytes) != cudaSuccess) {
-      static_cast<void>(cudaGetLastError());  // it would show up at the next launch
+      static_cast<void>(cudaGetLastError());  // clears the error, else the next launch would report it
       size_t free = 0, total = 0;
       DT_CUDA(cudaMemGetInfo(&free, &total));
       throw Error(Fault::resource, concat("out of ", what_, ": ", bytes >> 20, " MiB requested, ", free >> 20,

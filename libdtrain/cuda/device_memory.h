@@ -8,7 +8,7 @@
 namespace dtrain::cuda {
 
 std::unique_ptr<Allocator> make_device_memory(int device);
-// Pinned memory of the host: `device` copies from and to it at full speed.
+// Pinned host memory, for full-speed copies from and to `device`.
 std::unique_ptr<Allocator> make_pinned_memory(int device);
 
 }  // namespace dtrain::cuda

@@ -8,10 +8,10 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kRuns = 2;      // in a graph
-constexpr int kLaunches = 2;  // of it, after one; the shorter one counts
-// Milliseconds: more than a launch from the host takes, so that work which exceeds the limit by it, run once from
-// there, exceeds it on the device as well.
+constexpr int kRuns = 2;      // per graph
+constexpr int kLaunches = 2;  // timed, after one warm-up launch; the minimum counts
+// Milliseconds: more than the overhead of a launch. Eager work that exceeds the limit by this much also exceeds it on
+// the device.
 constexpr float kMostOfHost = 0.05f;
 
 float milliseconds_between(const CudaEvent& begin, const CudaEvent& end) {
@@ -29,7 +29,7 @@ float graph_milliseconds(const Context& context, const std::function<void()>& ru
     events.push_back(make_event(/*timed=*/true));
     DT_CUDA(cudaEventRecord(events.back().get(), stream));
   };
-  run();  // loads the code and makes the pool grow
+  run();  // warm-up: loads the code and grows the memory pool
   mark();
   run();
   mark();
@@ -41,13 +41,13 @@ float graph_milliseconds(const Context& context, const std::function<void()>& ru
   Capture capture(stream);
   for (int i = 0; i < kRuns; ++i) run();
   const Graph graph = capture.end();
-  // Memory that came from the system, or went back to it, meanwhile may be gone when the graph runs.
+  // Memory allocated or freed by the system since may be invalid when the graph runs.
   if (context.memory_stats().system_calls != requests) return once;
   cudaGraphExec_t made = nullptr;
   DT_CUDA(cudaGraphInstantiate(&made, graph.get(), 0));
   const GraphExec exec(made);
   events.clear();
-  DT_CUDA(cudaGraphLaunch(exec.get(), stream));  // while it runs the host queues the others
+  DT_CUDA(cudaGraphLaunch(exec.get(), stream));  // warm-up; meanwhile the host enqueues the timed launches
   for (int i = 0; i < kLaunches; ++i) {
     mark();
     DT_CUDA(cudaGraphLaunch(exec.get(), stream));

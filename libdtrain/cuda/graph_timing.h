@@ -1,4 +1,4 @@
-// How long the device takes for some work where a recorded step replays it.
+// Device time of some work in a CUDA graph, without launch overhead of the host.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,9 @@
 
 namespace dtrain::cuda {
 
-// Milliseconds that the device takes for what `run` queues on the compute stream, the host's time for its launches left
-// out: choices between ways through a step are for steps that are replayed. `run` is called a few times, and has to do
-// the same each time. Where its first run takes far more than `limit`, that one's time is returned. Waits for the
-// device; no step may be captured meanwhile.
+// Milliseconds of device time of the work that `run` enqueues on the compute stream, as part of a CUDA graph: host
+// launch overhead is excluded, as in captured steps. `run` is called several times and must do the same work each time.
+// If its first run takes far more than `limit`, that time is returned. Waits for the device; no capture may be active.
 float graph_milliseconds(const Context& context, const std::function<void()>& run,
                          float limit = std::numeric_limits<float>::infinity());
 

@@ -1,4 +1,4 @@
-// What kernels are written with: 128-bit accesses, conversions, reductions over a warp and a block, and their launch.
+// Building blocks of kernels: 128-bit accesses, conversions, warp and block reductions, launches.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -26,7 +26,7 @@ constexpr DType dtype_of<__half>() {
 namespace cuda {
 
 inline constexpr int kWarp = 32;
-inline constexpr int kThreads = 256;  // of a block, where nothing speaks for another number
+inline constexpr int kThreads = 256;  // default block size
 
 __device__ inline float to_float(float x) { return x; }
 __device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
@@ -43,10 +43,10 @@ __device__ inline T from_float(float x) {
     return x;
 }
 
-// As many T as one 16-byte access moves.
+// Elements of T per 16-byte access.
 template <class T>
 inline constexpr int kLanes = 16 / sizeof(T);
-// What one access moves: 16 bytes, or fewer where it stands beside a wider type.
+// Elements of one vector access: 16 bytes, or fewer where paired with a wider type.
 template <class T, int n = kLanes<T>>
 struct alignas(n * sizeof(T)) Pack {
   T lane[n];
@@ -59,10 +59,10 @@ __device__ inline Pack<T, n> packed(const float (&values)[n]) {
   for (int i = 0; i < n; ++i) pack.lane[i] = from_float<T>(values[i]);
   return pack;
 }
-// Floats of one access.
+// Floats per vector access.
 inline constexpr int kGroup = kLanes<float>;
 
-// `p` is aligned as a Pack.
+// `p` is aligned to sizeof(Pack).
 template <class T, int n = kLanes<T>>
 __device__ inline Pack<T, n> load(const T* p) {
   return *reinterpret_cast<const Pack<T, n>*>(p);
@@ -71,17 +71,17 @@ template <class T, int n>
 __device__ inline void store(T* p, const Pack<T, n>& pack) {
   *reinterpret_cast<Pack<T, n>*>(p) = pack;
 }
-// True where `p` may be accessed in units of `bytes`, a power of two: a slice of rows need not start on one.
+// Whether `p` is aligned to `bytes`, a power of two; a slice of rows may not be.
 inline bool aligned(const void* p, size_t bytes) { return reinterpret_cast<uintptr_t>(p) % bytes == 0; }
 
-// The dynamic shared memory of the block, of the size given at launch. All shared memory is dynamic.
+// Dynamic shared memory of the block, sized at launch. All shared memory is dynamic.
 extern __shared__ __align__(16) unsigned char block_memory[];
 template <class T>
 __device__ inline T* shared_memory() {
   return reinterpret_cast<T*>(block_memory);
 }
 
-// The sum over a full warp, in every lane; the order of the additions is fixed.
+// Warp reduction: the sum over a full warp, in every lane, in fixed order.
 template <class T>
 __device__ inline T warp_sum(T x) {
   for (int step = kWarp / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
@@ -95,7 +95,8 @@ __device__ inline T warp_max(T x) {
   }
   return x;
 }
-// The sum over a block of whole warps, in every thread. `scratch`: shared, one T per warp, not in use.
+// Block reduction: the sum over a block of full warps, in every thread. `scratch`: one T per warp in shared memory,
+// unused.
 template <class T>
 __device__ inline T block_sum(T x, T* scratch) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
@@ -112,28 +113,28 @@ __device__ inline T block_sum(T x, T* scratch) {
 struct LaunchShape {
   dim3 grid, block;
   size_t shared_bytes = 0;
-  bool cooperative = false;       // all blocks run at once and may wait for each other
+  bool cooperative = false;       // cooperative launch: blocks may synchronise with each other
   cudaStream_t stream = nullptr;  // null: the compute stream
 };
 
-// Asks for the dynamic shared memory of a launch, where it is more than a kernel has without asking.
+// Opts in to more dynamic shared memory than the default limit, if needed.
 inline void allow_shared_memory(const void* kernel, size_t bytes) {
   constexpr size_t kWithoutAsking = 48 << 10;
   if (bytes > kWithoutAsking)
     DT_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
 }
 
-// Whether all blocks of a cooperative launch run at once on a device with nothing else to do. It may be shared (MPS),
-// and a tool that has changed the kernel may have taken registers or shared memory of it.
+// Whether all blocks of a cooperative launch are resident at once on an idle device. MPS may share the device, and
+// tools that instrument the kernel may take registers or shared memory.
 inline bool runs_at_once(const Context& context, const void* kernel, const LaunchShape& shape) {
   allow_shared_memory(kernel, shape.shared_bytes);
-  int blocks = 0;  // of a multiprocessor
+  int blocks = 0;  // per multiprocessor
   const auto threads = static_cast<int>(shape.block.x * shape.block.y * shape.block.z);
   DT_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shape.shared_bytes));
   return int64_t{shape.grid.x} * shape.grid.y * shape.grid.z <= int64_t{blocks} * context.runtime().multiprocessors();
 }
 
-// Queues kernel(args...).
+// Launches kernel(args...).
 template <class... Parameters, class... Arguments>
 void launch(const Context& context, void (*kernel)(Parameters...), const LaunchShape& shape, Arguments&&... arguments) {
   const Runtime& runtime = context.runtime();
@@ -153,7 +154,7 @@ void launch(const Context& context, void (*kernel)(Parameters...), const LaunchS
   if (runtime.options().sync_each_launch && !context.capturing()) DT_CUDA(cudaStreamSynchronize(stream));
 }
 
-// Blocks of `threads` for `count` threads of work, at most `waves` full loads of the device: kernels stride on.
+// Grid size for `count` threads of work, at most `waves` waves: kernels use grid-stride loops.
 inline unsigned blocks_for(const Context& context, int64_t count, int threads, int waves = 4) {
   const Runtime& runtime = context.runtime();
   const int64_t most =
@@ -161,7 +162,7 @@ inline unsigned blocks_for(const Context& context, int64_t count, int threads, i
   return static_cast<unsigned>(std::clamp<int64_t>((count + threads - 1) / threads, 1, most));
 }
 
-// body(T()) with the C++ type of a floating-point DType; `what` names the caller of a tensor that is none.
+// Calls body(T()) with the C++ type of a floating-point DType. Throws for others, naming the caller `what`.
 template <class Body>
 void dispatch_floating(DType dtype, const char* what, Body&& body) {
   switch (dtype) {
@@ -176,8 +177,8 @@ void dispatch_floating(DType dtype, const char* what, Body&& body) {
   }
 }
 
-// body(T(), lanes), `lanes` a constant: how many channels one access moves. That is kLanes<T> where rows of `channels`
-// divide into 16-byte accesses and all `addresses` are aligned for them, else 1. Throws as dispatch_floating does.
+// Calls body(T(), lanes) with a constant vector width: kLanes<T> where rows of `channels` divide into 16-byte accesses
+// and all `addresses` are aligned, else 1. Throws as dispatch_floating does.
 template <class Body>
 void dispatch_lanes(const char* what, DType dtype, int64_t channels, std::initializer_list<const void*> addresses,
                     Body&& body) {

@@ -1,4 +1,4 @@
-// Which libraries for GPUs this was compiled with, and which ones are loaded.
+// Versions of the GPU libraries: of the build and as loaded.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace dtrain::cuda {
 
-// Loads them all; one that cannot be says why.
+// Loads all of them; an entry that fails to load holds the reason.
 std::vector<GpuLibrary> library_versions();
 
 }  // namespace dtrain::cuda

@@ -1,4 +1,4 @@
-// The functions of NCCL that are used, loaded with it at the first use of one.
+// NCCL functions, loaded with dlopen at first use.
 #pragma once
 
 #include <nccl.h>
@@ -23,7 +23,7 @@ struct Nccl {
   decltype(::ncclAllReduce)* all_reduce = library.function("ncclAllReduce");
   decltype(::ncclBroadcast)* broadcast = library.function("ncclBroadcast");
 
-  // The version of the library that is loaded: 22809 is 2.28.9.
+  // Version of the loaded library: 22809 is 2.28.9.
   int version() const {
     int number = 0;
     return get_version(&number) == ncclSuccess ? number : 0;

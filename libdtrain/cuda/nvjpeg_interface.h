@@ -1,5 +1,4 @@
-// The part of nvJPEG's interface that is used, as its own header declares it, which not every toolkit has. It is the
-// same in nvJPEG 12.4 and 13.3.
+// Subset of nvJPEG's API, declared here because not every toolkit ships its header. Identical in nvJPEG 12.4 and 13.3.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -50,7 +49,7 @@ nvjpegStatus_t nvjpegJpegStreamDestroy(nvjpegJpegStream_t stream);
 nvjpegStatus_t nvjpegJpegStreamParseHeader(nvjpegHandle_t handle, const unsigned char* data, size_t length,
                                            nvjpegJpegStream_t stream);
 nvjpegStatus_t nvjpegJpegStreamGetFrameDimensions(nvjpegJpegStream_t stream, unsigned int* width, unsigned int* height);
-// `is_supported` is 0 where it is.
+// `is_supported` is 0 where the stream is supported.
 nvjpegStatus_t nvjpegDecodeBatchedSupported(nvjpegHandle_t handle, nvjpegJpegStream_t stream, int* is_supported);
 nvjpegStatus_t nvjpegDecodeBatchedInitialize(nvjpegHandle_t handle, nvjpegJpegState_t state, int batch_size,
                                              int max_cpu_threads, nvjpegOutputFormat_t output_format);

@@ -5,7 +5,7 @@
 namespace dtrain::cuda {
 
 const Nvjpeg& nvjpeg() {
-  constexpr int kMajor = CUDART_VERSION / 1000;  // its versions go with CUDA's
+  constexpr int kMajor = CUDART_VERSION / 1000;  // nvJPEG's major version follows CUDA's
   static const Nvjpeg loaded{{concat("nvJPEG ", kMajor), concat("libnvjpeg.so.", kMajor)}};
   return loaded;
 }

@@ -1,4 +1,4 @@
-// The functions of nvJPEG that are used, loaded with it at the first use of one.
+// nvJPEG functions, loaded with dlopen at first use.
 #pragma once
 
 #include "libdtrain/cuda/nvjpeg_interface.h"
@@ -22,7 +22,7 @@ struct Nvjpeg {
   decltype(::nvjpegDecodeBatchedInitialize)* initialize = library.function("nvjpegDecodeBatchedInitialize");
   decltype(::nvjpegDecodeBatched)* decode = library.function("nvjpegDecodeBatched");
 
-  // The version of the library that is loaded: 130302 is 13.3.2.
+  // Version of the loaded library: 130302 is 13.3.2.
   int version() const {
     int numbers[3] = {};
     for (int i = 0; i < 3; ++i)

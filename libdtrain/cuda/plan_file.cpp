@@ -19,7 +19,7 @@ constexpr const char* kUnsupported = "none";
 
 [[noreturn]] void refuse(const std::string& reason) { throw Error(Fault::resource, reason); }
 
-// The shortest text that reads back as the same float.
+// Shortest text that parses back to the same float.
 std::string to_text(float value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
@@ -31,7 +31,7 @@ SavedPlan parse_plan(const std::string& choice, const std::string& milliseconds)
   if (plan.supported) plan.choice = parse_choice(choice);
   const char* const end = milliseconds.data() + milliseconds.size();
   const auto [stop, error] = std::from_chars(milliseconds.data(), end, plan.milliseconds);
-  if (error != std::errc() || stop != end) refuse(concat("\"", milliseconds, "\" is no time"));
+  if (error != std::errc() || stop != end) refuse(concat("\"", milliseconds, "\" is not a time in milliseconds"));
   return plan;
 }
 
@@ -50,15 +50,15 @@ PlanBook parse_plans(const std::string& text, const std::string& identity) {
   std::string line;
   if (!std::getline(lines, line) || line != kTitle) refuse(concat("its first line is not \"", kTitle, "\""));
   if (!std::getline(lines, line) || line != identity)
-    refuse(concat("it is of \"", line, "\", this machine is \"", identity, "\""));
+    refuse(concat("it was written for \"", line, "\", this machine is \"", identity, "\""));
   const size_t tail = text.rfind(kChecksum);
   if (tail == std::string::npos || text.substr(tail) != concat(kChecksum, crc32c(text.data(), tail), "\n"))
-    refuse("it is damaged: its checksum does not fit");
+    refuse("checksum mismatch: the file is damaged");
   PlanBook plans;
   while (static_cast<size_t>(lines.tellg()) < tail && std::getline(lines, line)) {
     std::istringstream words(line);
     std::string name, choice, milliseconds;
-    if (!(words >> name >> choice >> milliseconds)) refuse(concat("a line is no plan: \"", line, "\""));
+    if (!(words >> name >> choice >> milliseconds)) refuse(concat("malformed plan: \"", line, "\""));
     plans[name] = parse_plan(choice, milliseconds);
   }
   return plans;
@@ -79,7 +79,7 @@ PlanBook add_plans(const PlanBook& plans, const std::string& path, const std::st
   try {
     all.merge(read_plans(path, identity));
   } catch (const Error&) {
-    // Nothing in it is worth keeping.
+    // An unusable file is replaced.
   }
   AtomicFile file(path);
   file.write(to_text(all, identity));

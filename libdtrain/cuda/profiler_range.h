@@ -1,11 +1,11 @@
-// Names for parts of the work, as profilers show them.
+// NVTX ranges: names of work in Nsight Systems.
 #pragma once
 
 #include <nvtx3/nvToolsExt.h>
 
 namespace dtrain::cuda {
 
-// One named range at a time.
+// At most one open range.
 class ProfilerRange {
  public:
   ProfilerRange() = default;
@@ -13,7 +13,7 @@ class ProfilerRange {
   ProfilerRange(const ProfilerRange&) = delete;
   ProfilerRange& operator=(const ProfilerRange&) = delete;
 
-  // Ends the range that is open, and opens another where it has a name.
+  // Closes the open range; opens another if `name` is not null.
   void next(const char* name) {
     if (open_) nvtxRangePop();
     if (name != nullptr) nvtxRangePushA(name);

@@ -1,4 +1,4 @@
-// The CUDA Context: device memory under the caching pool, asynchronous copies on the compute stream.
+// CUDA Context: device memory under the caching allocator, asynchronous work on the compute stream.
 #include "libdtrain/cuda/runtime.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ CudaStream make_stream(bool urgent) {
 
 CudaEvent make_event(bool timed) {
   cudaEvent_t event = nullptr;
-  // A thread that waits for it sleeps: the loader's threads have use for the core.
+  // Blocking sync: the waiting thread sleeps and leaves its core to the input pipeline.
   DT_CUDA(cudaEventCreateWithFlags(&event, cudaEventBlockingSync | (timed ? 0u : cudaEventDisableTiming)));
   return CudaEvent(event);
 }
@@ -39,7 +39,7 @@ Runtime::Runtime(const CudaOptions& options) : options_(options) {
   DT_CUDA(cudaGetDeviceProperties(&properties_, options.device));
   compute_ = make_stream();
   copy_ = make_stream();
-  communication_ = make_stream(/*urgent=*/true);  // others wait for what it sends, and it takes few blocks
+  communication_ = make_stream(/*urgent=*/true);  // peers wait for its data, and it uses few blocks
   body_ = make_stream();
 }
 
@@ -47,7 +47,7 @@ Runtime::~Runtime() = default;
 
 namespace {
 
-// What the pool may take: the libraries and the driver need some of their own.
+// Default limit of the pool: leaves memory to the libraries and the driver.
 size_t default_cap() {
   constexpr size_t kReserve = size_t{1} << 30;
   size_t free = 0, total = 0;
@@ -55,8 +55,8 @@ size_t default_cap() {
   return free > 2 * kReserve ? free - kReserve : free / 2;
 }
 
-// Work of one device is queued in order on its compute stream, so that memory released by the host may be handed out
-// again at once: what reads it was queued before what overwrites it.
+// All work is ordered on the compute stream, so memory released by the host is reusable at once: kernels that read it
+// were enqueued before those that overwrite it.
 class CudaContext final : public Context {
  public:
   CudaContext(const CudaOptions& options, std::shared_ptr<Runtime> runtime)
@@ -119,7 +119,7 @@ class CudaContext final : public Context {
   }
   Event stamp() override {
     if (!capturing_) return record(Stream::compute);
-    DT_CHECK(!runtime_->in_body(), "stamp: in work that may be left out");
+    DT_CHECK(!runtime_->in_body(), "stamp: not allowed in a conditional node");
     stamps_.push_back(make_event(/*timed=*/true));
     DT_CUDA(cudaEventRecordWithFlags(stamps_.back().get(), runtime_->compute(), cudaEventRecordExternal));
     return {};
@@ -188,13 +188,13 @@ class CudaContext final : public Context {
   }
 
   std::shared_ptr<Allocator> host_;
-  std::weak_ptr<CachingAllocator> graph_memory_;  // of the captured steps that are still there
-  std::vector<CudaEvent> stamps_;                 // in the step that is being captured
+  std::weak_ptr<CachingAllocator> graph_memory_;  // shared by the live graphs
+  std::vector<CudaEvent> stamps_;                 // of the capture in progress
   ProfilerRange ranges_;
   Tensor scalars_tensor_, state_tensor_;
 };
 
-// Between steps captured ones hold all that they will need again, whether or not one is running.
+// A graph reserves all memory that it needs, also while it is not running.
 MemoryStats CudaContext::memory_stats() const {
   MemoryStats sum = memory_->stats();
   const auto graphs = graph_memory_.lock();
@@ -207,8 +207,8 @@ MemoryStats CudaContext::memory_stats() const {
   return sum;
 }
 
-// Captured steps run one after the other, on one stream: they share a pool, since none needs again what it left to
-// another. What is still held of it after a capture is not handed out to the next.
+// Graphs run one after the other on one stream and share a pool, since none reads temporaries of another. Tensors still
+// held after a capture are not reused by the next.
 std::shared_ptr<StepGraph> CudaContext::capture(const std::function<void()>& work) {
   refuse_while_capturing("capture");
   trim();
@@ -244,7 +244,7 @@ int cuda_device_count(std::string* reason) {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return count;
   static_cast<void>(cudaGetLastError());
-  if (reason) *reason = status == cudaSuccess ? "the driver shows no device" : cudaGetErrorString(status);
+  if (reason) *reason = status == cudaSuccess ? "the driver reports no device" : cudaGetErrorString(status);
   return 0;
 }
 

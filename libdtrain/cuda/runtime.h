@@ -1,4 +1,4 @@
-// Runtime: what a CUDA context holds beside its memory: streams, the properties of its device, library handles.
+// Runtime: streams, device properties and library handles of a CUDA context.
 #pragma once
 
 #include <map>
@@ -18,13 +18,13 @@ class Runtime {
   explicit Runtime(const CudaOptions& options);
   ~Runtime();
 
-  // Kernels of a step run on `compute`, host copies of batches on `copy`, collectives on `communication`.
+  // `compute`: kernels of a step; `copy`: uploads of batches; `communication`: collectives.
   cudaStream_t compute() const { return in_body_ ? body_.get() : compute_.get(); }
   cudaStream_t copy() const { return copy_.get(); }
   cudaStream_t communication() const { return communication_.get(); }
 
-  // What a captured step may leave out is captured on a stream of its own, which takes the place of `compute` for a
-  // while: so nobody keeps that.
+  // Stream on which bodies of conditional nodes are captured. It takes the place of compute() during the capture, so
+  // compute() must not be cached.
   cudaStream_t body_stream() const { return body_.get(); }
   void capture_body(bool aside) { in_body_ = aside; }
   bool in_body() const { return in_body_; }
@@ -32,15 +32,15 @@ class Runtime {
   const CudaOptions& options() const { return options_; }
   int multiprocessors() const { return properties_.multiProcessorCount; }
   const cudaDeviceProp& properties() const { return properties_; }
-  // Multiprocessors that collectives beside the compute stream may hold for as long as their peers keep them waiting.
-  // What waits for all of its blocks at once leaves them alone.
+  // Multiprocessors that collectives on the communication stream may occupy while they wait for peers. Cooperative
+  // kernels, whose blocks all wait for each other, leave them free.
   int held_by_collectives() const { return held_by_collectives_; }
   void hold_for_collectives(int multiprocessors) { held_by_collectives_ = multiprocessors; }
 
-  // cuDNN's and cuBLASLt's handles with the algorithms chosen so far, made at first use.
+  // cuDNN and cuBLASLt handles with their plan caches, created at first use.
   ConvPlans& conv_plans();
   MatmulPlans& matmul_plans();
-  // What an op keeps for the length of the context, e.g. what it has measured: one of each type, made at first use.
+  // Per-context state of an op, e.g. its autotuning results: one object per type, created at first use.
   template <class State>
   State& op_state() {
     std::shared_ptr<void>& state = op_states_[typeid(State)];

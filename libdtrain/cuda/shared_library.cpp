@@ -10,7 +10,7 @@
 namespace dtrain::cuda {
 
 SharedLibrary::SharedLibrary(const std::string& product, const std::string& file) {
-  // Each needs no more than itself: its symbols do not mix with those of other libraries.
+  // RTLD_LOCAL: symbols do not clash with those of other libraries.
   constexpr int kHow = RTLD_NOW | RTLD_LOCAL;
   handle_ = ::dlopen(file.c_str(), kHow);
   std::istringstream folders(DTRAIN_LIBRARY_FOLDERS);

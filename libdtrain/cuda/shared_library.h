@@ -1,12 +1,12 @@
-// SharedLibrary: a library that is loaded when it is first needed, so that what runs without a GPU does not wait for
-// it, hold its memory, or miss it.
+// SharedLibrary: a library loaded at first use (dlopen), so that runs without a GPU need neither its time, its memory
+// nor the library itself.
 #pragma once
 
 #include <string>
 
 namespace dtrain::cuda {
 
-// An address that becomes a pointer to whichever function it is taken for.
+// Address that converts to any function pointer type.
 class Symbol {
  public:
   explicit Symbol(void* address) : address_(address) {}
@@ -19,17 +19,16 @@ class Symbol {
   void* address_;
 };
 
-// It stays loaded until the process ends: these libraries do not bear to be unloaded.
+// Never unloaded: CUDA libraries do not support dlclose.
 class SharedLibrary {
  public:
-  // Loads `file`, e.g. "libcudnn.so.9", from where the system looks for the libraries of this program, else from the
-  // folders in which the build found the libraries for GPUs. Throws Error(Fault::resource) naming the `product`, e.g.
-  // "cuDNN 9", that is to be installed.
+  // Loads `file`, e.g. "libcudnn.so.9", from the dynamic linker's search path, else from the folders where the build
+  // found the CUDA libraries. Throws Error(Fault::resource) naming the `product` to install, e.g. "cuDNN 9".
   SharedLibrary(const std::string& product, const std::string& file);
 
-  // Throws Error(Fault::resource) where the library has no such function.
+  // Throws Error(Fault::resource) if the library has no such function.
   Symbol function(const char* name) const;
-  // The file that was loaded.
+  // Path of the loaded file.
   std::string path() const;
 
  private:

@@ -1,4 +1,4 @@
-// Instances of a recorded step, and the events in them.
+// Instances of a captured step and their events.
 #include "libdtrain/cuda/step_graph.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ cudaGraphNodeType type_of(cudaGraphNode_t node) {
   return type;
 }
 
-// The node of `graph` that records each of `events`.
+// Event-record node of `graph` for each of `events`.
 std::vector<cudaGraphNode_t> nodes_that_record(const std::vector<CudaEvent>& events, cudaGraph_t graph) {
   std::vector<cudaGraphNode_t> found;
   std::map<cudaEvent_t, cudaGraphNode_t> by_event;
@@ -78,7 +78,7 @@ StepGraph::Instance& StepGraph::add_instance() {
     DT_CUDA(cudaGraphEventRecordNodeSetEvent(node, instance.stamps.back().get()));
   }
   cudaGraphExec_t exec = nullptr;
-  // Else all of it would have the priority of the stream that it is launched on.
+  // Node priorities keep the communication stream's; the default is the launch stream's for all nodes.
   DT_CUDA(cudaGraphInstantiate(&exec, graph_.get(), cudaGraphInstantiateFlagUseNodePriority));
   instance.exec.reset(exec);
   return instances_.emplace_back(std::move(instance));
@@ -87,12 +87,12 @@ StepGraph::Instance& StepGraph::add_instance() {
 std::vector<Event> StepGraph::launch(cudaStream_t stream) {
   Instance& instance = free_instance();
   DT_CUDA(cudaGraphLaunch(instance.exec.get(), stream));
-  std::vector<Event> moments;
-  for (const auto& stamp : instance.stamps) moments.push_back({stamp, {}});
-  return moments;
+  std::vector<Event> events;
+  for (const auto& stamp : instance.stamps) events.push_back({stamp, {}});
+  return events;
 }
 
-// Thread-local: what the loader's threads ask of the runtime meanwhile is allowed and no part of the step.
+// Thread-local mode: CUDA calls of input pipeline threads are allowed and not captured.
 Capture::Capture(cudaStream_t stream) : stream_(stream) {
   DT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 }
@@ -102,7 +102,7 @@ Capture::~Capture() {
   cudaGraph_t graph = nullptr;
   static_cast<void>(cudaStreamEndCapture(stream_, &graph));
   if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
-  static_cast<void>(cudaGetLastError());  // it would show up at the next launch
+  static_cast<void>(cudaGetLastError());  // clears the error, else the next launch would report it
 }
 
 Graph Capture::end() {

@@ -1,4 +1,4 @@
-// StepGraph: the work of a step, recorded once and queued again as one. Capture: its recording.
+// StepGraph: a training step as an executable CUDA graph. Capture: stream capture of it.
 #pragma once
 
 #include <deque>
@@ -13,15 +13,15 @@ namespace dtrain::cuda {
 
 class StepGraph {
  public:
-  // `stamps`: events that `recorded` records for others than itself. `memory` holds the temporaries whose addresses are
-  // in the graph; nothing but graphs that never run at the same time may take from it.
+  // `stamps`: external event nodes of the graph. `memory`: pool of the temporaries whose addresses are in the graph;
+  // only graphs that never run concurrently may share it.
   StepGraph(Graph recorded, const std::vector<CudaEvent>& stamps, std::shared_ptr<CachingAllocator> memory);
-  // Returns the stamps, as of this launch.
+  // Launches the graph; returns the events of this launch's stamps.
   std::vector<Event> launch(cudaStream_t stream);
 
  private:
-  // What can be launched. A launch records the events of the instance's last one anew, so it takes an instance whose
-  // events have all been read.
+  // Executable graph. A launch overwrites the events of the instance's previous launch, so it takes an instance whose
+  // events are no longer held.
   struct Instance {
     std::vector<std::shared_ptr<CUevent_st>> stamps;
     GraphExec exec;
@@ -29,18 +29,18 @@ class StepGraph {
   };
   Instance& free_instance();
   Instance& add_instance();
-  // Gives it other events to record from its next launch on.
+  // Replaces the instance's events from its next launch on.
   void renew_stamps(Instance& instance);
 
   std::shared_ptr<CachingAllocator> memory_;
   Graph graph_;
-  std::vector<cudaGraphNode_t> stamping_;  // its nodes that record the stamps
-  bool single_;                            // it has conditional nodes, and so one instance at most
+  std::vector<cudaGraphNode_t> stamping_;  // external event-record nodes
+  bool single_;                            // at most one instance: the graph has conditional nodes
   std::deque<Instance> instances_;
 };
 
-// What is queued on `stream` by this thread, and what is queued elsewhere and waits for it, is recorded and not run,
-// until end(), or to no purpose where it is not called.
+// Captures work enqueued on `stream` by this thread, and on streams that wait for it, until end(). Destruction without
+// end() discards the capture.
 class Capture {
  public:
   explicit Capture(cudaStream_t stream);

@@ -5,7 +5,7 @@
 namespace dtrain::cuda {
 namespace {
 
-// The first `groups` groups by wide accesses.
+// Vectorised over the first `groups` groups.
 template <class From, class To>
 __global__ void __launch_bounds__(kThreads) cast_kernel(const From* from, int64_t groups, int64_t count, To* to) {
   const int64_t threads = int64_t{gridDim.x} * kThreads;
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kThreads) cast_kernel(const From* from, int64_
 template <class From, class To>
 void cast(const Context& context, cudaStream_t stream, const Tensor& from, const Tensor& to) {
   const int64_t count = from.count();
-  DT_CHECK(to.count() == count, "numbers on the wire: ", count, " from or to ", to.count());
+  DT_CHECK(to.count() == count, "wire conversion: element counts ", count, " and ", to.count());
   if (count == 0) return;
   const bool wide = aligned(from.raw(), kGroup * sizeof(From)) && aligned(to.raw(), kGroup * sizeof(To));
   const LaunchShape shape{.grid = blocks_for(context, count / kGroup, kThreads), .block = kThreads, .stream = stream};

@@ -1,4 +1,4 @@
-// Numbers on their way to other GPUs: f32 to 16 bits and back, on whatever stream they travel on.
+// Conversion between f32 and the 16-bit wire types of all-reduce, on any stream.
 #pragma once
 
 #include "libdtrain/core/tensor.h"
@@ -6,7 +6,7 @@
 
 namespace dtrain::cuda {
 
-// `wire` = `x`, f32, rounded to the nearest bf16 or f16, ties to even; and `x` = `wire`. Equal counts.
+// round_to_wire: `wire` = `x` (f32) rounded to nearest even in bf16 or f16. copy_from_wire: the inverse. Equal counts.
 void round_to_wire(const Context& context, cudaStream_t stream, const Tensor& x, const Tensor& wire);
 void copy_from_wire(const Context& context, cudaStream_t stream, const Tensor& wire, const Tensor& x);
 

@@ -87,7 +87,7 @@ TEST_F(ConditionalNode, MayFail) {
       Fault::data, "of the work");
   EXPECT_FALSE(context_->capturing());
   expect_error([&] { context_->capture([&] { context_->run_or_skip(count_, 0, [&] { context_->stamp(); }); }); },
-               Fault::config, "stamp: in work that may be left out");
+               Fault::config, "stamp: not allowed in a conditional node");
   add_ones();
   EXPECT_EQ(value(first_), 1);
   const auto graph = context_->capture([&] { add_ones(); });

@@ -1,5 +1,4 @@
-// All of the engine that a program needs: models of its own, their training, weights and checkpoints. The headers one
-// by one compile faster.
+// Umbrella header of the engine: models, training, weights, checkpoints. Single headers compile faster.
 #pragma once
 
 #include "libdtrain/autograd/parameters.h"

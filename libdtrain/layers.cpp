@@ -10,13 +10,12 @@
 namespace dtrain {
 namespace {
 
-// He et al. 2015, fan-out, for a following ReLU: torchvision's choice for ResNet.
+// He et al. 2015 for ReLU, fan-out: torchvision's choice for ResNet.
 Init he_fan_out(int64_t out, Size2 kernel) {
   return Init::normal(std::sqrt(2.0f / static_cast<float>(out * kernel.h * kernel.w)));
 }
 
-// One number for each channel, all `value` at first, exempt from weight decay: biases, and what norms scale and shift
-// by.
+// Per-channel parameter, initially `value`, without weight decay: biases, scale and shift of norms.
 Parameter* per_channel(ParameterStore& store, const std::string& name, int64_t channels, float value) {
   return &store.add(name, {channels}, Init::constant(value), {.decay = false});
 }
@@ -65,7 +64,7 @@ BatchNorm::BatchNorm(ParameterStore& store, const std::string& path, int64_t cha
       running_mean(&store.add_buffer(path + ".running_mean", {channels}, 0, o.frozen)),
       running_var(&store.add_buffer(path + ".running_var", {channels}, 1, o.frozen)),
       options(o) {
-  options.frozen = false;  // the buffers say so, and may be unfrozen
+  options.frozen = false;  // the buffers tell, and may be unfrozen
 }
 
 BatchNormOptions BatchNorm::current_options() const {

@@ -1,4 +1,4 @@
-// The activations that other ops apply to what they write.
+// Activation: element-wise functions that other ops fuse into their epilogue.
 #pragma once
 
 #include <cstdint>

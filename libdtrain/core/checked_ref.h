@@ -1,4 +1,4 @@
-// CheckedRef: a reference that throws Error, in place of undefined behaviour, once its object has been destroyed.
+// CheckedRef: a reference that throws Error once its object is destroyed, instead of undefined behaviour.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-// A member of what others refer to, which hands it out by lifetime().
+// Member of a referenced object, whose lifetime() returns it.
 class Lifetime {
  public:
   Lifetime() = default;
@@ -22,7 +22,7 @@ class Lifetime {
 template <class T>
 class CheckedRef {
  public:
-  // `misuse`, a literal: what the error says.
+  // `misuse`: text of the error, a string literal.
   CheckedRef(T& object, const char* misuse) : object_(&object), lifetime_(object.lifetime()), misuse_(misuse) {}
 
   bool expired() const { return lifetime_.expired(); }

@@ -1,4 +1,4 @@
-// What is asked of a context when it is made.
+// CpuOptions and CudaOptions: settings of a context.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,23 @@
 namespace dtrain {
 
 struct CpuOptions {
-  // Up to kMaxThreads; 0: OMP_NUM_THREADS where set, else one per core, whatever a quota says (cores.h).
+  // At most kMaxThreads; 0: OMP_NUM_THREADS if set, else one per core, regardless of CPU quotas (cores.h).
   int threads = 0;
-  size_t memory_cap = SIZE_MAX;  // bytes the pool may reserve
-  // The highest instruction set that kernels use, by default the processor's best. Those of oneDNN keep to that of the
+  size_t memory_cap = SIZE_MAX;  // limit of the memory pool, bytes
+  // Highest instruction set of kernels; default: the processor's best. oneDNN keeps the instruction set of the
   // process's first context.
   std::optional<CpuIsa> isa{};
 };
 
 struct CudaOptions {
   int device = 0;
-  size_t memory_cap = 0;       // bytes the pool may reserve; 0: all that is free but a reserve for the libraries
-  bool deterministic = false;  // only algorithms that give the same bits in every run
-  bool tf32 = false;           // f32 convolutions and products may round their inputs to 10 bits of mantissa
-  bool autotune = true;     // run every algorithm of a convolution once and keep the fastest; else trust cuDNN's guess
-  std::string plan_file{};  // where the choice of convolution algorithms is kept; empty: nowhere
-  bool sync_each_launch = false;  // for debugging: wait after each launch, so that an error names the op that caused it
-  bool pool = true;  // false, for memory checkers: each tensor has memory of its own, whose bounds they see
+  size_t memory_cap = 0;       // limit of the memory pool, bytes; 0: free memory less a reserve for the libraries
+  bool deterministic = false;  // only algorithms with bitwise reproducible results
+  bool tf32 = false;           // allow TF32 in f32 convolutions and GEMMs: inputs are rounded to 10 bits of mantissa
+  bool autotune = true;  // time all algorithms of a convolution once and keep the fastest; else use cuDNN's heuristic
+  std::string plan_file{};        // cache of autotuned plans; empty: none
+  bool sync_each_launch = false;  // for debugging: synchronise after each launch, so that an error names its op
+  bool pool = true;               // false: one allocation per tensor, for memory checkers
 };
 
 }  // namespace dtrain

@@ -17,7 +17,7 @@ bool is_among(const std::string& controller, const std::string& controllers) {
   return false;
 }
 
-// The value of a line "name value".
+// Value of a line "name value".
 std::optional<uint64_t> value_of(const fs::path& path, const std::string& name) {
   std::ifstream file(path);
   uint64_t value = 0;
@@ -26,7 +26,7 @@ std::optional<uint64_t> value_of(const fs::path& path, const std::string& name) 
   return std::nullopt;
 }
 
-// In bytes; none where the file says "max" or, as version 1 does, a number beyond all memory.
+// In bytes; none for "max" or, in version 1, a number beyond all memory.
 uint64_t limit_in(const fs::path& path) {
   constexpr uint64_t kNone = uint64_t{1} << 60;
   uint64_t limit = 0;

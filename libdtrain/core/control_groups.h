@@ -1,4 +1,4 @@
-// Control groups of this process, of either version: what a container or a batch system allows it.
+// Control groups (cgroups v1 and v2) of this process: CPU and memory limits of containers and batch systems.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace dtrain {
 
-// The group of one hierarchy: its folder is mount / name, or one of those above it where the host's are not visible.
+// Group within a hierarchy: folder mount / name, or the nearest visible ancestor.
 struct ControlGroup {
   int version = 2;
   std::filesystem::path mount, name;  // name: relative to the mount
 };
-// Those that `controller` ("cpu", "memory") may belong to. `root`: where proc and sys are.
+// Groups with `controller` ("cpu", "memory"). `root`: parent of proc and sys.
 std::vector<ControlGroup> control_groups(const std::string& controller, const std::filesystem::path& root = "/");
 
-// Memory of the group that this process is in; all zero where there is none.
+// Memory limits and events of this process's group; all zero if there is none.
 struct MemoryGroup {
   std::string name{};
-  uint64_t oom_kills = 0;  // processes that the kernel has killed in it for lack of memory
-  uint64_t limit = 0;      // bytes, the least of the groups from its own up; 0: none
+  uint64_t oom_kills = 0;  // processes killed by the kernel's OOM killer
+  uint64_t limit = 0;      // bytes, the least along the path to the root; 0: none
 };
 MemoryGroup memory_group(const std::filesystem::path& root = "/");
 

@@ -18,19 +18,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Processor time that a group may use in each period, both in microseconds; no limit where the quota is not positive.
+// CPU bandwidth control: time per period, both in microseconds; no limit unless the quota is positive.
 struct Quota {
   double quota = 0, period = 0;
 };
 
-// Version 2: "200000 100000" or "max 100000".
+// Version 2, cpu.max: "200000 100000" or "max 100000".
 Quota quota_2(const fs::path& group) {
   Quota limit;
   std::ifstream(group / "cpu.max") >> limit.quota >> limit.period;
   return limit;
 }
 
-// Version 1: a file for each, -1 for no limit.
+// Version 1, one file each; -1: no limit.
 Quota quota_1(const fs::path& group) {
   Quota limit;
   std::ifstream(group / "cpu.cfs_quota_us") >> limit.quota;
@@ -38,8 +38,8 @@ Quota quota_1(const fs::path& group) {
   return limit;
 }
 
-// The least quota, in cores, of the groups from the process's own up to the mount. A container that does not see the
-// groups of its host has its own where they are mounted.
+// Least quota, in cores, along the path from the process's group to the mount. A container that cannot see the host's
+// groups finds its own at the mount.
 int least_quota(const ControlGroup& group, Quota (*quota_of)(const fs::path&)) {
   int least = 0;
   for (fs::path at = group.name;; at = at.parent_path()) {
@@ -52,7 +52,7 @@ int least_quota(const ControlGroup& group, Quota (*quota_of)(const fs::path&)) {
   }
 }
 
-// A core as the system numbers it: one of the threads of a physical core.
+// Logical core: a hardware thread of a physical core.
 struct CorePlace {
   int node = -1, package = 0, physical = 0, core = 0;
   auto operator<=>(const CorePlace&) const = default;
@@ -78,9 +78,9 @@ CorePlace place_of(int core, const fs::path& root) {
   return place;
 }
 
-// `places`, sorted, cut into `parts` pieces: between physical cores where there are enough of them.
+// Cuts sorted `places` into `parts` pieces, between physical cores if there are enough.
 std::vector<std::vector<int>> cut(const std::vector<CorePlace>& places, size_t parts) {
-  std::vector<size_t> begins;  // where a physical core begins
+  std::vector<size_t> begins;  // first hardware threads of physical cores
   for (size_t i = 0; i < places.size(); ++i)
     if (i == 0 || places[i].physical != places[i - 1].physical || places[i].package != places[i - 1].package ||
         places[i].node != places[i - 1].node)
@@ -120,7 +120,7 @@ std::vector<std::vector<int>> split_cores(const std::vector<int>& cores, const s
 }
 
 std::vector<std::vector<int>> cores_by_socket(const std::vector<int>& cores, const fs::path& root) {
-  std::map<int, std::map<int, int>> sockets;  // by package and physical core, the first of its threads
+  std::map<int, std::map<int, int>> sockets;  // by package and physical core: its first hardware thread
   for (const int core : cores) {
     const CorePlace place = place_of(core, root);
     const auto [first, added] = sockets[place.package].emplace(place.physical, core);

@@ -1,4 +1,4 @@
-// How many threads of this process can run at a time, and how many there may be.
+// CPU cores: affinity, cgroup quotas, NUMA nodes, and their partition among ranks.
 #pragma once
 
 #include <filesystem>
@@ -7,26 +7,25 @@
 
 namespace dtrain {
 
-// The most compute threads of a context, or worker threads of a loader: more than any machine's cores, and far below
-// what ends libgomp.
+// Limit of compute threads per context and of worker threads per loader: more than any machine's cores, far below what
+// libgomp can start.
 inline constexpr int kMaxThreads = 1024;
 
-// The cores that this process is bound to, as by taskset, mpirun or a container, but no more than cpu_quota() leaves
-// it.
+// Cores of this process's CPU affinity (taskset, mpirun, container), limited by cpu_quota().
 int usable_cores();
 
-// The share of the processor that the control groups of this process leave it, of either version, as a container's
-// limit sets it: in cores, rounded up; 0 where there is no limit. `root`: where proc and sys are.
+// CPU quota of this process's control groups (v1 and v2), in cores, rounded up; 0: no limit. `root`: parent of proc and
+// sys.
 int cpu_quota(const std::filesystem::path& root = "/");
 
-// Deals `cores` out to parts[i], as equal as whole physical cores allow, neighbours together: in the order of NUMA
-// nodes and sockets. parts[i]: the NUMA node that part i works near, -1 for none. Where all have one, each gets cores
-// of its own node. Nothing where there are fewer cores than parts.
+// Partitions `cores` among parts: balanced, by whole physical cores, neighbours (NUMA node, socket) together. parts[i]:
+// NUMA node that part i prefers, -1 for none. If all parts name a node, each gets cores of that node. Empty if there
+// are fewer cores than parts.
 std::vector<std::vector<int>> split_cores(const std::vector<int>& cores, const std::vector<int>& parts,
                                           const std::filesystem::path& root = "/");
-// One core for each physical core that `cores` are threads of, by socket.
+// One hardware thread per physical core of `cores`, grouped by socket.
 std::vector<std::vector<int>> cores_by_socket(const std::vector<int>& cores, const std::filesystem::path& root = "/");
-// The NUMA node of a device by its PCI address, as GpuInfo has it; -1 where it is not known.
+// NUMA node of a PCI device, by GpuInfo::address; -1 if unknown.
 int numa_node_of_device(const std::string& address, const std::filesystem::path& root = "/");
 
 }  // namespace dtrain

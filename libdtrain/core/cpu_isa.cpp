@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::array<const char*, 5> kNames{"avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
 
-// Compilers do not agree on names of these features.
+// CPUID, since compilers disagree on the names of these features.
 bool has_tiles() {
   constexpr unsigned kFeatures = 7, kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTile | kInt8;
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(kFeatures, 0, &a, &b, &c, &d) && (d & kAll) == kAll;
 }
 
-// Linux saves tile registers of processes that have asked for it.
+// Linux saves tile registers only for processes that request them.
 bool may_use_tiles() {
   constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   static const bool granted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

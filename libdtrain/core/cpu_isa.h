@@ -1,4 +1,4 @@
-// The instruction sets that kernels of the CPU arms are compiled for.
+// CpuIsa: instruction sets that CPU kernels are compiled for, and their detection.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,23 @@
 
 namespace dtrain {
 
-// Ascending: a processor that has one of them has those before it.
+// Ascending: each implies those before it.
 enum class CpuIsa : uint8_t {
-  avx2,         // with FMA: vectors of 8 floats; what all builds need
-  avx512,       // F, BW, DQ and VL: vectors of 16 floats
-  avx512_vnni,  // with VNNI: products of quadruples of int8
-  avx512_bf16,  // with BF16: products of pairs of bf16
-  amx,          // with tile registers: products of whole tiles of bf16 and of int8
+  avx2,         // with FMA, 8 floats per vector; required by all builds
+  avx512,       // F, BW, DQ and VL; 16 floats per vector
+  avx512_vnni,  // VNNI: int8 dot products of 4
+  avx512_bf16,  // BF16: bf16 dot products of 2
+  amx,          // AMX: tile matrix multiplication of bf16 and int8
 };
 
-// As the enumerator is spelled.
+// Name of the enumerator.
 const char* name_of(CpuIsa isa);
-// The set of this name; nothing where there is none.
+// Inverse of name_of(); nullopt for unknown names.
 std::optional<CpuIsa> cpu_isa_of(std::string_view name);
-// All names, ascending, with ", " between them.
+// All names, ascending, joined by ", ".
 std::string cpu_isa_names();
 
-// The highest set that this processor and its operating system offer.
+// Highest instruction set that the processor and the operating system support.
 CpuIsa best_cpu_isa();
 
 }  // namespace dtrain

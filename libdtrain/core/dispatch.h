@@ -1,4 +1,4 @@
-// DT_DISPATCH: the one switch between the cpu:: and the cuda:: arm of an op.
+// DT_DISPATCH: dispatch of an op to its cpu:: or cuda:: implementation.
 #pragma once
 
 #include <ranges>
@@ -13,11 +13,10 @@
 
 namespace dtrain {
 
-// Throws Error, naming the kernel, where one of its arguments is or holds a tensor on another device than the
-// context's. An undefined tensor is one that is left out, and passes. A struct that holds tensors, or other such
-// structs, lists them:
+// Throws Error, naming the kernel, if a tensor in an argument is on another device than the context. Undefined tensors
+// (optional ones) pass. A struct that holds tensors, or other such structs, lists them:
 //   auto tensors() const { return std::tie(x, gamma); }
-// A range is searched element by element; what can be copied byte by byte holds no tensor.
+// Ranges are checked element by element; trivially copyable arguments hold no tensor.
 template <class Argument>
 void require_argument(const Context& context, const Argument& argument, const char* kernel) {
   if constexpr (std::is_same_v<Argument, Tensor>) {
@@ -31,9 +30,9 @@ void require_argument(const Context& context, const Argument& argument, const ch
   }
 }
 
-// A kernel and the context that it runs on: called with the rest of the kernel's arguments. Throws Error where a tensor
-// in one of them is on another device. On a CPU it has the context's threads, whatever thread calls, and where it does
-// not take bf16 it is given stand-ins for such tensors.
+// Kernel bound to a context, called with its remaining arguments. Throws Error if a tensor among them is on another
+// device. On a CPU it runs with the context's thread count, and kernels without bf16 support get f32 copies of bf16
+// tensors (widened.h).
 template <class Result, class... Arguments>
 struct BoundKernel {
   Context& context;
@@ -55,8 +54,8 @@ struct BoundKernel {
   }
 };
 
-// The kernel of the arm that serves `context`. Both arms have one signature. `cuda` is null in a build without CUDA:
-// Error(Fault::config) then says so, where the context is a GPU's.
+// Implementation for the device of `context`. Both have one signature. `cuda` is null in builds without CUDA, where a
+// GPU context throws Error(Fault::config).
 template <class Result, class... Arguments>
 BoundKernel<Result, Arguments...> choose_arm(Context& context, const char* name, Result (*cpu)(Context&, Arguments...),
                                              std::type_identity_t<Result (*)(Context&, Arguments...)> cuda,
@@ -68,9 +67,8 @@ BoundKernel<Result, Arguments...> choose_arm(Context& context, const char* name,
 
 }  // namespace dtrain
 
-// DT_DISPATCH(context, function)(arguments...) is a call of cpu::function or cuda::function with (context,
-// arguments...), and has its result. A build without CUDA refers to no cuda:: symbol; there is no fallback from one arm
-// to the other.
+// DT_DISPATCH(context, function)(arguments...) calls cpu::function or cuda::function with (context, arguments...) and
+// returns its result. Builds without CUDA reference no cuda:: symbol. There is no fallback between devices.
 #ifdef DTRAIN_WITH_CUDA
 #define DT_DISPATCH(context, function) \
   ::dtrain::choose_arm((context), #function, cpu::function, cuda::function, ::dtrain::takes_bf16<cpu::function>)

@@ -1,4 +1,4 @@
-// Divisor: division by a number that is known before a loop over very many elements starts, without dividing.
+// Divisor: integer division by an invariant divisor, by multiplication.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace dtrain {
 
-// x / d for 0 <= x < 2^31 and 1 <= d < 2^31, by multiplying with ceil(2^(32 + s) / d) where 2^s is the power of two
-// from d on (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994). A GPU has no
-// instruction that divides integers.
+// x / d for 0 <= x < 2^31 and 1 <= d < 2^31: multiplies by ceil(2^(32 + s) / d), 2^s being the least power of two >= d
+// (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994). GPUs have no integer division
+// instruction.
 class Divisor {
  public:
   Divisor() = default;
@@ -18,7 +18,7 @@ class Divisor {
     DT_CHECK(d >= 1 && d < int64_t{1} << 31, "a divisor of ", d, ": expected 1 to 2^31 - 1");
     while (int64_t{1} << shift_ < d) ++shift_;
     const uint64_t power = uint64_t{1} << (32 + shift_);
-    // Less 2^32, which quotient() adds back, so that it fits.
+    // 2^32 is subtracted to fit 32 bits; quotient() adds it back.
     multiplier_ = static_cast<uint32_t>((power + divisor_ - 1) / divisor_ - (uint64_t{1} << 32));
   }
 

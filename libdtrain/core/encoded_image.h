@@ -1,4 +1,4 @@
-// EncodedImage: a JPEG, and the resampling that makes a sample of its pixels, for a device to do.
+// EncodedImage: a JPEG and the resampling of its pixels, for decoding on a device.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace dtrain {
 
-// One axis of a resampling: sample i is the sum over t < taps of source[first[i] + t] * weights[i * taps + t].
+// Separable resampling filter of one axis: sample i = sum over t < taps of source[first[i] + t] * weights[i * taps +
+// t].
 template <class Weight>
 struct Filter {
   int taps = 0;
@@ -17,19 +18,19 @@ struct Filter {
   std::vector<Weight> weights;
 
   int count() const { return static_cast<int>(first.size()); }
-  // Source samples that are read: [begin(), end()).
+  // Range of source samples read: [begin(), end()).
   int begin() const { return *std::min_element(first.begin(), first.end()); }
   int end() const { return *std::max_element(first.begin(), first.end()) + taps; }
-  // For a source of which the first `offset` samples are left out.
+  // Shifts the filter for a source cropped by `offset` samples at its start.
   void shift(int offset) {
     for (int& index : first) index -= offset;
   }
 };
 
-// Bits of a fixed-point weight, which makes samples of 8 bits: 8 bits are left for the sample, 2 for overshoot.
+// Fraction bits of fixed-point weights for 8-bit samples: 8 bits are left for the sample, 2 for overshoot.
 inline constexpr int kFilterBits = 22;
 
-// Across, then down. Samples of 8 bits are rounded to 8 bits after each.
+// Horizontal pass, then vertical. 8-bit samples are rounded after each.
 template <class Weight>
 struct Resampling {
   Filter<Weight> x, y;
@@ -38,12 +39,12 @@ struct Resampling {
 struct EncodedImage {
   using Bytes = std::vector<std::byte, ContainerMemory<std::byte>>;
 
-  // `memory` is the host's, best such as a device copies from at full speed.
+  // `memory`: of the host, preferably pinned.
   explicit EncodedImage(std::shared_ptr<Allocator> memory) : jpeg(ContainerMemory<std::byte>{std::move(memory)}) {}
 
-  Bytes jpeg;                 // empty where there is nothing to decode
-  int width = 0, height = 0;  // the size of the whole image, which the filters read
-  Resampling<float> to_f32;   // the one of the two that is meant follows from the type of the samples asked for
+  Bytes jpeg;                 // empty: nothing to decode
+  int width = 0, height = 0;  // size of the whole image, which the filters index
+  Resampling<float> to_f32;   // used for f32 output; the other for u8
   Resampling<int32_t> to_u8;
 };
 

@@ -1,4 +1,4 @@
-// The one exception type of the project, and the check that throws it.
+// Error, the project's only exception type, and DT_CHECK, which throws it.
 #pragma once
 
 #include <sstream>
@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-// What kind of thing went wrong. The values are the exit codes of the programs.
+// Class of an error. The values are the programs' exit codes.
 enum class Fault {
   config = 1,         // usage or configuration, and misuse of an interface
   data = 2,           // bytes of a data set
@@ -17,7 +17,7 @@ enum class Fault {
   resource = 6,       // memory, disk, file descriptors, device
 };
 
-// Says what was being done, what was expected, what was found and where, in one line.
+// One line: what failed, where, what was expected, what was found.
 class Error : public std::runtime_error {
  public:
   Error(Fault fault, const std::string& message) : std::runtime_error(message), fault_(fault) {}
@@ -28,7 +28,7 @@ class Error : public std::runtime_error {
   Fault fault_;
 };
 
-// Joins its arguments as an ostream would print them.
+// Concatenates its arguments as an ostream formats them.
 template <class... Parts>
 std::string concat(const Parts&... parts) {
   std::ostringstream text;
@@ -38,8 +38,8 @@ std::string concat(const Parts&... parts) {
 
 }  // namespace dtrain
 
-// DT_CHECK(condition, parts...): throws Error (Fault::config) with the joined parts. Always on; for public entry points
-// and IO boundaries. Elsewhere, and for other kinds of fault, throw Error directly.
+// DT_CHECK(condition, parts...): throws Error(Fault::config) with the concatenated parts. Always on; for public entry
+// points and I/O boundaries. Elsewhere, and for other faults, throw Error directly.
 #define DT_CHECK(condition, ...)                                                     \
   do {                                                                               \
     if (!(condition)) [[unlikely]]                                                   \

@@ -8,11 +8,11 @@ namespace dtrain {
 namespace {
 
 struct Peak {
-  const char* name;  // part of the GPU's
+  const char* name;  // substring of the GPU's name
   double half, tf32, f32;
 };
 
-// From NVIDIA's data sheets, in 1e12 operations per second, without sparsity. The first that fits counts.
+// NVIDIA data sheets, dense TFLOP/s. The first match counts.
 constexpr std::array kPeaks{
     Peak{"GB200", 2500, 1250, 80},      Peak{"B200", 2250, 1125, 75},        Peak{"B100", 1750, 875, 60},
     Peak{"H200 NVL", 835.5, 417.5, 60}, Peak{"H200", 989.4, 494.7, 66.9},    Peak{"GH200", 989.4, 494.7, 66.9},

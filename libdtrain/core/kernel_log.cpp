@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-// Each read of the device returns a record, and none waits.
+// Each non-blocking read returns one record.
 std::string read_log(const std::filesystem::path& path) {
   constexpr size_t kMostBytes = 64 << 20;
   std::string text;
@@ -22,7 +22,7 @@ std::string read_log(const std::filesystem::path& path) {
   char part[8192];
   while (text.size() < kMostBytes) {
     const ssize_t came = ::read(file, part, sizeof part);
-    if (came < 0 && (errno == EPIPE || errno == EINTR)) continue;  // EPIPE: the next record has been overwritten
+    if (came < 0 && (errno == EPIPE || errno == EINTR)) continue;  // EPIPE: the next record was overwritten
     if (came <= 0) break;
     text.append(part, static_cast<size_t>(came));
   }
@@ -45,10 +45,11 @@ uint64_t kernel_time() {
 
 bool logs_oom_kill(const std::vector<int>& pids, uint64_t since, const std::filesystem::path& log) {
   constexpr std::string_view kKilled = "Killed process ";
-  // Between the clocks: the log's is not corrected, and drifts by minutes in weeks.
+  // Clock slack: the log's clock is not corrected and drifts by minutes in weeks.
   constexpr uint64_t kSlack = 600'000'000;
   const std::string text = read_log(log);
-  // "3,1234,5678901,-;Memory cgroup out of memory: Killed process 42 (name) total-vm:...": priority, number, time.
+  // Format (priority, number, time; text): "3,1234,5678901,-;Memory cgroup out of memory: Killed process 42 (name)
+  // ...".
   for (size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
     const std::string_view line = std::string_view(text).substr(begin, end - begin);
     const size_t killed = line.find(kKilled), message = line.find(';');

@@ -1,4 +1,4 @@
-// What the kernel's log says about processes.
+// Kernel log (/dev/kmsg): processes killed for lack of memory.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,9 @@
 
 namespace dtrain {
 
-// Microseconds of the clock of the kernel's log.
+// Microseconds on the kernel log's clock.
 uint64_t kernel_time();
-// True where the kernel has killed one of these processes for lack of memory at `since` or later, by its log; false
-// where this process may not read that.
+// Whether the kernel log records an OOM kill of one of `pids` at `since` or later; false if the log is not readable.
 bool logs_oom_kill(const std::vector<int>& pids, uint64_t since, const std::filesystem::path& log = "/dev/kmsg");
 
 }  // namespace dtrain

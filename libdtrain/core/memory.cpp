@@ -13,10 +13,10 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
-// Small requests share segments of this size, so that thousands of them cost few system calls.
+// Segment size for small requests: keeps system calls few.
 constexpr size_t kSegment = size_t{32} << 20;
 
-// More than any machine has, and so far from what a size_t holds that it can be rounded up.
+// Largest request: above any machine's memory, and safe to round up.
 constexpr size_t kMost = SIZE_MAX / 2;
 
 std::string mebibytes(size_t bytes) { return concat((bytes >> 20) + (bytes >> 19) % 2, " MiB"); }
@@ -34,7 +34,7 @@ void require_address_space(const char* what) {
 void* HostAllocator::allocate(size_t bytes) {
   if (bytes > kMost) throw Error(Fault::resource, concat("out of host memory: ", mebibytes(bytes), " requested"));
   bytes = (std::max<size_t>(bytes, 1) + 4095) / 4096 * 4096;
-  // Over-map, then cut to a huge-page boundary: the kernel only backs aligned 2 MiB ranges with huge pages.
+  // Over-maps, then cuts to a huge-page boundary: the kernel backs only aligned 2 MiB ranges with huge pages.
   const bool huge = bytes >= kHugePage;
   const size_t mapped = bytes + (huge ? kHugePage : 0) + kSpareAddressSpace;
   void* raw = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -71,7 +71,7 @@ MemoryStats HostAllocator::stats() const {
   return stats_;
 }
 
-// Segments are cut into blocks that tile them; a block knows its neighbours by address.
+// Segments are tiled by blocks, which find their neighbours by address.
 struct CachingAllocator::Pool {
   struct Block {
     size_t bytes;
@@ -86,7 +86,7 @@ struct CachingAllocator::Pool {
   std::unordered_map<char*, size_t> segments;
   MemoryStats stats;
 
-  // The sizes of the largest blocks in use: "12 x 822 MiB, 3 x 411 MiB".
+  // Largest blocks in use: "12 x 822 MiB, 3 x 411 MiB".
   std::string largest() const {
     constexpr size_t kNamed = 4;
     std::map<size_t, size_t, std::greater<>> counts;
@@ -137,7 +137,7 @@ struct CachingAllocator::Pool {
     ++stats.system_calls;
   }
 
-  // Small requests share a segment of this size where the limit allows it.
+  // Segment size for a request: shared for small ones if the limit allows.
   size_t segment_for(size_t bytes) const {
     if (spare == Spare::none) return bytes;
     if (bytes >= kSegment) return (bytes + kHugePage - 1) / kHugePage * kHugePage;

@@ -1,4 +1,4 @@
-// Where bytes come from: the allocator interface, host memory, the caching pool, and reference-counted storage.
+// Allocators: their interface, host memory, the caching pool, and reference-counted storage.
 #pragma once
 
 #include <cstddef>
@@ -8,33 +8,33 @@
 
 namespace dtrain {
 
-// Every block an Allocator of ours returns is aligned to this many bytes.
+// Alignment of all blocks, bytes.
 inline constexpr size_t kAlignment = 256;
 
-// Address space that stays free when memory for tensors is mapped, for those who cannot do without and cannot say so:
-// libraries that compile code as they go, new threads, the heap.
+// Address space kept free when tensor memory is mapped, for allocations that cannot report failure: JIT compilers of
+// libraries, new threads, the heap.
 inline constexpr size_t kSpareAddressSpace = size_t{64} << 20;
-// Throws Error(Fault::resource) where no more than that is free; `what` names who needs it.
+// Throws Error(Fault::resource) if no more than that is free; `what` names the caller.
 void require_address_space(const char* what);
 
 struct MemoryStats {
-  size_t in_use = 0;          // bytes handed out now
-  size_t peak_in_use = 0;     // the most ever handed out
+  size_t in_use = 0;          // bytes allocated
+  size_t peak_in_use = 0;     // maximum of in_use
   size_t reserved = 0;        // bytes held from the system
-  size_t limit = SIZE_MAX;    // the most that may be reserved
-  uint64_t system_calls = 0;  // times the system was asked for memory
+  size_t limit = SIZE_MAX;    // maximum of reserved
+  uint64_t system_calls = 0;  // requests for memory to the system
 };
 
 class Allocator {
  public:
   virtual ~Allocator() = default;
-  // Returns at least `bytes` bytes, kAlignment-aligned, contents undefined. Throws Error(Fault::resource).
+  // At least `bytes` bytes, kAlignment-aligned, uninitialised. Throws Error(Fault::resource).
   virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* block, size_t bytes) noexcept = 0;
   virtual MemoryStats stats() const = 0;
 };
 
-// Pages straight from the system, huge ones where it grants them.
+// Pages from the system; huge pages where available.
 class HostAllocator final : public Allocator {
  public:
   void* allocate(size_t bytes) override;
@@ -46,14 +46,14 @@ class HostAllocator final : public Allocator {
   MemoryStats stats_;
 };
 
-// Keeps what is released and hands it out again (best fit, split and merged), so that after the first step no op
-// touches fresh pages: a page fault costs more than most ops. Thread-safe. `cap_bytes` bounds what it reserves.
+// Caching allocator: best fit with splitting and coalescing, so that no op touches fresh pages after the first step;
+// page faults cost more than most ops. Thread-safe. `cap_bytes` limits its reserved memory.
 class CachingAllocator final : public Allocator {
  public:
   enum class Spare {
-    give_back,  // where memory runs out, segments without a block in use go back to the system first
-    keep,       // what was handed out once stays mapped: its addresses are in a captured step
-    none,       // each block is the system's, of the very size asked for: slow, for tools that watch memory
+    give_back,  // before running out of memory, unused segments go back to the system
+    keep,       // blocks stay mapped: their addresses are in a CUDA graph
+    none,       // no caching: one allocation of the exact size per block, for memory checkers
   };
   explicit CachingAllocator(std::unique_ptr<Allocator> system, size_t cap_bytes = SIZE_MAX,
                             Spare spare = Spare::give_back);
@@ -61,9 +61,9 @@ class CachingAllocator final : public Allocator {
   void* allocate(size_t bytes) override;
   void release(void* block, size_t bytes) noexcept override;
   MemoryStats stats() const override;
-  // Gives the segments without a block in use back to the system.
+  // Returns unused segments to the system.
   void trim();
-  // Bounds what it reserves from now on.
+  // Limits reserved memory from now on.
   void set_limit(size_t bytes);
 
  private:
@@ -71,7 +71,7 @@ class CachingAllocator final : public Allocator {
   std::unique_ptr<Pool> pool_;
 };
 
-// Lets a standard container live in the memory of an Allocator.
+// Standard-library allocator over an Allocator.
 template <class T>
 struct ContainerMemory {
   using value_type = T;
@@ -81,7 +81,7 @@ struct ContainerMemory {
   bool operator==(const ContainerMemory&) const = default;
 };
 
-// A block that is returned to its allocator when the last Tensor that refers to it is gone.
+// Block returned to its allocator with the last Tensor that refers to it.
 class Storage {
  public:
   Storage(std::shared_ptr<Allocator> allocator, size_t bytes)
@@ -99,7 +99,7 @@ class Storage {
   size_t bytes_;
 };
 
-// Bytes that a Tensor occupies in an arena: rounded up to kAlignment.
+// Size of a Tensor in an arena: rounded up to kAlignment.
 constexpr size_t align_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace dtrain

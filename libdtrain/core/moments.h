@@ -1,16 +1,16 @@
-// Mean and deviation of numbers that come in parts.
+// Moments: mean and variance of data in parts, merged without cancellation.
 #pragma once
 
 #include "libdtrain/core/host_device.h"
 
 namespace dtrain {
 
-// Count, mean and sum of squared deviations of a set of numbers.
+// Count, mean and sum of squared deviations.
 struct Moments {
   double count = 0, mean = 0, deviation = 0;
 };
 
-// The moments of the union (Chan, Golub and LeVeque 1979): no cancellation, whatever the mean.
+// Moments of the union (Chan, Golub and LeVeque 1979), without cancellation.
 DT_HD inline Moments merge(const Moments& a, const Moments& b) {
   const double count = a.count + b.count;
   if (count == 0) return {};

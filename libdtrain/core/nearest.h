@@ -1,4 +1,4 @@
-// What a mistyped name was probably meant to be.
+// Suggestions for mistyped names, by edit distance.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace dtrain {
 
-// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
+// Damerau-Levenshtein distance: insertions, deletions, substitutions, transpositions.
 int edit_distance(std::string_view a, std::string_view b);
 
-// The candidate nearest to `name`, the first of several; nothing where even that one is far off.
+// Nearest candidate, the first of equals; nullopt if none is close.
 std::optional<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace dtrain

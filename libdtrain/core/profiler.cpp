@@ -31,7 +31,7 @@ void Profiler::begin_step(const std::string& name) {
 void Profiler::end_step() {
   if (!attached_) return;
   close_to(0);
-  phase_.clear();  // the next step is of none
+  phase_.clear();  // the next step begins without one
   attached_ = false;
   context_.set_profiler(nullptr);
 }
@@ -107,7 +107,7 @@ void Profiler::begin_backward(const char* op, int64_t number, int gradients) {
   backward.inputs = forward.inputs;
   backward.output = forward.output;
   backward.flops = forward.flops * gradients;
-  backward.bytes = 2 * forward.bytes;  // each is read again, and a gradient of its size is read or written
+  backward.bytes = 2 * forward.bytes;  // reads each once more, and reads or writes a gradient of each size
 }
 
 void Profiler::begin_kernel(const char* name) {

@@ -1,4 +1,4 @@
-// RecordingThread: the one thread whose tapes record on a context.
+// RecordingThread: guard that allows tapes of one thread at a time to record on a context.
 #pragma once
 
 #include <mutex>
@@ -10,15 +10,14 @@ namespace dtrain {
 
 class RecordingThread {
  public:
-  // A tape that records on `device` calls these when it begins and when it ends. enter() throws Error while a tape of
-  // another thread records.
+  // Called when a tape on `device` begins and ends. enter() throws Error while a tape of another thread records.
   void enter(Device device);
   void leave() noexcept;
 
  private:
   std::mutex mutex_;
   std::thread::id thread_;
-  int tapes_ = 0;  // tapes of that thread
+  int tapes_ = 0;  // active tapes of that thread
 };
 
 }  // namespace dtrain

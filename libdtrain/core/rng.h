@@ -1,5 +1,5 @@
-// Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): a counter-based generator, the
-// same on host and device. What is drawn depends on (seed, stream, counter) alone, never on threads or call order.
+// Philox-4x32-10 counter-based random number generator (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+// 2011), identical on host and device. Values depend on (seed, stream, counter) only, never on threads or call order.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace dtrain {
 struct Philox {
   using Block = std::array<uint32_t, 4>;
 
-  // Four independent 32-bit words for `counter` of `stream` under `seed`.
+  // Four independent 32-bit words for (seed, stream, counter).
   DT_HD static Block block(uint64_t seed, uint64_t stream, uint64_t counter) {
     uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
     uint32_t c2 = static_cast<uint32_t>(stream), c3 = static_cast<uint32_t>(stream >> 32);
@@ -35,7 +35,7 @@ struct Philox {
 // 24 random bits as a float in [0, 1).
 DT_HD inline float unit_float(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
-// A sequence of draws from one (seed, stream): the key of one sample, one parameter, one test.
+// Random sequence of one (seed, stream), e.g. per sample, parameter or test.
 class RandomStream {
  public:
   RandomStream(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}

@@ -1,4 +1,4 @@
-// Tensor: a reference to storage, an offset, a shape, a type and a device. Always contiguous; a copy is an alias.
+// Tensor: storage, offset, shape, dtype and device. Always contiguous; copies alias the storage.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@ namespace dtrain {
 
 class Tensor {
  public:
-  Tensor() = default;  // undefined: it has no elements that could be asked for
-  // `offset` is in bytes from the start of `storage`. Throws Error where the elements are not all within it.
+  Tensor() = default;  // undefined: accessors throw
+  // `offset`: bytes from the start of `storage`. Throws Error if the elements exceed it.
   Tensor(std::shared_ptr<Storage> storage, size_t offset, Shape shape, DType dtype, Device device);
 
   bool defined() const { return storage_ != nullptr; }
@@ -25,14 +25,14 @@ class Tensor {
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }
 
-  // The address on its device. Writing through a const Tensor is allowed: constness is of the reference. Throws Error
-  // where the tensor is undefined, as all do that follow.
+  // Address on its device. Constness is shallow: writing through a const Tensor is allowed. All accessors from here on
+  // throw Error if the tensor is undefined.
   void* raw() const {
     DT_CHECK(defined(), "the memory of an undefined tensor asked for");
     return static_cast<char*>(storage_->data()) + offset_;
   }
 
-  // The elements; throws where T is not the element type.
+  // Elements; throws if T is not the element type.
   template <class T>
   T* data() const {
     void* const address = raw();
@@ -44,15 +44,15 @@ class Tensor {
     return {data<T>(), static_cast<size_t>(count())};
   }
 
-  // The same bytes under another shape of equal count.
+  // Same data in another shape of equal count.
   Tensor view(Shape shape) const;
   // Rows [begin, end) of the outermost dimension.
   Tensor slice(int64_t begin, int64_t end) const;
-  // True where no other Tensor refers to this storage: its bytes may be reused in place.
+  // Whether no other Tensor refers to the storage, so that it may be reused in place.
   bool unique() const { return storage_.use_count() == 1; }
 
  private:
-  std::shared_ptr<Storage> storage_;  // with the memory's allocator: a tensor may outlive its context
+  std::shared_ptr<Storage> storage_;  // keeps the allocator alive: a tensor may outlive its context
   size_t offset_ = 0;
   Shape shape_;
   DType dtype_ = DType::f32;

@@ -1,10 +1,10 @@
-// ThreadCount: how many threads the parallel regions of a piece of work have, and whether there can be so many.
+// ThreadCount: scoped OpenMP thread count, and a check that threads can be created.
 #pragma once
 
 namespace dtrain {
 
-// While it lives, the regions that the calling thread opens have `threads` threads: OpenMP keeps that number for each
-// thread apart, and oneDNN asks it both when it makes a primitive and when it runs one.
+// Sets the thread count of parallel regions opened by the calling thread, for its lifetime. OpenMP keeps it per thread;
+// oneDNN reads it when it creates and when it executes a primitive.
 class ThreadCount {
  public:
   explicit ThreadCount(int threads);
@@ -13,11 +13,11 @@ class ThreadCount {
   ThreadCount& operator=(const ThreadCount&) = delete;
 
  private:
-  int threads_, dynamic_;  // as they were before
+  int threads_, dynamic_;  // previous values
 };
 
-// Starts so many threads beside each other and ends them. Throws Error(Fault::resource) where the system refuses one:
-// OpenMP would end the process.
+// Starts and joins `count` concurrent threads. Throws Error(Fault::resource) if the system refuses one, where OpenMP
+// would end the process.
 void require_threads(int count);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Value types: element type, shape, device.
+// Value types: DType, Shape, Device.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ constexpr size_t size_of(DType dtype) {
 // "f32", "bf16", ...
 const char* name_of(DType dtype);
 
-// The DType that stores the C++ type T; f16 has none.
+// DType that stores the C++ type T; f16 has no C++ type.
 template <class T>
 constexpr DType dtype_of();
 template <>
@@ -58,13 +58,12 @@ constexpr DType dtype_of<uint8_t>() {
   return DType::u8;
 }
 
-// Up to six extents, outermost first. Images are [n, h, w, c], filters [k, r, s, c / groups]. Throws Error on a
-// negative extent, on extents whose product is above kMaxCount, and where a dimension is asked for that it does not
-// have.
+// At most six extents, outermost first. Images are [n, h, w, c], filters [k, r, s, c / groups]. Throws Error for a
+// negative extent, a count above kMaxCount, and access to a dimension out of range.
 class Shape {
  public:
   static constexpr int kMaxRank = 6;
-  static constexpr int64_t kMaxCount = INT64_MAX / 8;  // elements: their bytes can be counted, whatever their type
+  static constexpr int64_t kMaxCount = INT64_MAX / 8;  // elements: their size in bytes fits in int64_t for any dtype
 
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) {

@@ -5,10 +5,10 @@
 namespace dtrain {
 namespace {
 
-// So many elements are compared, and then rounded where one has changed: compilers vectorise both loops.
+// Block size of compare and round: compilers vectorise both loops.
 constexpr int64_t kBlock = 256;
 
-// Rounds elements [begin, end) back where one of them has changed. Bits are compared, as no NaN equals itself.
+// Rounds elements [begin, end) back if one has changed. Compares bits, since a NaN differs from itself.
 void give_back_block(const float* from, Bf16* to, int64_t begin, int64_t end) {
   uint32_t changed = 0;
   for (int64_t i = begin; i < end; ++i)

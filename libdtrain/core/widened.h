@@ -1,4 +1,4 @@
-// Calls of f32 kernels with tensors of bf16.
+// bf16 tensors in f32 kernels: scoped conversion.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,15 @@
 
 namespace dtrain {
 
-// Stand-ins in f32 for tensors of bf16, for the length of a call of a kernel that reads and writes f32 alone. What it
-// reads is exact; what it writes is rounded once, to nearest. Two tensors of one call have the same elements or share
-// none.
+// f32 copies of bf16 tensors for one call of an f32 kernel. Inputs are exact; outputs are rounded once, to nearest.
+// Tensors of one call either have the same elements or do not overlap.
 class WidenedTensors {
  public:
   explicit WidenedTensors(const Context& context) : context_(context) {}
 
-  // `x` itself where it is undefined or of another type. Tensors of the same elements have one stand-in.
+  // `x` itself if it is undefined or not bf16. Tensors of the same elements share one copy.
   Tensor stand_in(const Tensor& x);
-  // Rounds what the kernel has written back. What it has only read is not touched: other threads may read it, too.
+  // Rounds results back to bf16. Tensors that the kernel only read are not written: other threads may be reading them.
   void give_back();
 
  private:
@@ -31,7 +30,7 @@ class WidenedTensors {
   std::vector<Pair> pairs_;
 };
 
-// Whether an argument of a kernel is a tensor or may hold some, as require_argument (dispatch.h) finds them.
+// Whether an argument is a tensor or may hold tensors, by the rules of dispatch.h.
 template <class T>
 inline constexpr bool may_hold_tensors = std::is_same_v<T, Tensor> || requires(const T& t) {
   t.tensors();
@@ -39,7 +38,7 @@ inline constexpr bool may_hold_tensors = std::is_same_v<T, Tensor> || requires(c
 template <std::ranges::range T>
 inline constexpr bool may_hold_tensors<T> = may_hold_tensors<std::ranges::range_value_t<T>>;
 
-// Calls visit(tensor) for each tensor that `argument` is or holds.
+// Calls visit(tensor) for each tensor in `argument`.
 template <class Argument, class Visit>
 void for_each_tensor(Argument& argument, const Visit& visit) {
   if constexpr (std::is_same_v<std::remove_const_t<Argument>, Tensor>)
@@ -50,7 +49,7 @@ void for_each_tensor(Argument& argument, const Visit& visit) {
     for (auto& element : argument) for_each_tensor(element, visit);
 }
 
-// A copy of an argument, get(), that has stand-ins in place of the argument's tensors.
+// Copy of an argument, get(), with f32 copies in place of its bf16 tensors.
 template <class Argument>
 class WidenedArgument {
   using Value = std::remove_cvref_t<Argument>;
@@ -78,7 +77,7 @@ class WidenedArgument {
     using Type = std::ranges::range_value_t<V>;
   };
 
-  // A struct lists its members as constant, which this copy of it is not.
+  // tensors() lists members as const, but this copy is mutable.
   static void replace(WidenedTensors& tensors, auto& held) {
     for_each_tensor(held, [&](const Tensor& x) { const_cast<Tensor&>(x) = tensors.stand_in(x); });
   }
@@ -95,7 +94,7 @@ decltype(auto) widened(WidenedTensors& tensors, Argument& argument) {
     return std::ref(argument);
 }
 
-// Calls a kernel with stand-ins of those tensors that are of bf16.
+// Calls a kernel with f32 copies of its bf16 tensors.
 template <class Result, class... Arguments>
 Result call_in_f32(Context& context, Result (*kernel)(Context&, Arguments...),
                    std::type_identity_t<Arguments>... arguments) {

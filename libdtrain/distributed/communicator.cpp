@@ -19,8 +19,8 @@ class SingleCommunicator : public Communicator {
 }  // namespace
 
 std::unique_ptr<Communicator> make_communicator(Group& group, Context& context, const CommunicatorOptions& options) {
-  DT_CHECK(options.wire == DType::f32 || options.wire == DType::bf16 || options.wire == DType::f16,
-           "wire conversion: element counts ", name_of(options.wire), ": expected f32, bf16 or f16");
+  DT_CHECK(options.wire == DType::f32 || options.wire == DType::bf16 || options.wire == DType::f16, "wire type ",
+           name_of(options.wire), ": expected f32, bf16 or f16");
   DT_CHECK(options.segment > 0, "messages of ", options.segment, " elements");
   if (group.size() == 1 && !options.even_alone) return std::make_unique<SingleCommunicator>(group);
 #ifdef DTRAIN_WITH_NCCL

@@ -1,5 +1,4 @@
-// OpWatch: shows the ops that a tape is given, in training and in eval, to whoever writes a model down for other
-// programs.
+// OpWatch: observer of the ops that a tape executes, in training and in eval, e.g. to export a model.
 #pragma once
 
 #include <any>
@@ -13,23 +12,23 @@ namespace dtrain {
 
 struct RecordedOp {
   const char* name;
-  const Tensor& value;                 // its output, which may have taken the memory of an input that was given up
-  std::span<const Var* const> inputs;  // one that is left out has no value
-  const std::any& options;             // what the op noted of itself, a struct of the op's header; empty: nothing
+  const Tensor& value;                 // output; may reuse the memory of a consumed input
+  std::span<const Var* const> inputs;  // omitted optional inputs have no value
+  const std::any& options;             // attributes of the op, a struct of its header; empty: none
 };
 
 class OpWatch {
  public:
   using Listener = std::function<void(const RecordedOp&)>;
 
-  // `listener` is given each op from now on, once its work has been queued; of a composite, the ops it is made of.
+  // Calls `listener` for each op from now on, after its work was enqueued; composite ops report their parts.
   void on_op(Listener listener) { listener_ = std::move(listener); }
-  // By an op, before it records itself.
+  // Called by an op before it records itself.
   template <class Options>
   void note(const Options& options) {
     if (listener_) options_ = options;
   }
-  // By the tape.
+  // Called by the tape.
   void tell(const char* name, const Tensor& value, std::span<const Var* const> inputs) {
     if (!listener_) return;
     const std::any options = std::exchange(options_, {});

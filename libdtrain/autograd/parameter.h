@@ -1,4 +1,4 @@
-// Parameter and Buffer: what a ParameterStore holds under a name, and what is asked for when they are registered.
+// Parameter and Buffer: named entries of a ParameterStore, and the options of their registration.
 #pragma once
 
 #include <concepts>
@@ -13,10 +13,10 @@ namespace dtrain {
 
 class ParameterStore;
 
-// How a new parameter is filled. Draws depend on (seed, name, element) only.
+// Initialisation of a parameter. Random values depend on (seed, name, element) only.
 struct Init {
-  // A parameter with `unset` is refused: a weight that begins at 0 by oversight never trains. Layers that have a usual
-  // choice take it in place of `unset`.
+  // Parameters with `unset` are refused, since a weight that stays 0 by oversight never trains. Layers replace `unset`
+  // by their default.
   enum class Kind { unset, constant, normal, truncated_normal, uniform } kind = Kind::unset;
   float value = 0;  // the constant, the standard deviation, or the bound of U(-value, value)
 
@@ -24,29 +24,29 @@ struct Init {
 
   static Init constant(float value) { return {Kind::constant, value}; }
   static Init normal(float stddev) { return {Kind::normal, stddev}; }
-  // Cut at two standard deviations, as TensorFlow's.
+  // Truncated at two standard deviations, as in TensorFlow.
   static Init truncated_normal(float stddev) { return {Kind::truncated_normal, stddev}; }
   static Init uniform(float bound) { return {Kind::uniform, bound}; }
 };
 
-// What the numbers of a tensor mean to other programs.
+// Memory layout of a tensor, for conversion to other frameworks.
 enum class Layout {
   plain,
-  krsc,  // a convolution's filters, [k, r, s, c / groups]; OIHW in torchvision
-  flat,  // [out, h * w * c], a linear layer's weight over a flattened image; [out, c * h * w] in torchvision
+  krsc,  // convolution filters [k, r, s, c / groups]; OIHW in torchvision
+  flat,  // linear weight over a flattened image, [out, h * w * c]; [out, c * h * w] in torchvision
 };
 
-// What the optimiser's numbers are multiplied by for one parameter: not negative, and finite.
+// Per-parameter factors of the optimiser's settings: non-negative and finite.
 struct Multipliers {
-  float rate = 1;          // multiplies the learning rate
-  float weight_decay = 1;  // multiplies the weight decay, where ParameterOptions::decay is set
+  float rate = 1;          // of the learning rate
+  float weight_decay = 1;  // of the weight decay, if ParameterOptions::decay is set
   bool operator==(const Multipliers&) const = default;
 };
 
 struct ParameterOptions {
   Layout layout = Layout::plain;
-  int64_t channels = 0;  // those of the image that a `flat` weight reads
-  bool decay = true;     // false for biases and batch-norm parameters
+  int64_t channels = 0;  // channels of the image that a `flat` weight reads
+  bool decay = true;     // weight decay; false for biases and batch-norm parameters
   bool frozen = false;   // constant: no gradient, no update
   Multipliers multipliers{};
 };
@@ -55,14 +55,14 @@ struct Parameter {
   std::string name;
   Shape shape;
   Init init;
-  int index = 0;         // in order of registration
-  int64_t offset = 0;    // elements from the start of the arenas
+  int index = 0;         // registration order
+  int64_t offset = 0;    // elements, from the start of the arenas
   Tensor value;          // view of the master arena (f32)
-  Tensor compute;        // what ops read: `value` itself, or a copy by ComputeOptions
+  Tensor compute;        // read by ops: `value`, or its copy by ComputeOptions
   Tensor grad;           // view of the gradient arena (f32), if there is one
-  bool written = false;  // a closure has written `grad` in this backward pass
+  bool written = false;  // a closure wrote `grad` in this backward pass
 
-  // Changed by the store alone, which counts the changes.
+  // Changed only by the store, which counts changes.
   const ParameterOptions& options() const { return options_; }
   const std::weak_ptr<const void>& lifetime() const { return lifetime_; }  // the store's
 
@@ -72,7 +72,7 @@ struct Parameter {
   std::weak_ptr<const void> lifetime_;
 };
 
-// State that training changes without a gradient: the running statistics of batch norm.
+// Non-trainable state: running statistics of batch norm.
 struct Buffer {
   std::string name;
   Shape shape;
@@ -80,7 +80,7 @@ struct Buffer {
   int64_t offset = 0;
   Tensor value;  // view of the buffer arena (f32)
 
-  // No step writes it. Changed by the store alone, which counts the changes.
+  // Constant: not updated by steps. Changed only by the store, which counts changes.
   bool constant() const { return constant_; }
   const std::weak_ptr<const void>& lifetime() const { return lifetime_; }  // the store's
 
@@ -90,7 +90,7 @@ struct Buffer {
   std::weak_ptr<const void> lifetime_;
 };
 
-// A parameter or a buffer of a store, or none, as layers hold it. Once the store is destroyed its use throws Error.
+// Reference of a layer to a parameter or buffer of a store; may be null. Throws Error on use after the store's end.
 template <class Entry>
 class StoreRef {
  public:
@@ -98,7 +98,7 @@ class StoreRef {
   StoreRef(std::nullptr_t) {}                                               // NOLINT(google-explicit-constructor)
   StoreRef(Entry* entry) : entry_(entry), lifetime_(lifetime_of(entry)) {}  // NOLINT(google-explicit-constructor)
 
-  operator Entry*() const {  // NOLINT(google-explicit-constructor): it stands for the pointer
+  operator Entry*() const {  // converts like a pointer
     DT_CHECK(entry_ == nullptr || !lifetime_.expired(),
              "a layer is used after its ParameterStore has been destroyed; expected a store that outlives the model");
     return entry_;
@@ -117,8 +117,7 @@ class StoreRef {
 using ParameterRef = StoreRef<Parameter>;
 using BufferRef = StoreRef<Buffer>;
 
-// Which parameters and buffers are meant: those whose names begin with a prefix ("layer1.", "" for all of them), or
-// those whose names a predicate accepts.
+// Selection of parameters and buffers: by name prefix ("layer1.", "" for all) or by a predicate.
 class NameFilter {
  public:
   NameFilter(const char* prefix) : NameFilter(std::string(prefix)) {}

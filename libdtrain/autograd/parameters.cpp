@@ -8,12 +8,12 @@
 namespace dtrain {
 namespace {
 
-// Elements per kAlignment bytes of f32.
+// f32 elements per kAlignment bytes.
 constexpr int64_t kStep = kAlignment / sizeof(float);
 
 int64_t padded(int64_t count) { return (count + kStep - 1) / kStep * kStep; }
 
-// FNV-1a: the RNG stream of a parameter is a function of its name, so that a model's other layers do not change it.
+// FNV-1a: the RNG stream of a parameter depends on its name only, not on other layers.
 uint64_t hash_of(const std::string& name) {
   uint64_t hash = 0xcbf29ce484222325;
   for (unsigned char c : name) hash = (hash ^ c) * 0x100000001b3;
@@ -26,7 +26,7 @@ std::vector<float> initial_values(const Parameter& parameter, uint64_t seed) {
   RandomStream random(seed, hash_of(parameter.name));
   for (float& value : values) {
     switch (init.kind) {
-      case Init::Kind::unset:  // ParameterStore::add refuses it
+      case Init::Kind::unset:  // rejected by ParameterStore::add
       case Init::Kind::constant:
         value = init.value;
         break;
@@ -81,9 +81,8 @@ Parameter& ParameterStore::add(const std::string& own_name, Shape shape, Init in
   const std::string name = prefix_ + own_name;
   DT_CHECK(!allocated(), "parameter ", name, ": registered after allocate()");
   DT_CHECK(!by_name_.contains(name) && !buffer_by_name_.contains(name), "parameter ", name, ": registered twice");
-  DT_CHECK(
-      init.is_set(), "parameter ", name,
-      ": nothing says how it begins; expected Init::normal(), uniform() or the like, or Init::constant(0) for zeros");
+  DT_CHECK(init.is_set(), "parameter ", name,
+           ": no initialisation; expected Init::normal(), uniform() or the like, or Init::constant(0) for zeros");
   check_options(name, shape, options);
   by_name_[name] = parameters_.size();
   Parameter& parameter = parameters_.emplace_back();
@@ -121,10 +120,9 @@ void ParameterStore::allocate(uint64_t seed, const ComputeOptions& compute) {
            compute.dtype, " on ", context_->device(), ": a CPU computes in f32 or bf16, a GPU in f16 as well");
   DT_CHECK(compute.image_channels >= kImageChannels, "images of ", compute.image_channels, " channels");
   if (!f32 && context_->is_cpu() && context_->isa() < CpuIsa::avx512_bf16)
-    context_->notices().push_back(
-        concat("bf16 on ", name_of(context_->isa()),
-               " takes less memory than f32 and more time: products of bf16 need avx512_bf16"));
-  // Where memory runs out in here, nothing is allocated, and the caller may try again.
+    context_->notices().push_back(concat("bf16 on ", name_of(context_->isa()),
+                                         " saves memory but is slower than f32: fast bf16 GEMM needs avx512_bf16"));
+  // Strong guarantee: if memory runs out here, nothing is allocated and the caller may retry.
   const Tensor values = context_->zeros({arena_count_});
   const Tensor grads = compute.gradients ? context_->zeros({arena_count_}) : Tensor();
   const Tensor compute_values = f32 ? Tensor() : context_->zeros({arena_count_}, compute.dtype);
@@ -164,7 +162,7 @@ void ParameterStore::set_frozen(const NameFilter& names, bool frozen) {
     if (parameter.options_.frozen == frozen) continue;
     parameter.options_.frozen = frozen;
     changed = true;
-    if (frozen && parameter.grad) context_->fill_zero(parameter.grad);  // nobody writes it from now on
+    if (frozen && parameter.grad) context_->fill_zero(parameter.grad);  // no backward pass writes it from now on
   }
   for (Buffer& buffer : buffers_) {
     if (!names.accepts(buffer.name)) continue;

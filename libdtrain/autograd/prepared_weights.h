@@ -1,5 +1,5 @@
-// What inference makes of parameters once and uses often: filters with batch norm folded into them, in the order in
-// which kernels read them, as floats or as bytes.
+// PreparedWeights: cache of weights transformed for inference: batch norm folded, packed for kernels, quantised to
+// int8.
 #pragma once
 
 #include <array>
@@ -17,19 +17,18 @@ namespace dtrain {
 // Owned together with the parameters. Thread-safe: tapes of several threads may share it.
 class PreparedWeights {
  public:
-  // For the parameters of `store`, which outlives this; of() throws Error where it does not. What was made of them is
-  // made anew once ParameterStore::version() has changed: after an update or a load, and after touch() where values
-  // were written by hand.
+  // For the parameters of `store`, which must outlive it; else of() throws Error. Entries are rebuilt once
+  // ParameterStore::version() has changed: after an update, a load, or touch() for values written by hand.
   explicit PreparedWeights(const ParameterStore& store)
       : store_(
             store,
             "PreparedWeights are used after their ParameterStore has been destroyed; expected one that outlives them"),
         version_(store.version()) {}
 
-  // Where the parameters lie that a form is made of: up to three that belong together, and null for the rest.
+  // Addresses of up to three source tensors of an entry; null for the rest.
   using Addresses = std::array<const void*, 3>;
 
-  // Their Form: the std::shared_ptr<Form> that `make` returned when it was first asked for.
+  // Cached entry of type Form, built by `make`, which returns std::shared_ptr<Form>, on first use.
   template <class Form, class Make>
   std::shared_ptr<Form> of(const Addresses& addresses, const Make& make) {
     const std::lock_guard lock(mutex_);
@@ -40,9 +39,9 @@ class PreparedWeights {
     return std::static_pointer_cast<Form>(form);
   }
 
-  // Makes these convolutions and linear layers compute in int8. Called before any tape uses this.
+  // Runs these convolutions and linear layers in int8. Call before the first tape uses this.
   void quantize(QuantizedLayers layers) { quantized_ = std::move(layers); }
-  // Null where the layer of these weights computes in floats.
+  // Null for layers in floating point.
   const QuantizedLayer* quantized(const void* weights) const {
     const auto found = quantized_.find(weights);
     return found == quantized_.end() ? nullptr : &found->second;
@@ -52,7 +51,7 @@ class PreparedWeights {
   CheckedRef<const ParameterStore> store_;
   QuantizedLayers quantized_;
   std::mutex mutex_;
-  uint64_t version_;  // of the store, when forms_ were made
+  uint64_t version_;  // of the store, when forms_ were built
   std::map<std::pair<Addresses, std::type_index>, std::shared_ptr<void>> forms_;
 };
 

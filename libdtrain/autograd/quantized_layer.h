@@ -1,4 +1,4 @@
-// How a layer of a model that infers in int8 reads and writes its activations.
+// QuantizedLayer: int8 quantisation of a layer's activations.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace dtrain {
 
-// What the bytes of a tensor stand for: (byte - zero) * scale. A zero of 0 is for what is never negative: bytes made of
-// less are 0, so that a relu has nothing left to do.
+// Affine quantisation to u8: value = (byte - zero) * scale. Zero point 0 is for non-negative tensors: negative values
+// saturate at 0, which fuses a relu.
 struct ByteForm {
   float scale = 0;
   uint8_t zero = 0;
@@ -16,12 +16,12 @@ struct ByteForm {
 };
 
 struct QuantizedLayer {
-  ByteForm x{};                             // floats become such bytes first
-  std::optional<ByteForm> residual{}, y{};  // nothing: floats
+  ByteForm x{};                             // input, quantised from f32 if needed
+  std::optional<ByteForm> residual{}, y{};  // nullopt: f32
   bool operator==(const QuantizedLayer&) const = default;
 };
 
-// By the address of the layer's weights, that of Parameter::compute.
+// Keyed by the address of the layer's weights, Parameter::compute.
 using QuantizedLayers = std::map<const void*, QuantizedLayer>;
 
 }  // namespace dtrain

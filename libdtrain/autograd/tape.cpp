@@ -10,13 +10,13 @@
 namespace dtrain {
 namespace {
 
-// A number that tells a tape from all others of the process, ended ones included. No result depends on it.
+// Unique number of a tape in the process. Results do not depend on it.
 int64_t next_tape() {
   static std::atomic<uint32_t> tapes = 0;
   return tapes++ & 0x7fffffff;
 }
 
-// The number of a recorded op for the context's profiler; -1: there is none.
+// Profiler number of a recorded op; -1: none.
 int64_t observe(const Context& context, const char* op, const Tensor& value, std::span<const Var* const> inputs,
                 double flops) {
   if (context.profiler() == nullptr) return -1;
@@ -47,7 +47,7 @@ Tape::~Tape() {
 }
 
 size_t Tape::add_slot(const Tensor& value) {
-  DT_CHECK(!backward_, current_op_, ": recorded once backward() has begun");
+  DT_CHECK(!backward_, current_op_, ": recorded after backward() began");
   slots_.push_back({value.shape(), value.dtype(), {}, nullptr, 0, -1, false});
   return slots_.size() - 1;
 }
@@ -86,13 +86,13 @@ Var Tape::leaf(Parameter& parameter) {
   }
   if (!training() || parameter.options().frozen) return constant(parameter.compute);
   DT_CHECK(parameter.grad.defined(), "parameter ", parameter.name,
-           " is to be trained, but was allocated without gradients, for inference alone: expected Mode::eval");
-  // A weight that is used twice has one slot, so that its gradient is ready after the second use.
+           " is trainable, but the store was allocated without gradients; use Mode::eval");
+  // A weight used several times has one slot; its gradient is ready after its last use.
   const size_t index = static_cast<size_t>(parameter.index);
   if (index >= parameter_slots_.size()) parameter_slots_.resize(index + 1, -1);
   int& slot = parameter_slots_[index];
   if (slot < 0) {
-    slot = static_cast<int>(add_slot(parameter.grad));  // as the master's: neither of 16 bits nor padded
+    slot = static_cast<int>(add_slot(parameter.grad));  // in f32 and without padding, like the master copy
     slots_[static_cast<size_t>(slot)].parameter = &parameter;
   }
   DT_CHECK(slots_[static_cast<size_t>(slot)].parameter == &parameter, "parameter ", parameter.name,
@@ -117,7 +117,7 @@ Var Tape::record(const char* op, Tensor value, std::span<const Var* const> input
   op_watch_.tell(op, value, inputs);
   const int64_t observed = observe(*context_, op, value, inputs, std::exchange(flops_, 0));
   if (!wants_grad(inputs)) return constant(std::move(value));
-  DT_CHECK(backward, op, ": recorded without a closure, but an input wants a gradient");
+  DT_CHECK(backward, op, ": recorded without a closure, but an input needs a gradient");
   Node node{op, part_, add_slot(value), {}, std::move(backward), skippable_, observed};
   bytes_ += value.bytes();
   for (const Var* input : inputs) {
@@ -133,7 +133,7 @@ Var Tape::record(const char* op, Tensor value, std::span<const Var* const> input
 }
 
 void Tape::run_or_skip(const Tensor& count, float above, const std::function<void()>& ops) {
-  DT_CHECK(skippable_ < 0, "run_or_skip: within another");
+  DT_CHECK(skippable_ < 0, "run_or_skip: nested calls are not supported");
   skippable_ = static_cast<int64_t>(skippables_.size());
   skippables_.push_back({count, above, slots_.size()});
   context_->run_or_skip(count, above, ops);
@@ -141,7 +141,7 @@ void Tape::run_or_skip(const Tensor& count, float above, const std::function<voi
 }
 
 const Tensor& Tape::grad(const Var& leaf) const {
-  DT_CHECK(leaf.needs_grad(), "gradient of a constant asked for");
+  DT_CHECK(leaf.needs_grad(), "grad: a constant has no gradient");
   const Slot& slot = slots_[slot_of(leaf, "grad")];
   DT_CHECK(backward_, "grad: backward() has not run");
   DT_CHECK(slot.parameter || slot.keep, "grad: the gradient of an op's output is not kept; that of a variable() is");
@@ -157,13 +157,13 @@ Tape::Slot& Tape::slot_to_write(const Var& x, const char* what) {
   Slot& slot = slots_[number];
   const bool stored = slot.parameter ? slot.parameter->written || micro_step_ > 0 : slot.grad.defined();
   DT_CHECK(stored || !is_used_by_others(slot), current_op_,
-           ": may be left out, but would be the first to write the gradient of an input of shape ", slot.shape,
-           " that others use, too");
+           ": in run_or_skip, but first to write the gradient of an input of shape ", slot.shape,
+           " that is used outside of it");
   slot.writer = running_;
   return slot;
 }
 
-// By nodes that are run where the one that is running is not.
+// Whether nodes outside of the running conditional node use the slot.
 bool Tape::is_used_by_others(const Slot& slot) const {
   if (skippable_ < 0) return false;
   return slot.parameter || slot.keep ||
@@ -182,9 +182,10 @@ std::optional<GradTarget> Tape::grad_target(const Var& x) {
     slot.grad = context_->empty(slot.shape, slot.dtype);
     return GradTarget{slot.grad, false};
   }
-  // Passed on by another op and possibly still read there: adding in place would change what it reads.
+  // An alias passed on by another op: accumulating in place would change what that op reads.
   if (!slot.grad.unique()) {
-    DT_CHECK(!is_used_by_others(slot), current_op_, ": may be left out, but would move a gradient that others use");
+    DT_CHECK(!is_used_by_others(slot), current_op_,
+             ": in run_or_skip, but moves a gradient that is used outside of it");
     Tensor own = context_->empty(slot.shape, slot.dtype);
     context_->copy(slot.grad, own);
     slot.grad = own;
@@ -206,7 +207,7 @@ void Tape::pass_grad(const Var& x, const Tensor& dx) {
     context_->copy(dx, target.dx);
 }
 
-// Parameters are written anew.
+// Resets the written flags and the gradient slots of parameters.
 void Tape::begin_gradients(ParameterStore* store) {
   if (store)
     for (Parameter& parameter : store->parameters()) parameter.written = false;
@@ -226,7 +227,7 @@ void Tape::part(const char* name) {
 void Tape::run(Node& node) {
   current_op_ = node.op;
   part(node.part);
-  // Where no consumer wrote a gradient this output does not lead to the loss.
+  // No consumer wrote a gradient: this output does not affect the loss.
   if (const Tensor dy = std::exchange(slots_[node.output].grad, {})) {
     running_ = static_cast<int64_t>(nodes_.size());
     running_inputs_ = &node.inputs;
@@ -250,7 +251,7 @@ void Tape::run(Node& node) {
   }
 }
 
-// Runs the last node, or all those that are left out together with it.
+// Runs the last node, or all nodes of a conditional node.
 void Tape::run_last_nodes() {
   const auto run_last = [&] {
     Node node = std::move(nodes_.back());
@@ -267,7 +268,7 @@ void Tape::run_last_nodes() {
     });
   }
   skippable_ = -1;
-  // Only now, since who hears of it may use other queues.
+  // After the closure, since listeners may use other streams.
   for (const Parameter* parameter : std::exchange(complete_, {}))
     if (ready_) ready_(*parameter);
 }
@@ -287,7 +288,7 @@ std::vector<std::string> Tape::backward(const Var& loss, ParameterStore* store) 
   DT_CHECK(loss.needs_grad(), "backward: the loss depends on no parameter");
   const size_t slot = slot_of(loss, "backward");
   DT_CHECK(loss.value.count() == 1, "backward: the loss has shape ", loss.shape(), ", expected one element");
-  DT_CHECK(!backward_, "backward: this tape has run it already; each step records on a tape of its own");
+  DT_CHECK(!backward_, "backward: called twice on one tape; use a new Tape for each step");
   begin_gradients(store);
   backward_ = true;
   Slot& seed = slots_[slot];

@@ -1,21 +1,21 @@
-// Var: what ops take and give. How a tape is used, and where a gradient goes.
+// Var, GradTarget, Mode: handles of tensors on a tape and destinations of gradients.
 #pragma once
 
 #include "libdtrain/core/tensor.h"
 
 namespace dtrain {
 
-// A tensor and, where its gradient is wanted, its slot on the tape that made it. No other tape takes it then.
+// Tensor with its gradient slot on the tape that created it, if it needs a gradient. Other tapes reject it.
 struct Var {
   Tensor value;
-  int64_t slot = -1;  // the tape's number in the upper 32 bits, the slot's in the lower; -1: no gradient is wanted
+  int64_t slot = -1;  // tape number in the upper 32 bits, slot in the lower; -1: needs no gradient
   bool needs_grad() const { return slot >= 0; }
   const Shape& shape() const { return value.shape(); }
-  // What a closure captures of an input whose gradient it writes but whose value it does not need.
+  // For closures that write an input's gradient but do not read its value.
   Var without_value() const { return {{}, slot}; }
 };
 
-// Where an op writes a gradient. `add` false: store (the bytes are undefined); true: add to what is there.
+// Destination of a gradient. `add` false: overwrite uninitialised memory; true: accumulate.
 struct GradTarget {
   Tensor dx;
   bool add = false;

@@ -179,12 +179,12 @@ std::unique_ptr<Context> make_cpu_context(CpuOptions options) {
 
 #ifndef DTRAIN_WITH_CUDA
 int cuda_device_count(std::string* reason) {
-  if (reason) *reason = "this build has no CUDA arm; configure with -DDTRAIN_CUDA=ON";
+  if (reason) *reason = "built without CUDA; configure with -DDTRAIN_CUDA=ON";
   return 0;
 }
 
 std::unique_ptr<Context> make_cuda_context(const CudaOptions&) {
-  throw Error("no GPU: this build has no CUDA arm; configure with -DDTRAIN_CUDA=ON");
+  throw Error("no GPU: built without CUDA; configure with -DDTRAIN_CUDA=ON");
 }
 #endif
 

@@ -61,7 +61,7 @@ BoundKernel<Result, Arguments...> choose_arm(Context& context, const char* name,
                                              std::type_identity_t<Result (*)(Context&, Arguments...)> cuda,
                                              bool takes_bf16 = true) {
   if (context.is_cpu()) return {context, name, cpu, takes_bf16};
-  DT_CHECK(cuda != nullptr, name, ": this build has no CUDA arm; configure with -DDTRAIN_CUDA=ON");
+  DT_CHECK(cuda != nullptr, name, ": built without CUDA; configure with -DDTRAIN_CUDA=ON");
   return {context, name, cuda};
 }
 

@@ -34,7 +34,7 @@ double peak_flops(const std::string& gpu, DType dtype, bool tf32) {
 }
 
 #ifndef DTRAIN_WITH_CUDA
-GpuInfo gpu_info(int) { throw Error("no GPU: this build has no CUDA arm; configure with -DDTRAIN_CUDA=ON"); }
+GpuInfo gpu_info(int) { throw Error("no GPU: built without CUDA; configure with -DDTRAIN_CUDA=ON"); }
 
 GpuVersions gpu_versions() { return {}; }
 #endif

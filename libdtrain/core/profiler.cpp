@@ -15,7 +15,7 @@ Profiler::~Profiler() {
 Event Profiler::now() const { return context_.record(); }
 
 void Profiler::begin_step(const std::string& name) {
-  DT_CHECK(context_.profiler() == nullptr, "profiler: another one observes this context already");
+  DT_CHECK(context_.profiler() == nullptr, "profiler: another profiler is attached to this context");
   context_.synchronize("profiler");
   if (entries_.empty()) {
     origin_ = now();
@@ -119,7 +119,7 @@ void Profiler::end() {
 }
 
 std::vector<WorkRecord> Profiler::take() {
-  DT_CHECK(!attached_, "profiler: asked for its records within a step");
+  DT_CHECK(!attached_, "profiler: take() called within a step");
   context_.synchronize("profiler");
   std::vector<WorkRecord> records;
   for (Entry& entry : entries_) {

@@ -28,7 +28,7 @@ class Tensor {
   // Address on its device. Constness is shallow: writing through a const Tensor is allowed. All accessors from here on
   // throw Error if the tensor is undefined.
   void* raw() const {
-    DT_CHECK(defined(), "the memory of an undefined tensor asked for");
+    DT_CHECK(defined(), "access to the memory of an undefined tensor");
     return static_cast<char*>(storage_->data()) + offset_;
   }
 

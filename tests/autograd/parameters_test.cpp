@@ -141,7 +141,7 @@ TEST(ParameterStore, RefusesAParameterThatNothingSaysTheBeginningOf) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   expect_error([&] { store.add("w", {1}, {}); }, Fault::config,
-               "parameter w: nothing says how it begins; expected Init::normal()");
+               "parameter w: no initialisation; expected Init::normal()");
   expect_error([&] { Linear(store, "fc", 2, 3, {}); }, Fault::config,
                "parameter fc.weight: nothing says how it begins");
   const Conv2d usual(store, "usual", 3, 4, 3, {}), zeros(store, "zeros", 3, 4, 3, {.init = Init::constant(0)});

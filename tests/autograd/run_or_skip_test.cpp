@@ -143,7 +143,7 @@ TEST(RunOrSkip, IsNotTheFirstToWriteWhatOthersUse) {
     refused([&](Tape& tape) { return relu(tape, tape.variable(context->zeros({1}))); });
     Tape tape(*context);
     expect_error([&] { tape.run_or_skip(count, 0, [&] { tape.run_or_skip(count, 0, [] {}); }); }, Fault::config,
-                 "run_or_skip: within another");
+                 "run_or_skip: nested calls are not supported");
   }
 }
 

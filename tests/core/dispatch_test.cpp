@@ -82,8 +82,7 @@ TEST(Dispatch, AMissingArmIsAnError) {
     if (context->is_cpu())
       EXPECT_EQ(call(), 3);
     else
-      expect_error([&] { call(); }, Fault::config,
-                   "length: this build has no CUDA arm; configure with -DDTRAIN_CUDA=ON");
+      expect_error([&] { call(); }, Fault::config, "length: built without CUDA; configure with -DDTRAIN_CUDA=ON");
   }
 }
 

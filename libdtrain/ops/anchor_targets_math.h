@@ -1,4 +1,4 @@
-// What both arms of anchor_targets write for one anchor.
+// Targets of one anchor, shared by the CPU and CUDA kernels.
 #pragma once
 
 #include "libdtrain/ops/box_math.h"
@@ -12,7 +12,7 @@ struct AnchorTargetPointers {
 
 DT_HD inline bool is_drawn(int32_t match) { return match != kIgnored; }
 
-// Anchor `i` of all images; `truth`: the boxes of its image.
+// Anchor `i` over all images; `truth`: ground-truth boxes of its image.
 DT_HD inline void write_anchor_target(const AnchorTargetPointers& out, int64_t i, int32_t match, const float* truth,
                                       const float* anchor, const BoxCoder& coder) {
   const bool object = match >= 0;

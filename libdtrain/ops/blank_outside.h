@@ -1,12 +1,12 @@
-// Padding of images that share a canvas: it is made zero once more after what has moved zero, as a normalisation does.
+// Zero padding of images in a batch, restored after ops that change zeros, e.g. normalisation.
 #pragma once
 
 #include "libdtrain/core/context.h"
 
 namespace dtrain {
 
-// Sets to zero, in place, what lies beyond each image: x [n, h, w, c] of any floating-point type, sizes [n, 2] f32, the
-// height and width of each image in pixels of x. Throws Error where shapes or types do not fit.
+// Zeroes, in place, the pixels beyond each image: x [n, h, w, c] of any floating-point type, sizes [n, 2] f32: height
+// and width of each image in pixels of x. Throws Error for mismatched shapes or types.
 void blank_outside(Context& context, const Tensor& x, const Tensor& sizes);
 
 namespace cpu {

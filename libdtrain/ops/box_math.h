@@ -1,5 +1,4 @@
-// Arithmetic on boxes, shared by the CPU and the CUDA arm: both have the same bits of an IoU, so that what is chosen by
-// comparing IoUs is the same.
+// Box arithmetic, shared by the CPU and CUDA kernels: IoUs are bitwise equal, so that comparisons of IoUs agree.
 #pragma once
 
 #include <cmath>
@@ -18,17 +17,17 @@ DT_HD inline Box box_at(const float* corners) { return {corners[0], corners[1], 
 DT_HD inline float smaller(float a, float b) { return b < a ? b : a; }
 DT_HD inline float larger(float a, float b) { return a < b ? b : a; }
 
-// What the size of a box is more than the difference of its corners.
+// Offset of a box's size from the difference of its corners.
 DT_HD constexpr float size_margin(bool plus_one) { return plus_one ? 1.0f : 0.0f; }
 
-// a * b, rounded. A plain product may be fused with a sum that it enters, in one arm and not in the other.
+// a * b, rounded. A plain product might be contracted into an FMA by one compiler and not by the other.
 DT_HD inline float rounded_product(float a, float b) { return std::fma(a, b, 0.0f); }
 
 DT_HD inline float box_area(const Box& box, float margin) {
   return rounded_product(box.x2 - box.x1 + margin, box.y2 - box.y1 + margin);
 }
 
-// The areas are those of `a` and `b`. Written without branches, so that loops over boxes vectorise.
+// `area_a` and `area_b`: areas of `a` and `b`. Branch-free, so that loops over boxes vectorise.
 DT_HD inline float box_overlap(const Box& a, float area_a, const Box& b, float area_b, float margin) {
   const float width = smaller(a.x2, b.x2) - larger(a.x1, b.x1) + margin;
   const float height = smaller(a.y2, b.y2) - larger(a.y1, b.y1) + margin;
@@ -37,7 +36,7 @@ DT_HD inline float box_overlap(const Box& a, float area_a, const Box& b, float a
   return shared > 0 ? ratio : 0.0f;
 }
 
-// Rows that hold no box are zeros.
+// Padding rows are zeros.
 DT_HD inline bool is_padding(const Box& box) { return box.x1 == 0 && box.y1 == 0 && box.x2 == 0 && box.y2 == 0; }
 
 // Whether a box lies within an image of this height and width.
@@ -64,7 +63,7 @@ DT_HD inline BoxDeltas encode_box(const BoxCoder& coder, const Box& box, const B
           coder.ww * std::log(to.w / from.w), coder.wh * std::log(to.h / from.h)};
 }
 
-// NaN stays NaN: a diverged network is to be seen, not hidden.
+// NaN is propagated, so that divergence is visible.
 DT_HD inline Box decode_box(const BoxCoder& coder, const BoxDeltas& deltas, const Box& anchor) {
   const float margin = size_margin(coder.plus_one), dw = deltas.w / coder.ww, dh = deltas.h / coder.wh;
   const CentredBox from = centred(anchor, margin);

@@ -1,4 +1,4 @@
-// What both arms of candidates.h do with one box or one score.
+// Per-box and per-score arithmetic of candidates.h, shared by the CPU and CUDA kernels.
 #pragma once
 
 #include <cmath>
@@ -10,18 +10,18 @@ namespace dtrain {
 
 constexpr float kNoScore = -INFINITY;
 
-// A side that is NaN is small.
+// NaN sides count as small.
 DT_HD inline bool is_small(const float* box, float min_side) {
   const float w = box[2] - box[0], h = box[3] - box[1];
   return !(w > 0 && h > 0 && w >= min_side && h >= min_side);
 }
 
-// The score of a region for class `kind`; 0 is background.
+// Score of a region for class `kind`; 0 is background.
 DT_HD inline float class_score(float probability, int64_t kind, float threshold) {
   return kind != 0 && probability > threshold ? probability : kNoScore;
 }
 
-// Element `i` of the p * c scores of an image of `count` regions.
+// Element `i` of the p * c scores of an image with `count` regions.
 DT_HD inline float candidate_score(float probability, int64_t i, int64_t c, int32_t count, float threshold) {
   return i / c < count ? class_score(probability, i % c, threshold) : kNoScore;
 }

@@ -1,14 +1,14 @@
-// Gives each ground truth a box of its own, whatever their overlap is: SSD's first rule of matching (Liu et al. 2016).
+// Best box per ground truth: SSD's first matching rule, which ignores the IoU threshold (Liu et al. 2016).
 #pragma once
 
 #include "libdtrain/core/context.h"
 
 namespace dtrain {
 
-// boxes [t, 4], truth [n, g, 4] with counts [n] i32, beyond which it is padding; matched [n, t] i32 as match_boxes
-// leaves it. Each ground truth takes the box with which its IoU is the largest (ties: the first box), unless it meets
-// none: the entry of that box becomes its index. Where several take one box, the first ground truth has it. In place.
-// Throws Error where shapes or types do not fit.
+// boxes [t, 4], truth [n, g, 4] padded beyond counts [n] i32; matched [n, t] i32 after match_boxes. Assigns each ground
+// truth to the box of largest IoU (ties: the first box) unless its IoU is 0: that entry of `matched` becomes the index
+// of the ground truth. If several choose one box, the first ground truth wins. In place. Throws Error for mismatched
+// shapes or types.
 void claim_boxes(Context& context, const Tensor& boxes, const Tensor& truth, const Tensor& counts,
                  const Tensor& matched);
 

@@ -1,13 +1,13 @@
-// Copies of the weights in the type and with the channels that ops compute with. No gradients.
+// Compute copies of weights: conversion to 16 bits and channel padding. No gradients.
 #pragma once
 
 #include "libdtrain/core/context.h"
 
 namespace dtrain {
 
-// y = x rounded to nearest, ties to even; x f32, y f32, bf16 or f16 of the same shape.
+// y = x rounded to nearest even; x f32, y f32, bf16 or f16 of the same shape.
 void round_values(Context& context, const Tensor& x, const Tensor& y);
-// The same from filters x [k, r, s, c] to y [k, r, s, c'], c' >= c, whose further channels are set to zero.
+// Also pads channels with zeros: filters x [k, r, s, c] -> y [k, r, s, c'], c' >= c.
 void pad_channels(Context& context, const Tensor& x, const Tensor& y);
 
 namespace cpu {

@@ -1,4 +1,4 @@
-// Concatenation of images, or of any tensors, along their channels, the innermost dimension.
+// Concatenation along channels, the innermost dimension.
 #pragma once
 
 #include <tuple>
@@ -8,15 +8,15 @@
 
 namespace dtrain {
 
-// Parts [..., c_i] of one type, equal in all dimensions but the last, to [..., c_0 + c_1 + ...]. Throws Error where
-// they differ, have no dimension, or there is none.
+// Parts [..., c_i] of one type, equal in all other dimensions -> [..., c_0 + c_1 + ...]. Throws Error if they differ,
+// have rank 0, or there are none.
 Var concat_channels(Tape& tape, const std::vector<Var>& parts);
 
-// Parts [n, k_i, width] in f32, to [n, k_0 + k_1 + ..., width]: the rows of each of n images after one another. No
-// gradient. Throws Error where they differ in n or width.
+// Parts [n, k_i, width] f32 -> [n, k_0 + k_1 + ..., width]: concatenates the rows of each image. No gradient. Throws
+// Error if n or width differ.
 Tensor join_rows(Context& context, const std::vector<Tensor>& parts);
 
-// Channels [begin, begin + count) of a tensor.
+// Channel slice [begin, begin + count) of a tensor.
 struct Channels {
   Tensor tensor;
   int64_t begin, count;
@@ -25,8 +25,7 @@ struct Channels {
 };
 
 namespace cpu {
-// Copies the channels `from` to the channels `to`, or adds them there. Both are as many, in tensors of one type whose
-// other dimensions are equal.
+// Copies channels `from` to channels `to`, or accumulates if `add`. Equal counts, types and other dimensions.
 void copy_channels(Context&, const Channels& from, const Channels& to, bool add);
 }  // namespace cpu
 

@@ -1,4 +1,4 @@
-// Crops of binary images that are kept as run lengths: what a mask head is trained on.
+// Crops of run-length encoded (RLE) binary masks: the training targets of a mask head.
 #pragma once
 
 #include <tuple>
@@ -7,30 +7,29 @@
 
 namespace dtrain {
 
-// Up to g binary images for each of n images, column by column as COCO has them: pixel (y, x) of one that is `height`
-// high is number x * height + y. A run ends where the value changes, and the first is of zeros (and may be empty).
+// Up to g masks for each of n images, column-major as in COCO: pixel (y, x) of a mask of height `height` has index x *
+// height + y. A run ends where the value changes; the first run is of zeros and may be empty.
 struct RunImages {
-  Tensor ends;    // [n, capacity] i32: where each run ends, the images of a row one after the other
-  Tensor begins;  // [n, g + 1] i32: where in a row of `ends` those of image j begin, and where the last ends
-  Tensor sizes;   // [n, 2] f32: height and width of all images of a row
+  Tensor ends;    // [n, capacity] i32: end of each run; masks of a row are concatenated
+  Tensor begins;  // [n, g + 1] i32: offset in `ends` of each mask's runs; the last entry is their end
+  Tensor sizes;   // [n, 2] f32: height and width of all masks of a row
 
   auto tensors() const { return std::tie(ends, begins, sizes); }
 };
 
 struct CropOptions {
   int height = 28, width = 28;
-  int sampling_ratio = 1;  // samples per cell and axis, averaged; 0: as roi_align's
-  bool aligned = true;     // as roi_align's
+  int sampling_ratio = 1;  // samples per cell and axis, averaged; 0: adaptive, as in roi_align
+  bool aligned = true;     // as in roi_align
 };
-// y [r, height, width] f32: region rois[i], [r, 4] f32, of binary image which[i] (i32) of row images[i] (i32), as
-// roi_align gives it for a map of zeros and ones of the size of the image; 0 where images[i] or which[i] is negative.
-// Throws Error where shapes or types do not fit; on a CPU also where there is no such image, whose crop is NaN on a
-// GPU.
+// y [r, height, width] f32: roi_align of region rois[i] ([r, 4] f32) on mask which[i] (i32) of row images[i] (i32),
+// with values 0 and 1; 0 if images[i] or which[i] is negative. Throws Error for mismatched shapes or types; a mask that
+// does not exist throws on a CPU and gives NaN on a GPU.
 void crop_runs(Context& context, const RunImages& runs, const Tensor& rois, const Tensor& images, const Tensor& which,
                const CropOptions& options, const Tensor& y);
 
-// Sets weights [r] f32 to 0 where binary image which[i] of row images[i] has no runs, not even one of zeros: nothing is
-// known of its pixels. Throws Error as crop_runs does.
+// Sets weights [r] f32 to 0 where mask which[i] of row images[i] has no runs at all: its pixels are unknown. Throws
+// Error as crop_runs does.
 void mask_out_unknown_runs(Context& context, const RunImages& runs, const Tensor& images, const Tensor& which,
                            const Tensor& weights);
 

@@ -1,4 +1,4 @@
-// Looking up pixels of a binary image that is kept as run lengths, and cells of a crop; shared by the arms.
+// Pixel lookup in RLE masks and cells of a crop, shared by the CPU and CUDA kernels.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-// The image whose runs end at ends[begin], ..., ends[end - 1], in pixels from its first, column by column.
+// Mask whose runs end at ends[begin], ..., ends[end - 1], in column-major pixel indices.
 struct RunImage {
   const int32_t* ends;
   int32_t begin, end, height, width;
@@ -19,10 +19,10 @@ struct RunImage {
   DT_HD RoiAxis columns(const float* roi, const CropOptions& o) const {
     return RoiAxis::of(roi[0], roi[2], 1, o.width, o.sampling_ratio, o.aligned, width);
   }
-  // The weighted sum of two pixels of column x, one below the other.
+  // Weighted sum of two vertically adjacent pixels of column x.
   DT_HD float blend(int32_t x, const RoiTap& rows) const {
     const int64_t pixel = int64_t{x} * height + rows.low;
-    int32_t low = begin, high = end;  // the run of `pixel` is the first that ends after it
+    int32_t low = begin, high = end;  // binary search: the run of `pixel` is the first that ends after it
     while (low < high) {
       const int32_t middle = low + (high - low) / 2;
       if (ends[middle] > pixel)
@@ -40,7 +40,7 @@ struct RunImage {
   DT_HD bool is_one(int32_t run) const { return run < end && ((run - begin) & 1) != 0; }
 };
 
-// All images of a batch.
+// All masks of a batch.
 struct RunTable {
   const int32_t *ends, *begins;
   const float* sizes;
@@ -59,7 +59,7 @@ struct RunTable {
     const RunImage image = of(row, which);
     return image.begin >= image.end;
   }
-  // What a table says that is not so stays within it.
+  // Clamps inconsistent entries to the table's bounds.
   DT_HD RunImage of(int64_t row, int64_t which) const {
     const int32_t* const begin = begins + row * (per_row + 1) + which;
     return {ends + row * capacity, limited(begin[0]), limited(begin[1]), extent(sizes[2 * row]),
@@ -73,7 +73,7 @@ struct RunTable {
   DT_HD static int32_t extent(float size) { return size > 0 && size < 1 << 24 ? static_cast<int32_t>(size) : 0; }
 };
 
-// The mean over the samples of a cell.
+// Mean over the samples of a cell.
 DT_HD inline float crop_cell(const RunImage& image, const RoiAxis& rows, const RoiAxis& columns, int row, int column) {
   float sum = 0;
   for (int i = 0; i < rows.grid; ++i) {

@@ -1,15 +1,15 @@
-// Depthwise convolutions of the CUDA arm, by kernels of our own: cuDNN's are made for groups of many channels.
+// Depthwise convolution kernels for CUDA; cuDNN's are tuned for groups of many channels.
 #pragma once
 
 #include "libdtrain/ops/conv2d.h"
 
 namespace dtrain::cuda {
 
-// As many groups as channels and filters, of filters of shape `w`.
+// Depthwise: as many groups as channels and filters, for filters of shape `w`.
 bool is_depthwise(const Shape& x, const Shape& w, const Conv2dOptions& options);
 
-// As conv2d and its gradients. Each element is summed in the order of the taps; dw over parts of the pixels, whose
-// number follows from the shape and the device, and then over the parts in their order.
+// As conv2d and its gradients. Each element is summed in order of the taps; dw is a two-stage reduction over pixels,
+// whose partition depends on the shape and the device only.
 decltype(cpu::conv2d) depthwise;
 decltype(cpu::conv2d_dgrad) depthwise_dgrad;
 decltype(cpu::conv2d_wgrad) depthwise_wgrad;

@@ -1,4 +1,5 @@
-// Drop path (Larsson et al. 2017; scheduled as in Zoph et al. 2018): leaves out what a branch makes of some images.
+// Drop path, or stochastic depth (Larsson et al. 2017; scheduled as in Zoph et al. 2018): drops a branch for some
+// images.
 #pragma once
 
 #include "libdtrain/autograd/tape.h"
@@ -6,17 +7,17 @@
 namespace dtrain {
 
 struct DropPathOptions {
-  float rate = 0;     // 0 <= rate < 1, of images that are dropped once `steps` steps are done
-  int64_t steps = 0;  // over which the rate grows from 0, linearly; 0: it is what it is from the first step on
+  float rate = 0;     // drop probability after `steps` steps, 0 <= rate < 1
+  int64_t steps = 0;  // linear ramp of the rate from 0; 0: constant rate
 };
 
-// x [n, ...] of any floating-point type: zeroes each image with the probability of this step and scales the others by
-// 1 / (1 - it), in training; the identity in eval. Which is dropped is a function of (StepScalars::seed, step, call
-// within the step, image). Throws Error where the options are others.
+// x [n, ...] of any floating-point type. In training: zeroes each image with the current rate and scales the others by
+// 1 / (1 - rate); identity in eval. The mask depends on (StepScalars::seed, step, call within the step, image). Throws
+// Error for invalid options.
 Var drop_path(Tape& tape, const Var& x, const DropPathOptions& options);
 
 namespace cpu {
-// The same function forwards and backwards: y = x * mask / (1 - rate), added where asked.
+// Forward and backward: y = x * mask / (1 - rate), accumulated if `add`.
 void drop_path(Context&, const Tensor& x, const DropPathOptions&, uint64_t stream, const Tensor& y, bool add);
 }  // namespace cpu
 

@@ -1,4 +1,4 @@
-// Per-image arithmetic of drop_path, shared by the CPU and the CUDA arm.
+// Per-image arithmetic of drop_path, shared by the CPU and CUDA kernels.
 #pragma once
 
 #include "libdtrain/core/step_scalars.h"
@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-// What all elements of an image are multiplied by.
+// Factor of all elements of an image.
 DT_HD inline float drop_path_factor(const StepInputs& step, const DropPathOptions& options, uint64_t stream,
                                     int64_t image) {
   float rate = options.rate;

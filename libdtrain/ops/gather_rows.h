@@ -1,12 +1,12 @@
-// Copies of chosen rows, within each image of a batch. No gradient: for boxes and scores.
+// Gather of rows within each image of a batch. No gradient: for boxes and scores.
 #pragma once
 
 #include "libdtrain/core/context.h"
 
 namespace dtrain {
 
-// x [n, t, ...], or [1, t, ...] for one x of all images, of any type; indices [n, k] i32 -> y [n, k, ...]. Rows whose
-// index is negative, or not below t, are zero.
+// x [n, t, ...], or [1, t, ...] shared by all images, of any type; indices [n, k] i32 -> y [n, k, ...]. Rows of
+// negative or out-of-range indices are zero.
 void gather_rows(Context& context, const Tensor& x, const Tensor& indices, const Tensor& y);
 
 namespace cpu {

@@ -1,17 +1,17 @@
-// Element-wise products and scaling; the logistic sigmoid, and SiLU, which it gates.
+// Element-wise multiplication, scaling, sigmoid and SiLU.
 #pragma once
 
 #include "libdtrain/autograd/tape.h"
 
 namespace dtrain {
 
-// Inputs have any shape and any floating-point type; an output has those of its inputs.
+// Any shape and floating-point type; outputs have those of the inputs.
 
-// a * b. Throws where their shapes or types differ.
+// a * b. Throws if shapes or types differ.
 Var mul(Tape& tape, const Var& a, const Var& b);
 // factor * x
 Var scale(Tape& tape, const Var& x, float factor);
-// x itself, whose gradient is multiplied by `factor`.
+// Identity whose gradient is multiplied by `factor`.
 Var scale_gradient(Tape& tape, const Var& x, float factor);
 // 1 / (1 + exp(-x))
 Var sigmoid(Tape& tape, const Var& x);
@@ -19,9 +19,9 @@ Var sigmoid(Tape& tape, const Var& x);
 Var silu(Tape& tape, const Var& x);
 
 namespace cpu {
-// y = a * b, added where asked. Backwards it is called with dy and the other factor.
+// y = a * b, accumulated if `add`. In backward: dy times the other factor.
 void mul(Context&, const Tensor& a, const Tensor& b, const Tensor& y, bool add);
-// y = factor * x, added where asked: the same function forwards and backwards. y may be x.
+// y = factor * x, accumulated if `add`; forward and backward. y may alias x.
 void scale(Context&, const Tensor& x, float factor, const Tensor& y, bool add);
 void sigmoid(Context&, const Tensor& x, const Tensor& y);
 void sigmoid_grad(Context&, const Tensor& dy, const Tensor& x, const Tensor& dx, bool add);

@@ -1,4 +1,4 @@
-// JPEGs to samples on a GPU: decoded through nvJPEG, by the GPU's own engine where it has one, and resampled.
+// GpuJpegDecoder: JPEG decoding by nvJPEG, on the GPU's hardware decoder if it has one, and resampling.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,25 @@
 namespace dtrain {
 
 struct JpegDecodeOptions {
-  bool fancy_upsampling = true;       // chroma is interpolated, else replicated
-  size_t memory = size_t{256} << 20;  // bytes of the device for decoded images, which are whole ones
+  bool fancy_upsampling = true;       // interpolate chroma, else replicate it
+  size_t memory = size_t{256} << 20;  // device memory for decoded full-size images, bytes
 };
 
 class GpuJpegDecoder {
  public:
-  // Throws Error: a CPU's context, nvJPEG is not installed, too little memory. A context whose GPU has no engine for
-  // JPEGs gets a notice: its other units decode them, together with a processor.
+  // Throws Error for a CPU context, without nvJPEG, or if memory is short. Without a hardware decoder the context gets
+  // a notice: nvJPEG then decodes on the CPU and the GPU's multiprocessors.
   explicit GpuJpegDecoder(Context& context, const JpegDecodeOptions& options = {});
   ~GpuJpegDecoder();
   GpuJpegDecoder(const GpuJpegDecoder&) = delete;
   GpuJpegDecoder& operator=(const GpuJpegDecoder&) = delete;
 
-  // Queues on Stream::copy what writes row i of `pixels`, [n, h, w, 3] on the device, f32 in [0, 255] or u8, for each
-  // image i that has a JPEG. Returns the rows that are not written: nvJPEG does not decode their image or finds
-  // it damaged, or the image takes more than `memory`. What `images` holds may be changed once a moment recorded after
-  // that is past.
+  // Enqueues on Stream::copy the decoding of each image i that has a JPEG into row i of `pixels`, [n, h, w, 3] on the
+  // device, f32 in [0, 255] or u8. Returns the rows that are not written: images that nvJPEG does not support or finds
+  // damaged, or that need more than `memory`. `images` must stay unchanged until an event recorded afterwards is past.
   //
-  // A sample is the decoded image resampled across and then down. The transform and the colours are nvJPEG's, a few
-  // levels off libjpeg's; the resampling is that of the host.
+  // Samples are resampled horizontally, then vertically, with the same filters as on the host. IDCT and colour
+  // conversion are nvJPEG's, a few levels off libjpeg.
   std::vector<int64_t> decode(std::span<const EncodedImage> images, const Tensor& pixels);
 
  private:

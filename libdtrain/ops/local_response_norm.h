@@ -6,18 +6,18 @@
 
 namespace dtrain {
 
-// TensorFlow's names and meaning. torch's `size` is 2 * radius + 1, and its `alpha` that many times this one.
+// TensorFlow's parameters. In torch, `size` is 2 * radius + 1 and `alpha` is this alpha times `size`.
 struct LocalResponseNormOptions {
   int radius = 5;
   float bias = 1, alpha = 1, beta = 0.5f;
 };
 
-// x [..., c] -> y of its shape and type. Throws Error where x has no dimension, the radius or alpha is negative, or the
-// bias not positive.
+// x [..., c] -> y of its shape and type. Throws Error for rank 0, a negative radius or alpha, or a bias that is not
+// positive.
 Var local_response_norm(Tape& tape, const Var& x, const LocalResponseNormOptions& options = {});
 
 namespace cpu {
-// `sums`, f32 of x's shape, is s.
+// `sums`: s, f32 of x's shape.
 void local_response_norm(Context&, const Tensor& x, const LocalResponseNormOptions&, const Tensor& y,
                          const Tensor& sums);
 // dx[c] = dy[c] / s[c]^beta - 2 * alpha * beta * x[c] * (sum over the window of dy[j] * x[j] / s[j]^(beta + 1))

@@ -1,4 +1,4 @@
-// Arithmetic of local response normalisation, shared by the arms.
+// Arithmetic of local response normalisation, shared by the CPU and CUDA kernels.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-// The sum of term(j) over the channels around `c`.
+// Sum of term(j) over the window of channels around `c`.
 template <class Term>
 DT_HD inline float sum_around(int64_t c, int64_t channels, int radius, Term&& term) {
   const int64_t begin = c < radius ? 0 : c - radius, end = c + radius < channels ? c + radius + 1 : channels;
@@ -18,7 +18,7 @@ DT_HD inline float sum_around(int64_t c, int64_t channels, int radius, Term&& te
   return sum;
 }
 
-// What one channel adds to the gradients of those around it.
+// Contribution of a channel to the gradients of its neighbours.
 DT_HD inline float response_term(float dy, float x, float s, float beta) { return dy * x * std::pow(s, -beta) / s; }
 
 DT_HD inline float response_grad(float dy, float x, float s, float terms, const LocalResponseNormOptions& o) {

@@ -1,6 +1,6 @@
-// Losses over a batch of fixed size of which only some elements count: sums of weighted terms over a divisor that is
-// known on the device alone. All are [1] f32, added up in double precision. An element of weight 0 does not count,
-// whatever it is. Throw Error where shapes or types do not fit.
+// Masked losses over a fixed-size batch: weighted sums over a divisor that only the device knows. All are [1] f32,
+// accumulated in double. Elements of weight 0 are ignored, whatever their value. Throw Error for mismatched shapes or
+// types.
 #pragma once
 
 #include <tuple>
@@ -9,8 +9,7 @@
 
 namespace dtrain {
 
-// What a sum is divided by: `constant` times, where it is defined, the element of `count` [1] f32 or 1, whichever is
-// larger.
+// Divisor of a sum: `constant` times max(count, 1), `count` [1] f32, or `constant` if `count` is undefined.
 struct LossDivisor {
   float constant = 1;
   Tensor count{};
@@ -18,19 +17,19 @@ struct LossDivisor {
   auto tensors() const { return std::tie(count); }
 };
 
-// sum of weights * (max(x, 0) - x * targets + log(1 + exp(-|x|))). x of any shape and floating-point type; targets of
-// its shape and weights of its shape or [x.dim(0)], one per row, in f32.
+// sum of weights * (max(x, 0) - x * targets + log(1 + exp(-|x|))). x of any shape and floating-point type; targets f32
+// of its shape, weights f32 of its shape or [x.dim(0)], one per row.
 Var sigmoid_cross_entropy(Tape& tape, const Var& x, const Tensor& targets, const Tensor& weights,
                           const LossDivisor& divisor);
 // sum of weights[i] * huber(x[i, j] - targets[i, j]), where huber(d) = d^2 / (2 beta) below beta, |d| - beta / 2 above
 // (beta 0: |d|). x and targets [n, ...], weights [n] f32.
 Var smooth_l1(Tape& tape, const Var& x, const Tensor& targets, const Tensor& weights, float beta,
               const LossDivisor& divisor);
-// x [n, a, k, b], classes [n] i32 -> [n, a, b]: what belongs to a row's class; zero, without gradient, where the class
-// is negative. With `a` = 1 boxes of each class, with b = 1 masks in NHWC. A class that is not below k throws on a CPU;
-// on a GPU its row is NaN and without gradient.
+// x [n, a, k, b], classes [n] i32 -> [n, a, b]: slice of each row's class; zero, without gradient, for negative
+// classes. With `a` = 1 per-class boxes, with `b` = 1 masks in NHWC. A class >= k throws on a CPU; on a GPU its row is
+// NaN and without gradient.
 Var select_class(Tape& tape, const Var& x, const Tensor& classes);
-// softmax_cross_entropy's loss is the mean over rows that count: see loss.h.
+// For softmax_cross_entropy's mean over unmasked rows see loss.h.
 
 namespace cpu {
 void sigmoid_cross_entropy(Context&, const Tensor& x, const Tensor& targets, const Tensor& weights, const LossDivisor&,

@@ -1,4 +1,4 @@
-// Per-element arithmetic of the losses over elements that may not count, shared by the arms.
+// Per-element arithmetic of masked losses, shared by the CPU and CUDA kernels.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-// What an element adds to the sum, and the derivative of that by x.
+// Contribution of an element to the sum, and its derivative by x.
 struct LossTerm {
   float value, slope;
 };
@@ -25,11 +25,11 @@ struct SmoothL1Term {
   DT_HD LossTerm operator()(float x, float target) const {
     const float d = x - target, size = fabsf(d);
     if (size < beta) return {d * d / (2 * beta), d / beta};
-    return {size - beta / 2, d > 0 ? 1.0f : d < 0 ? -1.0f : d};  // d: 0, or not a number
+    return {size - beta / 2, d > 0 ? 1.0f : d < 0 ? -1.0f : d};  // d is 0 or NaN
   }
 };
 
-// The divisor of a sum; `count` may be null.
+// Divisor of a sum; `count` may be null.
 DT_HD inline float loss_divisor(float constant, const float* count) {
   if (count == nullptr) return constant;
   return constant * (*count < 1 ? 1.0f : *count);

@@ -1,4 +1,4 @@
-// What a box is matched with, and the random keys by which boxes are drawn: shared by the CPU and the CUDA arm.
+// Matching rule and random sampling keys of boxes, shared by the CPU and CUDA kernels.
 #pragma once
 
 #include "libdtrain/core/host_device.h"
@@ -7,28 +7,28 @@
 
 namespace dtrain {
 
-// The entry of a box whose largest IoU is `best`, with ground truth `truth`, out of more than none. `kept`: it is as
-// large as any box has with some ground truth.
+// Entry of a box whose largest IoU is `best`, with ground truth `truth` of at least one. `kept`: `best` is the maximum
+// over boxes for some ground truth.
 DT_HD inline int32_t match_of(const MatchOptions& o, float best, int32_t truth, bool kept) {
   if (kept && !(o.negative_last && best < o.negative)) return truth;
   return best < o.negative ? kBackground : best < o.positive ? kIgnored : truth;
 }
 
-// A count from device memory, within what there is room for.
+// Clamps a count from device memory to the capacity.
 DT_HD inline int64_t within(int64_t count, int64_t room) { return count < 0 ? 0 : count < room ? count : room; }
 
-// The random words by which the boxes of one image are drawn; those with the smallest ones are.
+// Random sampling keys of the boxes of one image; the smallest are sampled.
 class DrawKeys {
  public:
   DT_HD DrawKeys(uint64_t seed, uint64_t step, uint64_t stream, uint64_t row) : stream_(stream) {
     const Philox::Block words = Philox::block(seed, stream, step << 32 | (row & 0xffffffff));
     image_ = uint64_t{words[1]} << 32 | words[0];
   }
-  // Those of boxes [4 * block, 4 * block + 4).
+  // Keys of boxes [4 * block, 4 * block + 4).
   DT_HD Philox::Block block(int64_t block) const {
     return Philox::block(image_, stream_, static_cast<uint64_t>(block));
   }
-  // A box and its word as one number, no two of which are equal: the smaller word, then the lower box, is smaller.
+  // Unique 64-bit key: random word first, then box index.
   DT_HD static uint64_t key(uint32_t word, int64_t box) { return uint64_t{word} << 32 | static_cast<uint64_t>(box); }
 
  private:

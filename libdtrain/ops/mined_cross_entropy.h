@@ -1,5 +1,5 @@
-// The softmax cross-entropy of a dense head with hard negative mining: of the boxes that are background, only those of
-// the largest losses count (Liu et al. 2016, section 2.2).
+// Softmax cross-entropy of a dense head with hard negative mining: only background boxes of largest loss count (Liu et
+// al. 2016, section 2.2).
 #pragma once
 
 #include "libdtrain/autograd/tape.h"
@@ -8,19 +8,19 @@ namespace dtrain {
 
 struct MinedCrossEntropy {
   Var loss;          // [1]
-  Tensor weights;    // [n, t] f32: 1 / p where the box counts, else 0
-  Tensor positives;  // [n, t] f32: 1 / p where the box has an object, else 0
+  Tensor weights;    // [n, t] f32: 1 / p if the box counts, else 0
+  Tensor positives;  // [n, t] f32: 1 / p for positive boxes, else 0
 };
 
 // logits [n, t, c] of any floating-point type, labels [n, t] i32 below c, 0 for background. In an image with p > 0
-// boxes that are not background those count, and the negatives_per_positive * p background boxes with the largest
-// losses, or all where there are fewer (ties: the first). In an image without any nothing counts. The loss is the mean
-// over the images of (sum of the losses that count) / p, added up in double precision. Which boxes count is taken as
-// given by the gradient. Throws Error where shapes or types do not fit, or negatives_per_positive is negative.
+// positive boxes, these and the negatives_per_positive * p background boxes of largest loss count (all if there are
+// fewer; ties: the first). Images without positives do not count. The loss is the mean over images of (sum of counted
+// losses) / p, accumulated in double. The gradient treats the selection as constant. Throws Error for mismatched shapes
+// or types, or negative negatives_per_positive.
 MinedCrossEntropy mined_cross_entropy(Tape& tape, const Var& logits, const Tensor& labels, int negatives_per_positive);
 
 namespace cpu {
-// losses [n, t] f32, none of them negative.
+// losses [n, t] f32, non-negative.
 void mine_negatives(Context&, const Tensor& losses, const Tensor& labels, int negatives_per_positive,
                     const Tensor& weights, const Tensor& positives, const Tensor& loss);
 // dlogits = dloss / n * weight * (probability - target); probabilities [n * t, c] f32

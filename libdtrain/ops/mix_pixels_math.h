@@ -1,4 +1,4 @@
-// Where images are erased and mixed, and by what: shared by the CPU and the CUDA arm.
+// Per-pixel arithmetic of mix_pixels, shared by the CPU and CUDA kernels.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@ DT_HD inline bool is_inside(const int32_t* window, int64_t x, int64_t y) {
   return window[0] <= x && x < window[2] && window[1] <= y && y < window[3];
 }
 
-// Normal deviates of the three colours of pixel number `pixel`, by Box and Muller.
+// Standard normal noise for the channels of pixel `pixel` (Box-Muller).
 DT_HD inline void noise_of(uint64_t key, int64_t pixel, float* rgb) {
   constexpr uint64_t kStream = 0x6572617365;
   constexpr float kTurn = 6.283185307f;
@@ -27,7 +27,7 @@ DT_HD inline void noise_of(uint64_t key, int64_t pixel, float* rgb) {
   rgb[2] = second * std::cos(kTurn * unit_float(words[3]));
 }
 
-// What stands in place of an erased pixel, whose number is that within its image.
+// Replacement of an erased pixel; `pixel`: its index within the image.
 DT_HD inline void erase_pixel(const PixelNormalization& options, Erased value, const int32_t* window, int64_t pixel,
                               float* rgb) {
   if (value == Erased::noise) {

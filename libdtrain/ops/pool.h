@@ -1,17 +1,16 @@
-// Pooling over NHWC images.
+// Pooling of NHWC images.
 #pragma once
 
 #include "libdtrain/ops/conv2d.h"
 
 namespace dtrain {
 
-// The windows of a pooling. As in PyTorch there is no padding unless it is asked for; kernel and stride have no
-// default.
+// Pooling windows. As in PyTorch, padding defaults to 0; kernel and stride have no default.
 struct PoolOptions {
   Size2 kernel;
   Size2 stride;
   Padding padding = 0;
-  bool count_padding = true;  // average pooling divides by kernel.h * kernel.w, as torch's; false: by the cells inside
+  bool count_padding = true;  // average pooling divides by kernel.h * kernel.w, as in torch; false: by the valid cells
 };
 
 // The max-pool of torchvision's ResNets.
@@ -23,17 +22,17 @@ inline const PoolOptions kResNetPool{.kernel = 3, .stride = 2, .padding = 1};
 // The largest of each window, of at most 255 cells; padding never wins. A CPU also takes images of bytes, which have no
 // gradient. Of equal cells the first in row order has the gradient.
 Var max_pool(Tape& tape, const Var& x, const PoolOptions& options);
-// [n, h, w, c] -> [n, p, q, c]: the mean of each window, see count_padding.
+// Average pooling [n, h, w, c] -> [n, p, q, c], see count_padding.
 Var average_pool(Tape& tape, const Var& x, const PoolOptions& options);
 // Mean over h and w: [n, h, w, c] -> [n, c].
 Var global_average_pool(Tape& tape, const Var& x);
 
-// The output shape of a pooling; throws with the reason where there is none.
+// Output shape of a pooling. Throws, with the reason, if there is none.
 Shape pool_shape(const Shape& x, const PoolOptions& options);
 
 namespace cpu {
-// `argmax` [n, p, q, c] u8: the winner's index within its window, row by row; windows of up to 255 cells. May be
-// undefined where no gradient is wanted.
+// `argmax` [n, p, q, c] u8: row-major index of the maximum within its window, of up to 255 cells. May be undefined if
+// no gradient is needed.
 void max_pool(Context&, const Tensor& x, const PoolOptions&, const Tensor& y, const Tensor& argmax);
 void max_pool_grad(Context&, const Tensor& dy, const Tensor& argmax, const PoolOptions&, const Tensor& dx, bool add);
 void average_pool(Context&, const Tensor& x, const PoolOptions&, const Tensor& y);

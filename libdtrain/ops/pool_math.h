@@ -1,5 +1,4 @@
-// Which cells a pooling window covers and which windows cover a cell, along one axis, and who wins a window; shared by
-// the arms.
+// Window geometry along one axis and the max-pooling rule, shared by the CPU and CUDA kernels.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,7 @@
 
 namespace dtrain {
 
-// The index from 0 to end - 1 that is nearest to i.
+// i clamped to [0, end).
 DT_HD inline int clamped(int64_t i, int64_t end) { return static_cast<int>(i < 0 ? 0 : i < end ? i : end - 1); }
 
 struct PoolRange {
@@ -21,15 +20,14 @@ struct PoolAxis {
   int64_t in, out;
   int kernel, stride, padding;
 
-  // First cell of window `p`; may be in the padding, so below 0.
+  // First cell of window `p`; negative within the padding.
   DT_HD int64_t start(int64_t p) const { return p * stride - padding; }
-  // The cells of window `p` inside the image. Not empty: the padding is smaller than the kernel.
+  // Cells of window `p` inside the image. Never empty: padding is smaller than the kernel.
   DT_HD PoolRange cells(int64_t p) const {
     const int64_t begin = start(p), end = begin + kernel;
     return {begin > 0 ? begin : 0, end < in ? end : in};
   }
-  // The windows that cover cell `i`; may be empty. Divisions of 64 bits take up to 90 cycles, and no image is as long
-  // as 32 bits count.
+  // Windows that cover cell `i`; may be empty. In 32 bits: 64-bit divisions take up to 90 cycles.
   DT_HD PoolRange windows(int64_t i) const {
     const int64_t last = i + padding, first = last - kernel + 1;
     const auto step = static_cast<uint32_t>(stride);
@@ -43,7 +41,7 @@ struct PoolGeometry {
   int64_t n, c;
   PoolAxis rows, columns;
 
-  // `x` is the larger image, `y` the pooled one.
+  // `x`: input; `y`: pooled output.
   PoolGeometry(const Tensor& x, const Tensor& y, const PoolOptions& o)
       : n(x.dim(0)),
         c(x.dim(3)),
@@ -56,20 +54,20 @@ struct PoolGeometry {
   DT_HD int64_t y_pixel(int64_t image, int64_t p, int64_t q) const {
     return ((image * rows.out + p) * columns.out + q) * c;
   }
-  // The index of cell (h, w) of the image within window (p, q), row by row.
+  // Row-major index of image cell (h, w) within window (p, q).
   DT_HD int64_t cell(int64_t p, int64_t q, int64_t h, int64_t w) const {
     return (h - rows.start(p)) * columns.kernel + w - columns.start(q);
   }
 };
 
-// What the sum over window (p, q) is multiplied by for its mean.
+// Factor of the sum over window (p, q) for its mean.
 DT_HD inline float reciprocal_cells(const PoolGeometry& g, bool count_padding, int64_t p, int64_t q) {
   const PoolRange hs = g.rows.cells(p), ws = g.columns.cells(q);
   const int64_t inside = (hs.end - hs.begin) * (ws.end - ws.begin);
   return 1.0f / static_cast<float>(count_padding ? g.cells() : inside);
 }
 
-// True where `value` takes the lead from `best`, which came before it: only a larger one does, and NaN, to be seen.
+// Whether `value` replaces the earlier maximum `best`: if larger, or NaN, which is propagated.
 DT_HD inline bool wins_window(float value, float best) { return value > best || value != value; }
 
 }  // namespace dtrain

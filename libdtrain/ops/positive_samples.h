@@ -1,4 +1,4 @@
-// The positives among the regions that a two-stage detector is trained on, and what each weighs in a mean.
+// Positive regions of a two-stage detector's training samples, and loss weights.
 #pragma once
 
 #include <tuple>
@@ -7,31 +7,31 @@
 
 namespace dtrain {
 
-// Over what a loss of regions is a mean.
+// Averaging of a loss over regions.
 enum class MeanOver {
-  batch,   // the regions of all images alike
-  images,  // those of each image first, and then the images
+  batch,   // over all regions of the batch
+  images,  // over the regions of each image, then over images
 };
 
-// Weights [n * s] f32 of the regions of n images in a mean over `samples` of which only positives add something: 1 /
-// the number of regions for positives, else 0.
+// Loss weights [n * s] f32 of the regions of n images, for a mean over `samples` to which only positives contribute: 1
+// / number of regions for positives, else 0.
 void region_weights(Context& context, const RoiSamples& samples, int64_t images, MeanOver mean, const Tensor& weights);
 
-// Room for m positives of all images, in order; those beyond are left out, and room that is left over is padding.
+// Up to m positives of all images, in order; excess is dropped, unused rows are padding.
 struct PositiveSamples {
   Tensor rois;     // [m, 4] f32; padding is 0
   Tensor images;   // [m] i32; -1: padding
   Tensor classes;  // [m] i32; -1: padding
   Tensor truth;    // [m] i32; -1: padding
-  Tensor weights;  // [m] f32: in a mean over positives; padding is 0
+  Tensor weights;  // [m] f32: weights for a mean over positives; padding is 0
 
   auto tensors() const { return std::tie(rois, images, classes, truth, weights); }
 };
-// Of the samples of `images` images.
+// From the samples of `images` images.
 void gather_positives(Context& context, const RoiSamples& samples, int64_t images, MeanOver mean,
                       const PositiveSamples& positives);
 
-// [n * p] i32: the image of each of p places of n images, of which counts [n] i32 are taken; -1 for the others.
+// [n * p] i32: image of each of p places in n images if it is below counts [n] i32, else -1.
 void images_of_places(Context& context, const Tensor& counts, const Tensor& images);
 
 namespace cpu {

@@ -1,4 +1,4 @@
-// Where RoIAlign takes its samples, one axis at a time; shared by the arms and by what crops as it does.
+// Sampling positions of RoIAlign along one axis, shared by the CPU and CUDA kernels and crop_runs.
 #pragma once
 
 #include <cmath>
@@ -8,15 +8,15 @@
 
 namespace dtrain {
 
-// One axis of a region: `cells` of them, each with `grid` samples, over `pixels` of a map.
+// One axis of a region: `cells` with `grid` samples each, over a map of `pixels`.
 struct RoiAxis {
-  float start, cell;  // of the region, and the extent of one cell, both in pixels of the map
+  float start, cell;  // start of the region and size of a cell, in pixels of the map
   int grid, pixels;
 
-  // More samples than this in a cell cannot be told apart; a region without end must not have endless ones.
+  // Limit of samples per cell, for degenerate (huge) regions.
   static constexpr float kMostSamples = 4096;
 
-  // The region from `low` to `high` in pixels of the image, seen on a map with `scale` pixels to each of those.
+  // Region from `low` to `high` in image pixels on a map of `scale` pixels per image pixel.
   DT_HD static RoiAxis of(float low, float high, float scale, int cells, int sampling_ratio, bool aligned, int pixels) {
     const float offset = aligned ? 0.5f : 0.0f;
     const float start = low * scale - offset, end = high * scale - offset;
@@ -24,7 +24,7 @@ struct RoiAxis {
     if (!aligned && !(extent > 1.0f)) extent = 1.0f;
     const float cell = extent / static_cast<float>(cells);
     if (sampling_ratio > 0) return {start, cell, sampling_ratio, pixels};
-    const float samples = ceilf(cell);  // none in a region turned inside out, nor in one that is not a number
+    const float samples = ceilf(cell);  // none for inverted or NaN regions
     const float limited = samples > kMostSamples ? kMostSamples : samples > 0 ? samples : 0.0f;
     return {start, cell, static_cast<int>(limited), pixels};
   }
@@ -35,8 +35,8 @@ struct RoiAxis {
   }
 };
 
-// A sample between two neighbouring pixels, one pixel and weight 0 beside the map's edge. A sample that is further than
-// a pixel from the map, or is not a number, has no weight.
+// Bilinear sample between two neighbouring pixels; at the map's edge one pixel with weight 0 for the other. Samples
+// more than a pixel outside of the map, and NaN, have weight 0.
 struct RoiTap {
   int low, high;
   float low_weight, high_weight;
@@ -51,13 +51,13 @@ DT_HD inline RoiTap roi_tap(float at, int pixels) {
   return {low, low + 1, 1.0f - part, part, true};
 }
 
-// What the average over the samples of a cell multiplies their sum by.
+// Factor of the sum over a cell's samples for their mean.
 DT_HD inline float roi_factor(const RoiAxis& rows, const RoiAxis& columns) {
   const float samples = static_cast<float>(rows.grid) * static_cast<float>(columns.grid);
   return samples > 1 ? 1.0f / samples : 1.0f;
 }
 
-// The map of a region, before it is limited to those there are; that without area has the first.
+// FPN level before clamping; the first for zero area.
 DT_HD inline int roi_level(const float* roi, float canonical_size, int canonical_level, float epsilon, float extra,
                            int lowest, int highest) {
   const float area = (roi[2] - roi[0] + extra) * (roi[3] - roi[1] + extra);

@@ -1,4 +1,4 @@
-// Scalar losses: the mean squared error, and weighted sums of losses.
+// Scalar losses: mean squared error and weighted sum of losses.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace dtrain {
 
-// [1] f32: the mean over all elements of (x - target)^2. x of any shape and floating-point type, target of x's shape,
-// f32. Throws where they differ.
+// [1] f32: mean of (x - target)^2 over all elements. x of any shape and floating-point type, target f32 of x's shape.
+// Throws if shapes differ.
 Var mean_squared_error(Tape& tape, const Var& x, const Tensor& target);
 
-// [1] f32: weights[0] * losses[0] + weights[1] * losses[1] + ..., of losses [1] in f32, added in this order. Throws
-// where there is no loss, or not one weight for each.
+// [1] f32: weights[0] * losses[0] + weights[1] * losses[1] + ..., losses [1] f32, summed in this order. Throws if there
+// are no losses or the counts differ.
 Var weighted_sum(Tape& tape, const std::vector<Var>& losses, const std::vector<float>& weights);
 
 namespace cpu {

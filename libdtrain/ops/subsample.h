@@ -1,4 +1,4 @@
-// One pixel of every few: y[n, p, q, c] = x[n, offset + stride * p, offset + stride * q, c], or 0 beyond the image.
+// Strided subsampling: y[n, p, q, c] = x[n, offset + stride * p, offset + stride * q, c], or 0 outside of the image.
 #pragma once
 
 #include "libdtrain/autograd/tape.h"
@@ -9,8 +9,8 @@ struct SubsampleOptions {
   int stride, offset;
 };
 
-// [n, h, w, c] -> [n, ceil(h / stride), ceil(w / stride), c] of x's type, for any offset from 0 to stride - 1. Throws
-// Error where x has another rank or the numbers are others.
+// [n, h, w, c] -> [n, ceil(h / stride), ceil(w / stride), c] of x's type, 0 <= offset < stride. Throws Error for
+// another rank or invalid numbers.
 Var subsample(Tape& tape, const Var& x, int stride, int offset);
 
 namespace cpu {

@@ -1,23 +1,22 @@
-// The largest elements of rows, and non-maximum suppression over what they select.
+// Top-k selection per row, and non-maximum suppression.
 #pragma once
 
 #include "libdtrain/core/context.h"
 
 namespace dtrain {
 
-// scores [rows, n] of any floating-point type -> values [rows, k] f32 and indices [rows, k] i32, in descending order
-// (ties: the lower index first; NaN counts as -infinity). After the n-th come -infinity and -1. `counts` is undefined
-// or [rows] i32: how many elements of each row there are. -0 is 0. Throws Error where shapes or types do not fit.
+// scores [rows, n] of any floating-point type -> values [rows, k] f32 and indices [rows, k] i32, descending (ties:
+// lower index first; NaN counts as -infinity; -0 equals 0). Missing entries are -infinity and -1. `counts`: undefined,
+// or [rows] i32, valid elements per row. Throws Error for mismatched shapes or types.
 void top_k(Context& context, const Tensor& scores, const Tensor& counts, const Tensor& values, const Tensor& indices);
 
 struct NmsOptions {
-  float threshold = 0.5f;  // a box whose IoU with a kept one of its group is larger is dropped
+  float threshold = 0.5f;  // IoU with a kept box of the same group above which a box is suppressed
   bool plus_one = false;   // as BoxCoder::plus_one
 };
-// boxes [rows, k, 4] in descending order of scores [rows, k] f32, where -infinity says that there is none; groups
-// [rows, k] i32 or undefined: boxes of different groups do not suppress one another -> kept [rows, m] i32, the indices
-// of the first m that are kept in their order, then -1; counts [rows] i32, how many those are. Throws Error where
-// shapes or types do not fit.
+// boxes [rows, k, 4] in descending order of scores [rows, k] f32, -infinity marking padding; groups [rows, k] i32 or
+// undefined: boxes of different groups do not suppress each other -> kept [rows, m] i32, indices of the first m kept
+// boxes in order, then -1; counts [rows] i32, their number. Throws Error for mismatched shapes or types.
 void nms(Context& context, const Tensor& boxes, const Tensor& scores, const Tensor& groups, const NmsOptions& options,
          const Tensor& kept, const Tensor& counts);
 

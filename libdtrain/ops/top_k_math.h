@@ -1,4 +1,4 @@
-// The order of scores, shared by the CPU and the CUDA arm.
+// Score order, shared by the CPU and CUDA kernels.
 #pragma once
 
 #include <bit>
@@ -9,8 +9,8 @@
 
 namespace dtrain {
 
-// A score and its index as one number, no two of which are equal: a larger score, then a lower index, is larger. Zeros
-// of both signs are equal, NaN counts as -infinity.
+// Unique sortable key of a score and its index: larger score first, then lower index. -0 equals 0, NaN counts as
+// -infinity.
 class ScoreKey {
  public:
   DT_HD static uint64_t of(float score, int64_t index) {

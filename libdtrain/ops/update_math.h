@@ -1,4 +1,4 @@
-// Per-element arithmetic of the update rules, shared by the CPU and the CUDA arm.
+// Per-element arithmetic of update rules, shared by the CPU and CUDA kernels.
 #pragma once
 
 #include <cmath>
@@ -9,28 +9,28 @@
 
 namespace dtrain {
 
-// In double: no square of a float overflows it, so a sum of squares is finite exactly if every element is.
+// In double: squares of floats cannot overflow, so the sum is finite if and only if all elements are.
 DT_HD inline double square(float x) { return static_cast<double>(x) * static_cast<double>(x); }
 
-// The numbers of one step, the same for every element but for `rate` and `decay`, which are a segment's.
+// Factors of one step, equal for all elements except `rate` and `decay`, which are per segment.
 struct UpdateFactors {
   float rate, decay;
-  float gradient;  // multiplies the gradient: the scale, and the clipping by norm
-  float limit;     // for each element of it
+  float gradient;  // factor of the gradient: scale and clipping by norm
+  float limit;     // clipping by value
   float momentum, beta1, beta2, rho, epsilon;
   float correction1, correction2;  // Adam and LAMB: 1 / (1 - beta1^t) and 1 / sqrt(1 - beta2^t), t counted from 1
-  float averaged;                  // share of the new value in the moving average
+  float averaged;                  // weight of the new value in the moving average
 };
 
-// Beyond them the dynamic loss scale does not move: no gradient of 16 bits needs more, and one that is not finite at
-// the smallest is not so because of the scale.
+// Bounds of the dynamic loss scale: 16-bit gradients need no more, and a gradient that is non-finite at the smallest is
+// so for other reasons.
 inline constexpr float kSmallestLossScale = 1.0f / 16384, kLargestLossScale = 16777216;
 
-// Whether the gradient of this norm, which is not finite where any element is not, is applied; moves the loss scale.
+// Whether to apply a gradient of this norm (non-finite if any element is); adjusts the loss scale.
 DT_HD inline bool settle(StepState& s, float norm) {
   if (!s.finite) return false;
   const bool dynamic = s.double_after > 0;
-  if (norm < INFINITY) {  // nor NaN
+  if (norm < INFINITY) {  // false for NaN
     if (!dynamic || ++s.good_steps < s.double_after) return true;
     s.good_steps = 0;
     if (s.loss_scale < kLargestLossScale) s.loss_scale *= 2;
@@ -46,7 +46,7 @@ DT_HD inline bool settle(StepState& s, float norm) {
   return false;
 }
 
-// What the gradient arena is multiplied by before all else.
+// Factor of the gradient arena.
 DT_HD inline float unscale(const StepScalars& s) { return s.gradient_scale / s.loss_scale; }
 
 // body(std::integral_constant<UpdateRule, rule>())
@@ -72,19 +72,19 @@ void dispatch_rule(UpdateRule rule, const Body& body) {
   }
 }
 
-// The scaled gradient of an element, clipped.
+// Scaled gradient of an element, clipped.
 DT_HD inline float clipped(const UpdateFactors& f, float g) {
   g *= f.gradient;
-  g = g < -f.limit ? -f.limit : g;  // two plain choices: no branch in either arm
+  g = g < -f.limit ? -f.limit : g;  // two selects: branch-free on CPU and GPU
   return g > f.limit ? f.limit : g;
 }
 
-// LAMB: what an element would change by at rate 1.
+// LAMB: update direction of an element at rate 1.
 DT_HD inline float lamb_direction(const UpdateFactors& f, float v, float m, float s) {
   return f.correction1 * m / (std::sqrt(s) * f.correction2 + f.epsilon) + f.decay * v;
 }
 
-// LAMB's first pass: moves the moments of an element, and returns its direction.
+// First pass of LAMB: updates an element's moments and returns its direction.
 DT_HD inline float lamb_moments(const UpdateFactors& f, float g, float v, float& m, float& s) {
   g = clipped(f, g);
   m = f.beta1 * m + (1 - f.beta1) * g;
@@ -92,10 +92,10 @@ DT_HD inline float lamb_moments(const UpdateFactors& f, float g, float v, float&
   return lamb_direction(f, v, m, s);
 }
 
-// Whether update_element() moves the state: LAMB's has been moved by its first pass.
+// Whether update_element() updates the state; LAMB's first pass has done so.
 constexpr bool moves_state(UpdateRule rule) { return rule != UpdateRule::lamb; }
 
-// One element: `g` from the gradient arena, value `v`, and the state of the rule, `m` and `s` (unused ones may be any).
+// Updates one element: gradient `g`, value `v`, state `m` and `s` of the rule (unused ones are arbitrary).
 template <UpdateRule rule>
 DT_HD inline void update_element(const UpdateFactors& f, float g, float& v, float& m, float& s) {
   g = clipped(f, g);

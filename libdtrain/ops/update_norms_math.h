@@ -1,30 +1,30 @@
-// The factors of an update, and how norms change them, shared by the CPU and the CUDA arm.
+// Update factors and their dependence on norms, shared by the CPU and CUDA kernels.
 #pragma once
 
 #include "libdtrain/ops/update_math.h"
 
 namespace dtrain {
 
-// For a tensor that is to be multiplied by `scale`.
+// Norm of a tensor to be multiplied by `scale`.
 DT_HD inline float norm_of(double squares, float scale) {
   return static_cast<float>(std::abs(scale) * std::sqrt(squares));
 }
 
-// What clipping by norm multiplies the gradient by, whose norm before it is `norm`.
+// Factor of clipping by norm; `norm`: before clipping.
 DT_HD inline float norm_clip(const UpdateOptions& o, float norm) {
   return o.clip_norm > 0 && norm > o.clip_norm ? o.clip_norm / norm : 1.0f;
 }
 
-// The share of update `t` in the moving average.
+// Weight of update `t` in the moving average.
 DT_HD inline float averaged_share(const UpdateOptions& o, double t) {
   const auto decay = static_cast<double>(o.average_decay);
   const double most = o.average_warmup ? (1 + t) / (10 + t) : 1;
   return static_cast<float>(1 - (most < decay ? most : decay));
 }
 
-// `norm` is that of all scaled gradients, before clipping.
+// `norm`: global norm of the scaled gradients, before clipping.
 DT_HD inline UpdateFactors update_factors(const UpdateOptions& o, const StepScalars& s, float norm) {
-  const auto t = static_cast<double>(s.step + 1 - s.skipped);  // updates, this one included
+  const auto t = static_cast<double>(s.step + 1 - s.skipped);  // updates, including this one
   return {s.learning_rate,
           0,
           unscale(s) * norm_clip(o, norm),
@@ -39,18 +39,18 @@ DT_HD inline UpdateFactors update_factors(const UpdateOptions& o, const StepScal
           averaged_share(o, t)};
 }
 
-// LARS: what the rate of a parameter is multiplied by. Norms of the values and of the clipped gradient.
+// LARS: trust ratio, from the norms of values and clipped gradients.
 DT_HD inline float lars_ratio(const UpdateOptions& o, float decay, float value_norm, float gradient_norm) {
   if (value_norm == 0 || gradient_norm == 0) return 1;
   return o.trust * value_norm / (gradient_norm + decay * value_norm + o.epsilon);
 }
 
-// LAMB: the same, by the norms of the values and of what they would change by at rate 1.
+// LAMB: trust ratio, from the norms of values and update directions.
 DT_HD inline float lamb_ratio(float value_norm, float direction_norm) {
   return value_norm == 0 || direction_norm == 0 ? 1 : value_norm / direction_norm;
 }
 
-// LARC changes what the rule sees of the gradient and the decay.
+// LARC: rescales gradient and decay.
 DT_HD inline void apply_larc(const UpdateOptions& o, float value_norm, float gradient_norm, UpdateFactors& f) {
   const bool zero = value_norm == 0 || gradient_norm == 0;
   if (zero && !o.joint_norm) {
@@ -64,13 +64,13 @@ DT_HD inline void apply_larc(const UpdateOptions& o, float value_norm, float gra
   f.decay *= factor;
 }
 
-// Sums over the elements of a tensor: squares of gradients, of values and of what LAMB makes of them, and products of
-// gradients and values.
+// Sums over the elements of a tensor: squares of gradients, values and LAMB directions; products of gradients and
+// values.
 struct UpdateSums {
   double gradient = 0, value = 0, direction = 0, product = 0;
 };
 
-// The norm that stands beside that of the values of a parameter. `clip`: what clipping multiplies gradients by.
+// Second norm of a parameter besides |v|. `clip`: clipping factor of gradients.
 DT_HD inline float second_norm(const UpdateOptions& o, const UpdateSums& sums, float scale, float clip, float decay) {
   if (o.larc == Larc::none || !o.joint_norm) return norm_of(sums.gradient, scale);
   const double a = static_cast<double>(scale) * static_cast<double>(clip), d = static_cast<double>(decay);
@@ -78,12 +78,12 @@ DT_HD inline float second_norm(const UpdateOptions& o, const UpdateSums& sums, f
   return squares > 0 ? norm_of(squares, 1) : 0;
 }
 
-// Those of one piece. `norms`: as update() fills them.
+// Factors of one piece. `norms`: as written by update().
 DT_HD inline UpdateFactors piece_factors(const UpdateOptions& o, const UpdateFactors& step, const UpdatePiece& piece,
                                          const float* norms) {
   UpdateFactors f = step;
   f.decay = piece.weight_decay;
-  f.rate *= piece.rate;  // by 1 in general, which is exact
+  f.rate *= piece.rate;  // exact where it is 1
   if (piece.parameter < 0) return f;
   const float* norm = norms + 1 + 2 * piece.parameter;
   const float clip = norm_clip(o, norms[0]);

@@ -1,4 +1,4 @@
-// CUDA arm of the targets of anchors: a thread per anchor.
+// CUDA kernel of anchor targets: one thread per anchor.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/anchor_targets.h"
 #include "libdtrain/ops/anchor_targets_math.h"
@@ -6,7 +6,7 @@
 namespace dtrain::cuda {
 namespace {
 
-// Whole numbers below 2^24 are added, so that the order of the additions does not matter.
+// Sums integers below 2^24 in f32: exact in any order.
 __global__ void __launch_bounds__(kThreads)
     anchor_targets_kernel(int64_t count, int64_t t, int64_t g, const int32_t* matched, const float* truth,
                           const float* anchors, BoxCoder coder, AnchorTargetPointers out, float* total) {

@@ -15,7 +15,7 @@ Corners around(double x, double y, double width, double height) {
   return {x - width / 2, y - height / 2, x + width / 2, y + height / 2};
 }
 
-// Single precision, as torchvision computes: the last bit decides how a half is rounded.
+// In single precision, as torchvision computes: the last bit decides how halves round.
 Corners rounded_corners(float size, float ratio) {
   const float h_ratio = std::sqrt(ratio), w_ratio = 1 / h_ratio;
   const float w = w_ratio * size / 2, h = h_ratio * size / 2;
@@ -43,7 +43,7 @@ Corners cell_anchor(const AnchorOptions& o, float size, float ratio) {
   return corners;
 }
 
-// Those of cell (0, 0).
+// Anchors of cell (0, 0).
 std::vector<Corners> cell_anchors(const AnchorOptions& o) {
   std::vector<Corners> anchors;
   if (o.rounding == AnchorOptions::Rounding::none) {

@@ -1,4 +1,4 @@
-// CUDA arm of the blanking: a warp or so per row of pixels, which writes what is outside and reads nothing.
+// CUDA kernel of blank_outside: about a warp per row of pixels; writes the outside and reads nothing.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/blank_outside.h"
 
@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(kRowThreads)
   for (int64_t row = blockIdx.x; row < count; row += gridDim.x) {
     const float* const size = sizes + 2 * (row / rows);
     const bool all = !(static_cast<float>(row % rows) < size[0]);
-    // From the first pixel that is not before the width.
+    // First pixel at or beyond the width.
     const float inside = all || !(size[1] > 0) ? 0.0f : ceilf(fminf(size[1], static_cast<float>(columns)));
     T* const pixels = x + row * columns * channels;
     for (int64_t i = static_cast<int64_t>(inside) * channels + threadIdx.x; i < columns * channels; i += kRowThreads)

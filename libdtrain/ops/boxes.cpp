@@ -54,7 +54,7 @@ void box_iou(Context& context, const Tensor& boxes, const Tensor& others, bool p
 namespace cpu {
 namespace {
 
-// In plain loads, adds and stores: how much longer a box with two logarithms or exponentials takes.
+// Cost of a box with two logarithms or exponentials, in loads, adds and stores.
 constexpr int64_t kBoxWeight = 32;
 
 }  // namespace

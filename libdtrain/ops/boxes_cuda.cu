@@ -1,11 +1,11 @@
-// CUDA arm of the ops on boxes: a thread computes one box, or one pair of boxes.
+// CUDA kernels of box ops: one thread per box or pair of boxes.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/box_math.h"
 
 namespace dtrain::cuda {
 namespace {
 
-// body(i) for this thread's share of [0, count).
+// Grid-stride loop: body(i) over [0, count).
 template <class Body>
 __device__ void for_each(int64_t count, Body&& body) {
   const int64_t threads = int64_t{gridDim.x} * kThreads;
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// `k` deltas for each anchor; `limits` may be null, or of one image for every `rows` anchors.
+// `k` deltas per anchor; `limits`: null, or one image per `rows` anchors.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     decode_kernel(BoxCoder coder, int64_t count, int64_t k, const T* deltas, const float* anchors, const float* limits,

@@ -1,4 +1,4 @@
-// CUDA arm of the candidates: a thread per box or score.
+// CUDA kernels of detection candidates: one thread per box or score.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/candidates.h"
 #include "libdtrain/ops/candidates_math.h"
@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(kThreads)
     if (is_small(boxes + 4 * i, min_side)) scores[i] = kNoScore;
 }
 
-// The scores of image blockIdx.y. What passes is counted in whole numbers, whose sum no order changes.
+// Scores of image blockIdx.y. The count is an integer sum, independent of order.
 __global__ void __launch_bounds__(kThreads)
     class_candidates_kernel(int64_t width, int64_t c, const float* probabilities, const int32_t* counts,
                             float threshold, float* scores, int32_t* passed) {
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0 && above > 0) atomicAdd(passed + image, above);
 }
 
-// A thread per score of [n, c, p].
+// One thread per score of [n, c, p].
 __global__ void __launch_bounds__(kThreads)
     scores_by_class_kernel(int64_t count, int64_t c, int64_t p, const float* probabilities, float threshold,
                            float* scores) {

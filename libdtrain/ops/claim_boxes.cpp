@@ -22,7 +22,7 @@ void claim_boxes(Context& context, const Tensor& boxes, const Tensor& truth, con
 namespace cpu {
 namespace {
 
-// The box that a ground truth takes, or -1.
+// Box of largest IoU with a ground truth, or -1.
 int64_t claimed_box(const float* boxes, int64_t t, const Box& own) {
   const float area = box_area(own, 0);
   float best = 0;

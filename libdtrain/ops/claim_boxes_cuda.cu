@@ -1,4 +1,5 @@
-// CUDA arm of claim_boxes: a block looks for the box of a ground truth, then a thread per image writes what was found.
+// CUDA kernels of claim_boxes: a block searches the best box of a ground truth, then one thread per image writes the
+// matches.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/box_math.h"
 #include "libdtrain/ops/claim_boxes.h"
@@ -8,7 +9,7 @@
 namespace dtrain::cuda {
 namespace {
 
-// `keys` [n, g] start as 0; that of a ground truth which meets a box becomes the largest ScoreKey of its IoUs.
+// `keys` [n, g], initially 0, become the largest ScoreKey of each ground truth's IoUs.
 __global__ void __launch_bounds__(kThreads) claim_kernel(int64_t t, int64_t g, const float* boxes, const float* truth,
                                                          const int32_t* counts, unsigned long long* keys) {
   const int64_t image = blockIdx.y, i = blockIdx.x;

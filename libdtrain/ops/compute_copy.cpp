@@ -22,7 +22,7 @@ void pad_channels(Context& context, const Tensor& x, const Tensor& y) {
 namespace cpu {
 
 void round_values(Context&, const Tensor& x, const Tensor& y) {
-  // Where y is of bf16 this is given a stand-in in f32, which the dispatcher rounds afterwards.
+  // For bf16 y this is an f32 copy, rounded by the dispatcher afterwards.
   std::copy_n(x.data<float>(), x.count(), y.data<float>());
 }
 

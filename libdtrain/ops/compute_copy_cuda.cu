@@ -1,4 +1,4 @@
-// CUDA arm of the compute copies.
+// CUDA kernels of compute copies.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/compute_copy.h"
 

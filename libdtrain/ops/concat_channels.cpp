@@ -10,7 +10,7 @@ namespace {
 
 int64_t channels_of(const Tensor& x) { return x.dim(x.shape().rank() - 1); }
 
-// `x` with other channels.
+// Shape of `x` with `channels`.
 Shape with_channels(const Shape& x, int64_t channels) {
   Shape result;
   for (int i = 0; i + 1 < x.rank(); ++i) result.append(x[i]);
@@ -39,7 +39,7 @@ Var concat_channels(Tape& tape, const std::vector<Var>& parts) {
   const Tensor y = context.empty(with_channels(first.shape(), channels), first.dtype());
   struct Slot {
     Var part;
-    int64_t begin;  // its first channel in y
+    int64_t begin;  // first channel in y
   };
   std::vector<Slot> slots;
   for (int64_t begin = 0; const Var& part : parts) {

@@ -1,5 +1,4 @@
-// CUDA arm of the concatenation: each part is copied to or from its channels in 16-byte accesses where they start and
-// end on one.
+// CUDA kernels of concatenation: vectorised 16-byte copies where channel ranges are aligned to them.
 #include <numeric>
 
 #include "libdtrain/core/divisor.h"
@@ -35,7 +34,7 @@ void copy_channels(Context& context, const Channels& from, const Channels& to, b
   const int64_t x_stride = stride_of(from), y_stride = stride_of(to);
   if (to.tensor.count() == 0 || to.count == 0) return;
   const int64_t rows = to.tensor.count() / y_stride;
-  // What divides all of these divides the place of each row, and its length.
+  // Greatest common divisor of offsets, strides and length: bounds the vector width.
   int64_t step = to.count;
   for (const int64_t channels : {x_stride, y_stride, from.begin, to.begin}) step = std::gcd(step, channels);
   dispatch_lanes("concat_channels", to.tensor.dtype(), step, {from.tensor.raw(), to.tensor.raw()},

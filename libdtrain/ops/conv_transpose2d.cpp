@@ -18,7 +18,7 @@ Shape output_shape(const Shape& x, const Shape& w, const Conv2dOptions& o) {
   DT_CHECK(rows > 0 && columns > 0, "conv_transpose2d: images ", x, " by filters ", w, " would be ", rows, " x ",
            columns);
   const Shape y{x[0], rows, columns, w[3]};
-  // The convolution whose gradient this is has to lead back; its checks are those of strides and padding.
+  // The forward convolution must map the output back to x; it checks strides and padding.
   DT_CHECK(conv2d_shape(y, w, o) == x, "conv_transpose2d: a convolution of ", y, " by ", w, " is ",
            conv2d_shape(y, w, o), ", expected ", x);
   return y;
@@ -26,7 +26,7 @@ Shape output_shape(const Shape& x, const Shape& w, const Conv2dOptions& o) {
 
 }  // namespace
 
-// The gradients are the passes of that convolution, with x and dy in each other's place.
+// Gradients are passes of the forward convolution with x and dy exchanged.
 Var conv_transpose2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2dOptions& options) {
   DT_CHECK(w.value.dtype() == x.value.dtype(), "conv_transpose2d: images of ", x.value.dtype(), " and filters of ",
            w.value.dtype(), ": both must be of one type");
@@ -48,7 +48,7 @@ Var conv_transpose2d(Tape& tape, const Var& x, const Var& w, const Var* bias, co
                        x.value = {};
                        const auto target = t.grad_target(x);
                        if (!target) return;
-                       // A convolution stores: what is added to goes by way of scratch memory.
+                       // Convolutions overwrite: accumulation goes through a temporary.
                        const Tensor dx = target->add ? c.empty(target->dx.shape(), target->dx.dtype()) : target->dx;
                        DT_DISPATCH(c, conv2d)(dy, w.value, Tensor(), options, dx);
                        if (target->add) accumulate(c, dx, target->dx);

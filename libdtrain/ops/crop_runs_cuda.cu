@@ -1,4 +1,4 @@
-// CUDA arm of the crops: a thread per cell, whose look-ups are binary searches in what the L1 cache holds.
+// CUDA kernel of crop_runs: one thread per cell; binary searches hit the L1 cache.
 #include <cmath>
 
 #include "libdtrain/cuda/kernels.cuh"

@@ -1,12 +1,12 @@
-// A thread has one pack of channels and goes from pixel to pixel; the threads of a block share weights, which are read
-// into shared memory once, [taps][channels of the block].
+// Depthwise convolution. A thread handles one pack of channels for several pixels; the block stages weights in shared
+// memory as [taps][channels of the block].
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/depthwise_cuda.h"
 
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kMostPacks = 32;  // of one pixel in a block
+constexpr int kMostPacks = 32;  // packs of one pixel per block
 
 struct Geometry {
   int n, h, w, c;  // of x
@@ -31,7 +31,7 @@ struct Geometry {
         left(o.padding.left) {}
 };
 
-// How the packs of a pixel are dealt to blocks, and the pixels to the threads of a block.
+// Partition of a pixel's packs among blocks and of pixels among a block's threads.
 struct Deal {
   int packs, per_block, blocks, pixels;
 
@@ -42,7 +42,7 @@ struct Deal {
   }
 };
 
-// This thread's pack, or -1 where it has none, and the first of its pixels.
+// Pack of this thread, or -1, and its first pixel.
 struct Share {
   int pack, slot;
   __device__ Share(const Deal& deal) {
@@ -53,7 +53,7 @@ struct Share {
   }
 };
 
-// The weights of the block's channels into shared memory, transposed.
+// Loads the weights of the block's channels into shared memory, transposed.
 template <class T>
 __device__ const float* shared_weights(const T* w, const Geometry& g, const Deal& deal, int lanes) {
   float* const to = shared_memory<float>();
@@ -82,12 +82,12 @@ __device__ void store_sums(const float (&sum)[n], bool add, T* to) {
   store(to, pack);
 }
 
-// How many rows of filters of k rows are unrolled: their columns alone make enough loads at a time of large ones, which
-// take the compiler long.
+// Unrolled filter rows for filters of k rows; large filters have enough loads in flight per row, and unrolling them
+// slows compilation.
 template <int k>
 constexpr int kUnrolledRows = k == 3 || k == 5 ? k : 1;
 
-// k: rows and columns of the filters, known beforehand; 0: any.
+// k: compile-time height and width of square filters; 0: any.
 template <class T, int n, int k>
 __global__ __launch_bounds__(kThreads) void forward_kernel(Geometry g, Deal deal, const T* __restrict__ x,
                                                            const T* __restrict__ w, const float* __restrict__ bias,
@@ -119,7 +119,7 @@ __global__ __launch_bounds__(kThreads) void forward_kernel(Geometry g, Deal deal
   }
 }
 
-// stride: of both directions, known beforehand; 0: any.
+// stride: compile-time stride of both axes; 0: any.
 template <class T, int n, int k, int stride>
 __global__ __launch_bounds__(kThreads) void dgrad_kernel(Geometry g, Deal deal, const T* __restrict__ dy,
                                                          const T* __restrict__ w, bool add, T* __restrict__ dx) {
@@ -150,8 +150,8 @@ __global__ __launch_bounds__(kThreads) void dgrad_kernel(Geometry g, Deal deal, 
   }
 }
 
-// One part of the pixels, blockIdx.x, and some taps of one row of the filters: `taps` of them from blockIdx.z * taps
-// on. to [parts][r * s][c]
+// One partition of the pixels (blockIdx.x) and `taps` taps of a filter row, from blockIdx.z * taps on. to [parts][r *
+// s][c]
 template <class T, int n, int taps>
 __global__ __launch_bounds__(kThreads) void wgrad_kernel(Geometry g, Deal deal, const T* __restrict__ x,
                                                          const T* __restrict__ dy, float* __restrict__ to) {
@@ -192,7 +192,7 @@ __global__ __launch_bounds__(kThreads) void wgrad_kernel(Geometry g, Deal deal, 
   }
 }
 
-// dw [c][taps] = or += the sum over the parts of sums [parts][taps][c].
+// Second stage: dw [c][taps] = or += sum over parts of sums [parts][taps][c].
 __global__ __launch_bounds__(kThreads) void add_parts_kernel(const float* __restrict__ sums, int parts, int taps,
                                                              int channels, bool add, float* __restrict__ dw) {
   const int i = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
@@ -203,7 +203,7 @@ __global__ __launch_bounds__(kThreads) void add_parts_kernel(const float* __rest
   *to = add ? *to + total : total;
 }
 
-// body(k), a constant: the side of square filters that have code of their own, else 0.
+// body(k) with a constant k: size of square filters with specialised code, else 0.
 template <class Body>
 void dispatch_side(const Shape& w, const Body& body) {
   const int64_t side = w[1] == w[2] ? w[1] : 0;
@@ -259,7 +259,7 @@ void depthwise_dgrad(Context& context, const Tensor& dy, const Tensor& w, const 
 
 void depthwise_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Conv2dOptions& options,
                      const Tensor& dw, bool add) {
-  constexpr int64_t kLeastPixels = 16;  // of a thread in one part
+  constexpr int64_t kLeastPixels = 16;  // per thread and partition
   const int64_t taps = dw.dim(1) * dw.dim(2), pixels = dy.count() / dy.dim(3);
   dispatch_lanes(
       "conv2d_wgrad", x.dtype(), x.dim(3), {x.raw(), dy.raw()}, [&]<class T, int n>(T, std::integral_constant<int, n>) {

@@ -1,11 +1,11 @@
-// CUDA arm of gather_rows: a thread copies one unit of a row, the largest that rows and addresses divide into.
+// CUDA kernel of gather_rows: one thread per unit, the widest access that rows and addresses allow.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/gather_rows.h"
 
 namespace dtrain::cuda {
 namespace {
 
-// Rows of `units`; x has t rows for each k of y, or t in all where `image_rows` is 0.
+// Rows of `units`; x has t rows per k rows of y, or t in total if `image_rows` is 0.
 template <class Unit>
 __global__ void __launch_bounds__(kThreads)
     gather_kernel(int64_t count, int64_t units, int64_t k, int64_t t, int64_t image_rows, const int32_t* indices,

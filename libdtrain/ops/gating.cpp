@@ -12,7 +12,7 @@ Var mul(Tape& tape, const Var& a, const Var& b) {
   Context& context = tape.context();
   const Tensor y = context.empty(a.shape(), a.value.dtype());
   DT_DISPATCH(context, mul)(a.value, b.value, y, false);
-  // Each factor is kept for the gradient of the other.
+  // Each factor is saved for the gradient of the other.
   return tape.record("mul", y, {&a, &b},
                      [a = a.without_value(), b = b.without_value(), a_value = b.needs_grad() ? a.value : Tensor(),
                       b_value = a.needs_grad() ? b.value : Tensor()](Tape& t, const Tensor& dy) {
@@ -60,7 +60,7 @@ Var silu(Tape& tape, const Var& x) {
 namespace cpu {
 namespace {
 
-constexpr int64_t kExpWeight = 4;  // what the exponential costs, vectorised, in loads, adds and stores
+constexpr int64_t kExpWeight = 4;  // cost of a vectorised exponential, in loads, adds and stores
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// CUDA arm of the ops that multiply: one pass over the bytes.
+// CUDA kernels of gating ops: memory-bound, one pass.
 #include "libdtrain/ops/gating.h"
 #include "libdtrain/ops/gating_math.h"
 #include "libdtrain/ops/pointwise_kernels.cuh"

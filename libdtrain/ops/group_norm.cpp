@@ -20,7 +20,7 @@ inline constexpr bool takes_bf16<cpu::group_norm_parameter_grad> = true;
 
 namespace {
 
-// x, viewed as [n, pixels, c], normalised in groups of channels.
+// Normalises x, viewed as [n, pixels, c], in groups of channels.
 Var normalize_groups(const char* op, Tape& tape, const Var& x, const Var& gamma, const Var& beta, const Shape& images,
                      int64_t groups, float epsilon) {
   const Shape channels{images[2]};
@@ -70,18 +70,18 @@ Var layer_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, floa
 namespace cpu {
 namespace {
 
-// Rows of so many pixels are summed in float before they are added up in double.
+// Pixels per f32 partial sum; partial sums are added in double.
 constexpr int64_t kBlock = 64;
 
 struct Geometry {
-  int64_t n, pixels, c, groups, width;  // `width`: channels of a group
+  int64_t n, pixels, c, groups, width;  // `width`: channels per group
 
   explicit Geometry(const GroupNormSaved& saved)
       : n(saved.x.dim(0)), pixels(saved.x.dim(1)), c(saved.x.dim(2)), groups(saved.mean.dim(1)), width(c / groups) {}
-  double size() const { return static_cast<double>(pixels * width); }  // elements of a group
+  double size() const { return static_cast<double>(pixels * width); }  // elements per group
 };
 
-// Some neighbouring groups of one image, whose rows one thread goes over together.
+// Neighbouring groups of one image, processed together by one thread.
 struct Share {
   const Geometry& g;
   int64_t image, first_group, groups;
@@ -93,28 +93,28 @@ struct Share {
   int64_t index(int64_t group) const { return image * g.groups + first_group + group; }  // in [n, groups]
   float* per_channel(int i) const { return scratch + i * g.c; }
 
-  // Fills per_channel(i) with value(group), groups counted from the first of the share.
+  // Fills per_channel(i) with value(group), groups counted from the share's first.
   template <class Value>
   void spread(int i, Value&& value) const {
     for (int64_t group = 0; group < groups; ++group)
       std::fill_n(per_channel(i) + group * g.width, g.width, static_cast<float>(value(group)));
   }
-  // The sum over the channels of a group of factor(channel) * per_channel(i).
+  // Sum over a group's channels of factor(channel) * per_channel(i).
   template <class Factor>
   double sum_of(int i, int64_t group, Factor&& factor) const {
     const float* const own = per_channel(i);
     const int64_t first = group * g.width;
     return sum_in_lanes(g.width, [&](int64_t j) { return factor(first + j) * static_cast<double>(own[first + j]); });
   }
-  // body(first pixel, count) for each block.
+  // body(first pixel, count) per block.
   template <class Body>
   void for_each_block(Body&& body) const {
     for (int64_t first = 0; first < g.pixels; first += kBlock) body(first, std::min(kBlock, g.pixels - first));
   }
 };
 
-// body(share) until all groups of all images are done, with `rows` rows of scratch. What is computed of a group does
-// not depend on how they are shared among threads.
+// body(share) over all groups of all images, with `rows` rows of scratch. Results of a group do not depend on the
+// partition among threads.
 template <class Body>
 void for_each_share(const Context& context, const Geometry& g, int64_t rows, Body&& body) {
   const Scratch<float> scratch(context, context.threads() * rows * g.c);
@@ -131,8 +131,8 @@ void for_each_share(const Context& context, const Geometry& g, int64_t rows, Bod
       3 * g.pixels * g.width);
 }
 
-// The sums over the pixels and channels of each group, from those per channel that `sum_block(first, count)` leaves in
-// per_channel(i) and per_channel(i + 1) for a block.
+// Sums over each group's pixels and channels, from per-channel sums that `sum_block(first, count)` leaves in
+// per_channel(i) and per_channel(i + 1).
 struct TwoSums {
   double first = 0, second = 0;
 };
@@ -149,8 +149,8 @@ std::vector<TwoSums> sum_groups(const Share& share, int i, Factor&& factor, SumB
   return sums;
 }
 
-// The moments of each group in one pass, of x less a pivot, the group's mean over the first block: where the mean is
-// large the difference is exact.
+// Moments of each group in one pass, shifted by a pivot, the group's mean over the first block, which avoids
+// cancellation for large means.
 template <class T>
 std::vector<Moments> moments_of_groups(const BatchNormLoops<T>& loops, const Share& share, const T* x) {
   constexpr int kPivot = 0, kSum = 1, kSquare = 2;
@@ -244,8 +244,8 @@ void group_norm_grad(Context& context, const Tensor& dy, const GroupNormSaved& s
 
 namespace {
 
-// own[c] += the sums of dy * (x - m) * inv_std over rows [begin, end) of all images, and own[g.c + c] += those of dy.
-// `scratch` holds 4 c floats.
+// own[c] += sums of dy * (x - m) * inv_std over rows [begin, end) of all images; own[g.c + c] += sums of dy. `scratch`
+// holds 4 c floats.
 template <class T>
 void sum_parameter_grads(const BatchNormLoops<T>& loops, const Tensor& dy, const GroupNormSaved& saved, int64_t begin,
                          int64_t end, double* own, float* scratch) {
@@ -273,7 +273,7 @@ void sum_parameter_grads(const BatchNormLoops<T>& loops, const Tensor& dy, const
 void group_norm_parameter_grad(Context& context, const Tensor& dy, const GroupNormSaved& saved,
                                const GroupNormParameterGrads& grads) {
   const Geometry g(saved);
-  const Scratch<double> sums(context, context.threads() * 2 * g.c);  // for each part of the rows
+  const Scratch<double> sums(context, context.threads() * 2 * g.c);  // per partition of the rows
   const Scratch<float> scratch(context, context.threads() * 4 * g.c);
   with_elements(dy.dtype(), [&]<class T>(T) {
     parallel_parts(context, g.n * g.pixels, [&](int part, int64_t begin, int64_t end) {

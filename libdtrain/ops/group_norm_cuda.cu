@@ -1,5 +1,5 @@
-// CUDA arm of group_norm. A block has a group of one image: it reads it for the mean, for the deviation and to write,
-// all but the first time from a cache where the group is not too large. Gradients of the parameters are column sums.
+// CUDA kernels of group_norm. One block per group of an image reads it three times (mean, deviation, output), from
+// cache except the first time if the group is small. Parameter gradients are column sums.
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/batch_norm_math.h"
@@ -8,13 +8,13 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kMostThreads = 512;  // in a block, at most
+constexpr int kMostThreads = 512;  // per block
 
-// A group's elements in accesses of n channels each, numbered pixel by pixel.
+// A group's elements in vector accesses of n channels, pixel by pixel.
 struct Geometry {
-  int64_t pixels, c, groups, width;  // `width`: channels of a group
-  Divisor accesses;                  // by the accesses of a pixel
-  uint32_t count;                    // accesses of a group
+  int64_t pixels, c, groups, width;  // `width`: channels per group
+  Divisor accesses;                  // by accesses per pixel
+  uint32_t count;                    // accesses per group
 
   Geometry(const GroupNormSaved& saved, int n)
       : pixels(saved.x.dim(1)),
@@ -27,12 +27,12 @@ struct Geometry {
              " elements; expected fewer than 2^31");
   }
   __device__ float size() const { return static_cast<float>(pixels * width); }
-  // The first element of the block's group.
+  // First element of the block's group.
   __device__ int64_t begin() const {
     const int64_t image = blockIdx.x / groups, group = blockIdx.x % groups;
     return image * pixels * c + group * width;
   }
-  // body(the first element of an access, from the group's begin(); its channel within the group), for this thread's.
+  // body(offset of an access from begin(), its channel within the group), for this thread's accesses.
   template <int n, class Body>
   __device__ void for_each(Body&& body) const {
     for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
@@ -110,11 +110,11 @@ __global__ void __launch_bounds__(kMostThreads)
   });
 }
 
-constexpr int kRows = 8;      // that a block of the column sums reads at once, a warp each
-constexpr int kPerRow = 16;   // rows that each of them adds up at least
-constexpr int kChunks = 128;  // that the rows are cut into, at most
+constexpr int kRows = 8;      // rows in flight per block of the column sums, one per warp
+constexpr int kPerRow = 16;   // minimum of rows summed by each
+constexpr int kChunks = 128;  // maximum of partitions of the rows
 
-// A warp's lanes have neighbouring channels; sums of dy * (x - m) * inv_std and of dy into [chunks, 2, c].
+// Lanes of a warp have neighbouring channels; sums of dy * (x - m) * inv_std and of dy into [chunks, 2, c].
 template <class T>
 __global__ void __launch_bounds__(kRows* kWarp)
     parameter_sums_kernel(Geometry g, Divisor pixels, uint32_t rows, const T* dy, const T* x, const float* mean,
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(kRows* kWarp)
   sums[(int64_t{blockIdx.y} * 2 + warp) * g.c + channel] = total;
 }
 
-// The sums of the chunks, in their order. Either gradient may be null.
+// Second stage: sums the chunks in order. Either gradient may be null.
 __global__ void __launch_bounds__(kMostThreads)
     parameter_grad_kernel(int64_t c, int chunks, const float* sums, bool add_dgamma, bool add_dbeta, float* dgamma,
                           float* dbeta) {
@@ -153,10 +153,10 @@ __global__ void __launch_bounds__(kMostThreads)
   element = (i < c ? add_dgamma : add_dbeta) ? element + sum : sum;
 }
 
-// Channels of a group.
+// Channels per group.
 int64_t width_of(const GroupNormSaved& saved) { return saved.x.dim(2) / saved.mean.dim(1); }
 
-// A block for each group, of no more threads than it has accesses, but whole warps.
+// One block per group: at most one thread per access, in whole warps.
 LaunchShape shape_of(const GroupNormSaved& saved, uint32_t accesses) {
   unsigned threads = kWarp;
   while (threads < kMostThreads && threads < accesses) threads *= 2;

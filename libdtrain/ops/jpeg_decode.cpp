@@ -1,4 +1,4 @@
-// What of GpuJpegDecoder needs no GPU.
+// Parts of GpuJpegDecoder that need no GPU.
 #include "libdtrain/ops/jpeg_decode.h"
 
 namespace dtrain {

@@ -1,4 +1,4 @@
-// GpuJpegDecoder: what nvJPEG is given and in which parts, and who is left out.
+// GpuJpegDecoder: batching for nvJPEG and handling of rejected images.
 #include <algorithm>
 #include <cstring>
 
@@ -19,7 +19,7 @@ void check(nvjpegStatus_t status, const char* call) {
   throw Error(Fault::resource, concat("nvJPEG: ", call, " has status ", static_cast<int>(status), meaning));
 }
 
-// Not of the library or the device: another image may do.
+// Whether an error concerns the image rather than the library or device.
 bool is_about_an_image(nvjpegStatus_t status) {
   return status == NVJPEG_STATUS_BAD_JPEG || status == NVJPEG_STATUS_JPEG_NOT_SUPPORTED ||
          status == NVJPEG_STATUS_INCOMPLETE_BITSTREAM || status == NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED;
@@ -34,7 +34,7 @@ template <class T>
 using Owned = std::unique_ptr<T, Destroy>;
 
 Owned<nvjpegHandle> make_handle(Context& context, const JpegDecodeOptions& options) {
-  // Strict, so that it refuses what it finds damaged: others decide what becomes of that.
+  // Strict: rejects damaged images; the caller decides about them.
   const unsigned flags =
       NVJPEG_FLAGS_BITSTREAM_STRICT | (options.fancy_upsampling ? NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION : 0);
   nvjpegHandle_t handle = nullptr;
@@ -46,7 +46,7 @@ Owned<nvjpegHandle> make_handle(Context& context, const JpegDecodeOptions& optio
   return Owned<nvjpegHandle>(handle);
 }
 
-// The filters read inside the image and make what is asked for.
+// Whether the filters stay inside the image and produce the requested size.
 template <class Weight>
 void check(const Resampling<Weight>& by, const EncodedImage& image, const Tensor& pixels) {
   DT_CHECK(by.y.count() == pixels.dim(1) && by.x.count() == pixels.dim(2) && by.x.begin() >= 0 && by.y.begin() >= 0 &&
@@ -55,7 +55,7 @@ void check(const Resampling<Weight>& by, const EncodedImage& image, const Tensor
            image.height, "x", image.width, ", or of another size than ", pixels.shape());
 }
 
-// An image on its way; its pixels go `offset` bytes into the memory for decoded images.
+// Image to decode; its pixels go to byte `offset` of the memory for decoded images.
 struct Job {
   int64_t row;
   const EncodedImage* image;
@@ -80,14 +80,14 @@ struct GpuJpegDecoder::State {
     decoded = empty_for_copies({static_cast<int64_t>(options.memory)}, DType::u8);
   }
 
-  // What is still queued for computation may read the memory's former contents.
+  // Memory for the copy stream: kernels enqueued earlier may still read its former contents.
   Tensor empty_for_copies(Shape shape, DType dtype) {
     Tensor tensor = context.empty(shape, dtype);
     context.wait(Stream::copy, context.record());
     return tensor;
   }
 
-  // Whether nvJPEG takes it and, so that it writes no more than there is room for, finds it as large as its sender.
+  // Whether nvJPEG supports the image and agrees about its size, so that it writes within bounds.
   bool supports(const EncodedImage& image) {
     unsigned width = 0, height = 0;
     int unsupported = 1;
@@ -114,12 +114,12 @@ struct GpuJpegDecoder::State {
   Owned<nvjpegJpegState> state;
   Owned<nvjpegJpegStream> header;
   Tensor decoded;                                        // images
-  std::vector<int32_t, ContainerMemory<int32_t>> words;  // plans and tables, in pinned memory
+  std::vector<int32_t, ContainerMemory<int32_t>> words;  // plans and tables, pinned
   Tensor device_words;
-  Event done;  // with what was queued last: only then nvJPEG's state may be used again, and what holds the tables
+  Event done;  // after the last enqueued work: nvJPEG's state and the table memory are free again
 };
 
-// nvJPEG tells that one of a batch is bad, not which: halves are tried down to it.
+// nvJPEG reports a bad image of a batch, not which: bisects the batch.
 void GpuJpegDecoder::State::decode(std::span<Job> jobs) {
   const cudaStream_t stream = context.runtime().copy();
   std::vector<const unsigned char*> data;
@@ -199,7 +199,7 @@ GpuJpegDecoder::GpuJpegDecoder(Context& context, const JpegDecodeOptions& option
 GpuJpegDecoder::~GpuJpegDecoder() {
   try {
     state_->context.wait(state_->done);
-  } catch (const Error&) {  // the device has failed: nothing is decoded any more
+  } catch (const Error&) {  // the device has failed: decoding stops
   }
 }
 

@@ -1,5 +1,5 @@
-// Resampling of decoded images. A pixel's sum over the columns is made anew for each row that it reads: with the few
-// taps that photographs need that costs less than keeping the sums of the rows in between.
+// Resampling of decoded images. Horizontal sums are recomputed for each row: with the few taps of typical photographs
+// this is cheaper than storing them.
 #include "libdtrain/core/encoded_image.h"
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/jpeg_decode_kernels.cuh"
@@ -23,7 +23,7 @@ struct Bytes {
   static __device__ uint8_t finish(uint32_t sum) { return static_cast<uint8_t>(sum >> kFilterBits); }
 };
 
-// A thread makes a pixel of sample blockIdx.y.
+// One thread per pixel of sample blockIdx.y.
 template <class Kind>
 __global__ void __launch_bounds__(kBlockPixels) resample_kernel(const ResamplePlan* plans, const int32_t* tables,
                                                                 int height, int width, typename Kind::Sample* pixels) {

@@ -1,4 +1,4 @@
-// What makes samples of decoded images.
+// Resampling kernel of the GPU JPEG decoder.
 #pragma once
 
 #include "libdtrain/core/context.h"
@@ -6,17 +6,17 @@
 
 namespace dtrain::cuda {
 
-// One sample. The table of an axis is first[count], then weights[count * taps], in words of 32 bits.
+// One sample. Table of an axis: first[count], weights[count * taps], in 32-bit words.
 struct ResamplePlan {
-  const uint8_t* image = nullptr;  // RGB, row after row
-  int64_t pitch = 0;               // bytes of a row
-  int64_t row = 0;                 // the one of `pixels` to write
-  int64_t x = 0, y = 0;            // where the tables of the axes begin
+  const uint8_t* image = nullptr;  // RGB, row-major
+  int64_t pitch = 0;               // bytes per row
+  int64_t row = 0;                 // row of `pixels` to write
+  int64_t x = 0, y = 0;            // offsets of the axes' tables
   int32_t taps_x = 0, taps_y = 0;
 };
 
-// Queues on `stream`: each of `count` plans, device memory like `tables`, makes its row of `pixels`, [n, h, w, 3] of
-// f32 or u8. The weights are as EncodedImage has them for that type.
+// Enqueues on `stream`: `count` plans, in device memory like `tables`, each write their row of `pixels`, [n, h, w, 3]
+// f32 or u8. Weights as in EncodedImage for that type.
 void resample(Context& context, const ResamplePlan* plans, int64_t count, const int32_t* tables, const Tensor& pixels,
               cudaStream_t stream);
 

@@ -26,7 +26,7 @@ Var local_response_norm(Tape& tape, const Var& x, const LocalResponseNormOptions
 namespace cpu {
 namespace {
 
-// body(first element) for each row of channels.
+// body(first element) for each pixel.
 template <class Body>
 void for_each_row(const Tensor& x, int64_t channels, Body&& body) {
   if (x.count() == 0) return;

@@ -1,11 +1,11 @@
-// CUDA arm of local response normalisation: a thread per element, which reads the channels around it.
+// CUDA kernels of local response normalisation: one thread per element, which reads its window of channels.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/local_response_norm_math.h"
 
 namespace dtrain::cuda {
 namespace {
 
-// body(first element of the row, channel) for this thread's share of the elements.
+// body(first element of the pixel, channel) for this thread's elements.
 template <class Body>
 __device__ void for_each_channel(int64_t count, int64_t channels, Body&& body) {
   const int64_t threads = int64_t{gridDim.x} * kThreads;

@@ -52,9 +52,9 @@ Tensor softmax(Context& context, const Tensor& logits) {
 namespace cpu {
 namespace {
 
-constexpr int64_t kExpWeight = 16;  // exp costs about as much as this many loads, adds and stores
+constexpr int64_t kExpWeight = 16;  // cost of exp in loads, adds and stores
 
-// body(row) for each of the rows of `x`
+// body(row) for each row of `x`
 template <class Body>
 void for_each_row(const Tensor& x, Body&& body) {
   parallel_ranges(

@@ -1,5 +1,5 @@
-// CUDA arm of the softmax cross-entropy. A warp or a block has a row, walks over it a few times, from the L1 cache
-// after the first, and adds up in a fixed order. Rows start anywhere and are few: 16-byte accesses would gain nothing.
+// CUDA kernels of the softmax cross-entropy. A warp or block processes a row in a few passes, from L1 after the first,
+// with reductions in fixed order. Rows are few and unaligned: 16-byte accesses would not help.
 #include <cmath>
 
 #include "libdtrain/cuda/kernels.cuh"
@@ -10,21 +10,21 @@ namespace dtrain::cuda {
 namespace {
 
 constexpr int kWarps = kThreads / kWarp;
-[[maybe_unused]] constexpr int kBlocks = 4;  // at once on a multiprocessor: leaves registers enough
+[[maybe_unused]] constexpr int kBlocks = 4;  // resident per multiprocessor: limits registers
 
-// The `threads` that share a row: a warp or the block.
+// Threads of a row: a warp or the block.
 template <int threads>
 struct RowTeam {
   static constexpr int kRows = kThreads / threads;  // per block
 
   __device__ static int rank() { return static_cast<int>(threadIdx.x) % threads; }
-  // body(row) for the team's share of n rows; the whole team is in it.
+  // body(row) for the team's rows of n; called by the whole team.
   template <class Body>
   __device__ static void for_each_row(int64_t n, Body&& body) {
     const int64_t teams = int64_t{gridDim.x} * kRows;
     for (int64_t row = int64_t{blockIdx.x} * kRows + threadIdx.x / threads; row < n; row += teams) body(row);
   }
-  // body(c) for this thread's share of a row.
+  // body(c) for this thread's classes of a row.
   template <class Body>
   __device__ static void for_each_class(int64_t classes, Body&& body) {
     for (int64_t c = rank(); c < classes; c += threads) body(c);
@@ -60,7 +60,7 @@ struct Targets {
   __device__ LabelPair of(int64_t n, int64_t row) const { return labels_of(labels, partners, shares, n, row); }
 };
 
-// Sums over a row's logits less the largest, so that nothing overflows.
+// Sums over a row's logits, shifted by the maximum against overflow.
 struct RowSums {
   float largest, log_sum, mean;
 };
@@ -70,7 +70,7 @@ template <int threads, class T>
 __device__ RowSums softmax_row(const T* z, int64_t classes, float* y) {
   using Team = RowTeam<threads>;
   RowSums result{-INFINITY, 0, 0};
-  // A NaN does not get into the maximum, but into the sum.
+  // fmaxf ignores NaN, but the sum propagates it.
   Team::for_each_class(classes, [&](int64_t c) { result.largest = fmaxf(result.largest, to_float(z[c])); });
   result.largest = Team::max(result.largest);
   float sum = 0, shifts = 0;
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   });
 }
 
-// One block: the mean over the rows that count, and its divisor, their number or 1.
+// One block: mean over unmasked rows and its divisor, max(rows, 1).
 __global__ void __launch_bounds__(kThreads, kBlocks)
     mean_loss_kernel(int64_t n, const float* rows, const int32_t* labels, float* divisor, float* loss) {
   float sum = 0;

@@ -22,7 +22,7 @@ void require_elements(const char* what, const Var& x, const Tensor& targets) {
       ", expected equal shapes with elements, and f32");
 }
 
-// True where there is one weight for each row, that is for each index of the first dimension.
+// Whether there is one weight per row (index of the first dimension).
 bool weighs_rows(const Var& x, const Tensor& weights) { return weights.shape() == Shape{x.shape()[0]}; }
 
 }  // namespace
@@ -76,11 +76,11 @@ Var select_class(Tape& tape, const Var& x, const Tensor& classes) {
 namespace cpu {
 namespace {
 
-// Sums are taken piece by piece, so that they do not depend on the number of threads.
+// Reduction piece: fixed, so that sums do not depend on the number of threads.
 constexpr int64_t kPiece = 4096;
-constexpr int64_t kTermWeight = 4;  // what a term costs, some of which do not count, in loads, adds and stores
+constexpr int64_t kTermWeight = 4;  // average cost of a term, masked ones included, in loads, adds and stores
 
-// Calls add(i, weight) for the elements from `begin` to `end` that count.
+// add(i, weight) for the unmasked elements of [begin, end).
 template <class Add>
 void for_each_weighted(const Tensor& weights, int64_t per_weight, int64_t begin, int64_t end, Add&& add) {
   const float* weight = weights.data<float>() + begin / per_weight;
@@ -133,7 +133,7 @@ void masked_grad(const Tensor& dloss, const Tensor& x, const Tensor& targets, co
       kTermWeight);
 }
 
-// body(x, y): the places of b elements that belong together, in a row's class of x and in y.
+// body(x, y): offsets of b consecutive elements of a row's class in x and in y.
 template <class Body>
 void for_each_selected(const Shape& x, const Tensor& classes, Body&& body) {
   const int64_t a = x[1], k = x[2], b = x[3];

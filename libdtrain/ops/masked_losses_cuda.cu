@@ -1,5 +1,4 @@
-// CUDA arm of the losses over elements that may not count: blocks add up shares of the elements in double precision,
-// and one block adds up what they came to.
+// CUDA kernels of masked losses: two-stage reduction in double; one block sums the partial sums.
 #include <cmath>
 
 #include "libdtrain/core/divisor.h"
@@ -10,10 +9,10 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int64_t kPerBlock = 16 * kThreads, kSumBlocks = 1024;  // elements of a block at least; blocks at most
+constexpr int64_t kPerBlock = 16 * kThreads, kSumBlocks = 1024;  // minimum of elements per block; maximum of blocks
 constexpr size_t kScratchBytes = kThreads / kWarp * sizeof(double);
 
-// The elements of a loss, each weight for as many as `per_weight` says.
+// Elements of a loss; each weight covers `per_weight` of them.
 template <class T>
 struct MaskedElements {
   uint32_t count;
@@ -92,7 +91,7 @@ void masked_grad(Context& context, const char* what, const Tensor& dloss, const 
 // y [n, a, b] and x [n, a, k, b]
 struct Selection {
   Divisor b, a;
-  uint32_t count, k, width;  // elements of y, classes, and b once more
+  uint32_t count, k, width;  // elements of y, classes, and b
 
   Selection(const Shape& x)
       : b(std::max<int64_t>(x[3], 1)),
@@ -125,7 +124,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Adds to what is zero, or was there before.
+// Accumulates into zeroed or previous contents.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     select_class_grad_kernel(Selection selection, const T* dy, const int32_t* classes, T* dx) {

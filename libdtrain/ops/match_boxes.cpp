@@ -40,15 +40,15 @@ namespace {
 
 constexpr int64_t kBlock = 256;
 
-// Some boxes that follow one another, coordinate by coordinate, so that loops over them vectorise; with what has been
-// found out about each. Those that are ignored are empty and meet nothing.
+// Consecutive boxes in structure-of-arrays layout for vectorisation, with their matching state. Ignored boxes are empty
+// and overlap nothing.
 struct Block {
   float x1[kBlock], y1[kBlock], x2[kBlock], y2[kBlock], area[kBlock];
   bool ignored[kBlock];
-  float best[kBlock];     // the largest IoU with the ground truths visited so far
-  int32_t truth[kBlock];  // and whose it is
-  int32_t kept[kBlock];   // whether it is the largest that some ground truth has
-  Box hull;               // what holds them all
+  float best[kBlock];     // largest IoU so far
+  int32_t truth[kBlock];  // its ground truth
+  int32_t kept[kBlock];   // whether it is the maximum of some ground truth
+  Box hull;               // bounding box of all of them
   int64_t first, count;
 
   float overlap(int64_t i, const Box& box, float box_size, float margin) const {
@@ -56,7 +56,7 @@ struct Block {
   }
 };
 
-// One call's arguments, and the blocks of boxes of all images as one range.
+// Arguments of a call; the blocks of all images form one range.
 struct Matching {
   const MatchOptions& options;
   const Tensor &boxes, &valid, &truth, &counts, &sizes, &matched;
@@ -65,7 +65,7 @@ struct Matching {
 
   int64_t truths(int64_t image) const { return within(counts.data<int32_t>()[image], g); }
   Box truth_at(int64_t image, int64_t i) const { return box_at(truth.data<float>() + 4 * (image * g + i)); }
-  // body(task, image, block) for each block of each image.
+  // body(task, image, block) per block of each image.
   template <class Body>
   void for_each_block(Body&& body) const {
     parallel_ranges(
@@ -100,7 +100,7 @@ void Matching::read(int64_t image, int64_t number, Block& block) const {
   }
 }
 
-// Compares the boxes of a block with ground truth i of the image. Returns the largest IoU.
+// Matches the boxes of a block with ground truth i of the image. Returns the largest IoU.
 float Matching::visit(Block& block, int64_t image, int64_t i) const {
   const Box box = truth_at(image, i);
   if (!(smaller(block.hull.x2, box.x2) - larger(block.hull.x1, box.x1) + margin > 0) ||
@@ -108,7 +108,7 @@ float Matching::visit(Block& block, int64_t image, int64_t i) const {
     return 0;
   const float area = box_area(box, margin);
   const auto own = static_cast<int32_t>(i);
-  int32_t top = 0;  // the bits of an IoU, which is not negative, are ordered as it is
+  int32_t top = 0;  // IoUs are non-negative: their bit patterns are ordered like integers
   for (int64_t j = 0; j < kBlock; ++j) {
     const float iou = block.overlap(j, box, area, margin);
     const bool better = iou > block.best[j];
@@ -128,15 +128,15 @@ void Matching::write(int64_t image, const Block& block) const {
   }
 }
 
-// Marks the boxes of a block whose IoU with ground truth i is `top`.
+// Marks boxes of a block whose IoU with ground truth i is `top`.
 void mark_best(const Matching& m, int64_t image, int64_t i, float top, Block& block) {
   const Box box = m.truth_at(image, i);
   const float area = box_area(box, m.margin), margin = m.margin;
   for (int64_t j = 0; j < kBlock; ++j) block.kept[j] |= block.overlap(j, box, area, margin) == top ? 1 : 0;
 }
 
-// After a first pass in which tops [n, blocks, g] has become the largest IoU of each block with each ground truth:
-// visits once more the few blocks that hold a box which is the best of some ground truth.
+// Second pass, after tops [n, blocks, g] holds the largest IoU of each block with each ground truth: revisits the few
+// blocks that contain a ground truth's best box.
 void keep_best(const Matching& m, Context& context, const float* tops) {
   const Scratch<float> best(context, m.n * m.g);
   for (int64_t image = 0; image < m.n; ++image)
@@ -161,7 +161,7 @@ void keep_best(const Matching& m, Context& context, const float* tops) {
   });
 }
 
-// Ignores all but the `count` boxes with the smallest keys.
+// Ignores all but the `count` boxes of smallest keys.
 void draw(uint64_t* keys, int64_t found, int64_t count, int32_t* matched) {
   if (found <= count) return;
   std::nth_element(keys, keys + count, keys + found);
@@ -169,7 +169,7 @@ void draw(uint64_t* keys, int64_t found, int64_t count, int32_t* matched) {
 }
 
 void sample_image(const DrawKeys& draws, const SampleOptions& options, int64_t t, uint64_t* keys, int32_t* matched) {
-  // Positives from the front of `keys`, background from its end.
+  // Positives grow from the front of `keys`, background from the end.
   int64_t positives = 0, background = t;
   for (int64_t first = 0; first < t; first += 4) {
     const Philox::Block words = draws.block(first / 4);

@@ -1,6 +1,6 @@
-// CUDA arm of matches: a thread holds one box, and meets the ground truths of its image in shared memory. What is kept
-// because it is the best of some ground truth takes a kernel before, which finds the largest IoU of each. Draws are
-// made by a block for each image, after a kernel that computes all random words.
+// CUDA kernels of matching: one thread per box, ground truths staged in shared memory. keep_best needs a kernel before,
+// which finds the largest IoU of each ground truth. Sampling: one kernel computes all random words, then one block per
+// image selects.
 #include "libdtrain/ops/box_math.h"
 #include "libdtrain/ops/match_math.h"
 #include "libdtrain/ops/selection_kernels.cuh"
@@ -13,23 +13,23 @@ constexpr int kTruths = 128;
 struct Matching {
   MatchOptions options;
   const float* boxes;
-  int64_t box_stride;  // from image to image; 0: all have the same boxes
+  int64_t box_stride;  // between images; 0: shared by all
   const int32_t* valid;
   const float* truth;
   const int32_t* counts;
   const float* sizes;
   int64_t t, g;
-  float* best;  // [n, g]: the largest IoU of each ground truth; null where nothing is kept for it
+  float* best;  // [n, g]: largest IoU per ground truth; null without keep_best
   int32_t* matched;
 };
 
-// In shared memory: some of the ground truths of an image.
+// In shared memory: a tile of an image's ground truths.
 struct Truths {
   Box box[kTruths];
   float area[kTruths], best[kTruths];
 };
 
-// The box of a thread: an empty one, which meets nothing, where it is ignored.
+// Box of a thread; empty, overlapping nothing, if ignored.
 struct OwnBox {
   Box box;
   float area;
@@ -49,7 +49,7 @@ __device__ OwnBox own_box(const Matching& m, int64_t image, int64_t i) {
   return own;
 }
 
-// visit(number, iou, place in `truths`) for each ground truth of the image, by all threads of the block together.
+// visit(index, iou, position in `truths`) for each ground truth of the image, called by all threads of the block.
 template <class Visit>
 __device__ void for_each_truth(const Matching& m, int64_t image, const OwnBox& own, Visit&& visit) {
   Truths& truths = *shared_memory<Truths>();
@@ -70,7 +70,7 @@ __device__ void for_each_truth(const Matching& m, int64_t image, const OwnBox& o
   }
 }
 
-// The best IoUs start as 0; not being negative, they are ordered as their bits are.
+// Best IoUs start at 0. Non-negative floats are ordered like their bits, so atomicMax on integers applies.
 __global__ void __launch_bounds__(kThreads) best_kernel(Matching m) {
   const int64_t image = blockIdx.y;
   const OwnBox own = own_box(m, image, int64_t{blockIdx.x} * kThreads + threadIdx.x);
@@ -110,8 +110,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Makes kIgnored of all of one kind, the matched boxes or the background, but the `wanted` with the smallest keys.
-// Returns how many those are.
+// Sets all positives, or all background, except the `wanted` of smallest keys to kIgnored. Returns the number kept.
 __device__ int draw(bool positive, int wanted, int64_t t, const uint32_t* words, int32_t* matched) {
   const auto key = [=](int64_t i) {
     const bool own = positive ? matched[i] >= 0 : matched[i] == kBackground;

@@ -44,7 +44,7 @@ MinedCrossEntropy mined_cross_entropy(Tape& tape, const Var& logits, const Tenso
 namespace cpu {
 namespace {
 
-// Writes the weights of one image, and returns its share of the loss.
+// Writes the weights of one image; returns its contribution to the loss.
 double mine_image(const float* losses, const int32_t* labels, int64_t t, int64_t per_positive, uint64_t* keys,
                   float* weights, float* positives) {
   int64_t found = 0, negatives = 0;

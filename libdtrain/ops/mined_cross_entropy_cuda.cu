@@ -1,4 +1,4 @@
-// CUDA arm of the mined cross-entropy: a block per image chooses its negatives.
+// CUDA kernels of the mined cross-entropy: one block per image selects its negatives.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/loss_math.h"
 #include "libdtrain/ops/mined_cross_entropy.h"

@@ -41,7 +41,7 @@ Tensor mix_pixels(Context& context, const Tensor& x, const PixelNormalization& o
 
 namespace {
 
-// Lines of pixels, normalised and erased.
+// Reads lines of pixels, normalised and erased.
 template <class Pixel>
 struct Lines {
   const Pixel* x;
@@ -67,7 +67,7 @@ struct Lines {
       erase_pixel(options, mixing.value, window, line * width + i, out + channels * i);
   }
 
-  // `other` has room for a line.
+  // `other`: scratch for one line.
   void write_mixed(int64_t rows, int64_t row, int64_t line, float* out, float* other) const {
     write(row, line, out);
     if (!mixing.partners) return;

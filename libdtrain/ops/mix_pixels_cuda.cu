@@ -1,4 +1,4 @@
-// CUDA arm of the mixing: a thread has a pixel, and reads that of the partner where it is mixed in.
+// CUDA kernel of mix_pixels: one thread per pixel, which also reads the partner's pixel.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/mix_pixels.h"
 #include "libdtrain/ops/mix_pixels_math.h"
@@ -6,7 +6,7 @@
 namespace dtrain::cuda {
 namespace {
 
-// What a kernel knows of PixelMixing; null where something is left out.
+// Kernel arguments from PixelMixing; null where undefined.
 struct Rules {
   const int32_t *erased, *partners, *boxes;
   const float* weights;

@@ -12,8 +12,8 @@
 namespace dtrain {
 namespace {
 
-// The seconds of the fastest of several calls of `work`, tried for about `seconds` after the first, in which libraries
-// choose their kernels and memory is touched.
+// Minimum time of repeated calls of `work` within about `seconds`, after a warm-up call in which libraries select
+// kernels and memory is touched.
 template <class Work>
 double least_seconds(const Work& work, double seconds) {
   using Clock = std::chrono::steady_clock;
@@ -36,7 +36,7 @@ double peak_of_cpu(const Context& context, DType dtype, double seconds) {
   const cpu::PeakKernels& kernels = context.kernels().peak;
   const bool pairs = dtype == DType::bf16 && kernels.multiply_add_pairs;
   const auto loop = pairs ? kernels.multiply_add_pairs : kernels.multiply_add;
-  double operations = 0;  // of each thread
+  double operations = 0;  // per thread
   const auto multiply_add = [&] {
     cpu::parallel_parts(context, context.threads(), [&](int part, int64_t, int64_t) {
       float sink = 0;

@@ -21,7 +21,7 @@ void require_alike(const char* op, const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Var relu(Tape& tape, const Var& x) {
-  if (x.value.dtype() == DType::u8) return x;  // the bytes of a layer in int8 stand for nothing negative here
+  if (x.value.dtype() == DType::u8) return x;  // u8 outputs of int8 layers encode non-negative values
   Context& context = tape.context();
   const Tensor y = context.empty(x.shape(), x.value.dtype());
   DT_DISPATCH(context, relu)(x.value, y);

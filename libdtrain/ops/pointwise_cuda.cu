@@ -1,4 +1,4 @@
-// CUDA arm of the element-wise ops: one pass over the bytes, in 16-byte accesses with a guarded rest.
+// CUDA kernels of element-wise ops: memory-bound, one pass of 16-byte accesses with a scalar remainder.
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/pointwise_kernels.cuh"
 #include "libdtrain/ops/pointwise_math.h"
@@ -18,7 +18,7 @@ struct Sum {
 struct SumRelu {
   __device__ float operator()(float a, float b) const { return dtrain::relu(a + b); }
 };
-// One block of four elements, one draw of random words, per thread and turn.
+// Per thread and iteration: four elements, one block of random words.
 template <bool add, class T>
 __global__ void __launch_bounds__(kThreads) dropout_kernel(const StepScalars* scalars, float rate, uint64_t stream,
                                                            bool whole, int64_t count, const T* x, T* y) {
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kThreads) dropout_kernel(const StepScalars* sc
   }
 }
 
-// One pixel per thread and access: bytes come through the L1 cache, whole pixels leave in one store.
+// One thread per pixel: bytes are read through L1, whole pixels are written by one store.
 template <class Pixel, class T>
 __global__ void __launch_bounds__(kThreads)
     normalize_kernel(PixelNormalization options, bool whole, int64_t pixels, const Pixel* x, T* y) {

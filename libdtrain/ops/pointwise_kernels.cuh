@@ -1,4 +1,4 @@
-// Element-wise kernels: one pass over the bytes, in 16-byte accesses with a guarded rest.
+// Element-wise kernels: one pass of 16-byte accesses with a scalar remainder.
 #pragma once
 
 #include "libdtrain/cuda/kernels.cuh"
@@ -26,7 +26,7 @@ __device__ Pack<Y, n> map_lanes(F f, const Pack<X, n>&... x) {
   return y;
 }
 
-// y[i] = f(x[i]...): `packs` times n elements by whole packs, the rest up to `count` one by one. y may be among the x.
+// y[i] = f(x[i]...): `packs` packs of n elements, then single elements up to `count`. y may alias an x.
 template <int n, class F, class Y, class... X>
 __global__ void __launch_bounds__(kMapThreads) map_kernel(F f, int64_t packs, int64_t count, Y* y, const X*... x) {
   const int64_t thread = int64_t{blockIdx.x} * kMapThreads + threadIdx.x, threads = int64_t{gridDim.x} * kMapThreads;

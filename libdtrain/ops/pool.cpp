@@ -71,7 +71,7 @@ Var global_average_pool(Tape& tape, const Var& x) {
 namespace cpu {
 namespace {
 
-// body(image, p, q) for every pixel of the pooled image
+// body(image, p, q) for each output pixel.
 template <class Body>
 void for_each_window(const PoolGeometry& g, Body&& body) {
   parallel_ranges(
@@ -83,7 +83,7 @@ void for_each_window(const PoolGeometry& g, Body&& body) {
       g.columns.out * g.c * g.cells());
 }
 
-// Calls body(image, h, w) for every pixel of the larger image.
+// body(image, h, w) for each input pixel.
 template <class Body>
 void for_each_pixel(const PoolGeometry& g, Body&& body) {
   parallel_ranges(
@@ -95,9 +95,9 @@ void for_each_pixel(const PoolGeometry& g, Body&& body) {
       g.columns.in * g.c * 4);
 }
 
-constexpr int kMostCells = 255;  // of a window: their numbers are bytes
+constexpr int kMostCells = 255;  // per window: indices are u8
 
-// Of window (p, q), whose image has the row `first` at `rows`.
+// Window (p, q); row `first` of its image is at `rows`.
 template <class T>
 void max_of_window(const MaxPoolLoops<T>& loops, const PoolGeometry& g, const T* rows, int64_t first, int64_t p,
                    int64_t q, T* best, uint8_t* winner) {
@@ -113,7 +113,7 @@ void max_of_window(const MaxPoolLoops<T>& loops, const PoolGeometry& g, const T*
   loops.window({pixels, cells, count, g.c, best, winner});
 }
 
-// What the windows that cover pixel (h, w), those of the rows `ps` and the columns `qs`, give it.
+// Gradient of pixel (h, w) from the windows that cover it, rows `ps` by columns `qs`.
 template <class T>
 void gather_won(const MaxPoolLoops<T>& loops, const PoolGeometry& g, const T* dy, const uint8_t* winners, int64_t image,
                 int64_t h, int64_t w, const PoolRange& ps, const PoolRange& qs, T* dx, bool add) {
@@ -133,7 +133,7 @@ void gather_won(const MaxPoolLoops<T>& loops, const PoolGeometry& g, const T* dy
 constexpr int64_t kBytes = 32;
 typedef uint8_t Bytes __attribute__((vector_size(kBytes)));
 
-// The largest of a window, for as many channels as V holds.
+// Maximum of a window, for a vector of channels.
 template <class V>
 void max_of_channels(const PoolGeometry& g, const uint8_t* image, const PoolRange& hs, const PoolRange& ws,
                      uint8_t* to) {
@@ -181,7 +181,7 @@ template <class T>
 void unpool_pixels(const Context& context, const PoolGeometry& g, const std::vector<PoolRange>& covering, const T* dy,
                    const uint8_t* winners, int64_t begin, int64_t end, T* dx, bool add) {
   const MaxPoolLoops<T>& loops = context.kernels().max_pool.of<T>();
-  while (begin < end) {  // rows of the images
+  while (begin < end) {  // rows of images
     const int64_t row = begin / g.columns.in, image = row / g.rows.in, h = row % g.rows.in;
     const PoolRange ps = g.rows.windows(h);
     for (int64_t w = begin - row * g.columns.in; w < g.columns.in && begin < end; ++w, ++begin, dx += g.c)

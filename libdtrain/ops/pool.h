@@ -16,11 +16,10 @@ struct PoolOptions {
 // The max-pool of torchvision's ResNets.
 inline const PoolOptions kResNetPool{.kernel = 3, .stride = 2, .padding = 1};
 
-// Outputs have the type of x.
+// Outputs have the type of x. All throw if no window fits or a window could lie in padding alone.
 
-// [n, h, w, c] -> [n, p, q, c]. Throws where no window fits, and where a window could lie in the padding alone.
-// The largest of each window, of at most 255 cells; padding never wins. A CPU also takes images of bytes, which have no
-// gradient. Of equal cells the first in row order has the gradient.
+// Max pooling [n, h, w, c] -> [n, p, q, c], windows of at most 255 cells; padding never wins. On a CPU also for u8
+// images, without gradient. Of equal cells the first in row-major order gets the gradient.
 Var max_pool(Tape& tape, const Var& x, const PoolOptions& options);
 // Average pooling [n, h, w, c] -> [n, p, q, c], see count_padding.
 Var average_pool(Tape& tape, const Var& x, const PoolOptions& options);

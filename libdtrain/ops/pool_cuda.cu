@@ -1,5 +1,5 @@
-// CUDA arm of the pooling ops. A thread computes one pack of channels of one pixel of the output, or in the backward
-// pass of the gradient, which it gathers: no atomics, and sums in the order of the CPU arm.
+// CUDA kernels of pooling. One thread per pack of channels of an output pixel; backward gathers per input pixel: no
+// atomics, same order of additions as on the CPU.
 #include <cmath>
 
 #include "libdtrain/core/divisor.h"
@@ -10,7 +10,7 @@
 namespace dtrain::cuda {
 namespace {
 
-// The packs of whole images [n, h, w, c], fewer than 2^31 of them, from image `first` on.
+// Packs of whole images [n, h, w, c] from image `first` on, fewer than 2^31.
 struct Packs {
   Divisor per_pixel, columns, rows;
   int64_t first, count;
@@ -26,7 +26,8 @@ struct Packs {
   }
 };
 
-// Launches kernel(packs, arguments...) for all packs of n lanes of `images` [n, h, w, c]: once, but for 2^31 packs.
+// Launches kernel(packs, arguments...) over all packs of n lanes of `images` [n, h, w, c]; several launches from 2^31
+// packs on.
 template <int n, class... Parameters, class... Arguments>
 void launch_over(const Context& context, const Shape& images, void (*kernel)(Packs, Parameters...),
                  const Arguments&... arguments) {
@@ -41,7 +42,7 @@ void launch_over(const Context& context, const Shape& images, void (*kernel)(Pac
   }
 }
 
-// body(place) for this thread's share of the packs.
+// body(place) for this thread's packs.
 template <class Body>
 __device__ void for_each_pack(const Packs& packs, Body&& body) {
   const int64_t threads = int64_t{gridDim.x} * kThreads;
@@ -49,9 +50,9 @@ __device__ void for_each_pack(const Packs& packs, Body&& body) {
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < packs.count; i += threads) body(packs.at(i));
 }
 
-// take(cell, inside, values) for the cells of window (h, w) of `at`, in row order. Square windows of k cells a side
-// have all cells loaded at once; in place of one in the padding, whose `inside` is false, comes the nearest one of the
-// window that is in the image. k = 0: windows of any size, one load after the other.
+// take(cell, inside, values) for the cells of window (h, w) of `at`, row-major. For square windows of k cells all loads
+// are in flight at once; cells in the padding (`inside` false) load the nearest cell of the window inside the image. k
+// = 0: windows of any size, one load at a time.
 template <int k, int n, class T, class Take>
 __device__ void for_each_cell(const PoolGeometry& g, const T* x, const Packs::Place& at, Take&& take) {
   if constexpr (k > 0) {
@@ -88,12 +89,12 @@ __global__ void __launch_bounds__(kThreads)
   for_each_pack(packs, [&](const Packs::Place& at) {
     const int64_t out = g.y_pixel(at.image, at.h, at.w) + n * at.pack;
     const int64_t first = g.cell(at.h, at.w, g.rows.cells(at.h).begin, g.columns.cells(at.w).begin);
-    // Nothing is smaller: the first cell inside the image leads from the start.
+    // -infinity: the first cell inside the image becomes the maximum.
     float best[n];
     int winner[n];
 #pragma unroll
     for (int i = 0; i < n; ++i) best[i] = -INFINITY, winner[i] = static_cast<int>(first);
-    // A cell of the padding repeats one inside, and what is repeated does not win over itself.
+    // Padding cells repeat an inner cell, which does not exceed itself.
     for_each_cell<k, n>(g, x, at, [&](int cell, bool, const Pack<T, n>& values) {
 #pragma unroll
       for (int i = 0; i < n; ++i) {
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// The gradient goes to the winner.
+// Max pooling: the gradient goes to the argmax.
 template <class T, int n>
 struct MaxSource {
   const T* dy;
@@ -143,7 +144,7 @@ struct MaxSource {
     const int64_t out = g.y_pixel(at.image, p, q) + n * at.pack;
     return {load<T, n>(dy + out), load<uint8_t, n>(argmax + out)};
   }
-  // sum += what the window gives to its cell with number `cell`
+  // sum += gradient of the window's cell `cell`.
   __device__ static void add(const Window& window, int cell, float (&sum)[n]) {
 #pragma unroll
     for (int i = 0; i < n; ++i)
@@ -151,7 +152,7 @@ struct MaxSource {
   }
 };
 
-// The gradient goes to all cells alike.
+// Average pooling: the gradient goes to all cells.
 template <class T, int n>
 struct AverageSource {
   const T* dy;
@@ -170,7 +171,7 @@ struct AverageSource {
   }
 };
 
-// Sums that are stored, or added to what is there.
+// Stores or accumulates sums.
 template <class T, int n>
 __device__ void start_sums(const T* to, bool add, float (&sum)[n]) {
   Pack<T, n> old{};
@@ -179,7 +180,7 @@ __device__ void start_sums(const T* to, bool add, float (&sum)[n]) {
   for (int i = 0; i < n; ++i) sum[i] = add ? to_float(old.lane[i]) : 0.0f;
 }
 
-// Windows of any size: one pixel at a time gathers from those over it.
+// Windows of any size: each pixel gathers from the windows that cover it.
 template <class T, int n, class Source>
 __global__ void __launch_bounds__(kThreads)
     pool_grad_kernel(Packs packs, PoolGeometry g, Source source, bool add, T* dx) {
@@ -197,8 +198,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// Windows of k cells a side, s apart: the s x s pixels from the start of window (h, w) of `at` gather from the same few
-// windows, this one and those above and to the left of it, and which cell a pixel is in each is known beforehand.
+// k x k windows of stride s: the s x s pixels from the start of window (h, w) of `at` gather from a few common windows
+// (this one and those above and to the left), with compile-time cell indices.
 template <class T, int n, int k, int s, class Source>
 __global__ void __launch_bounds__(kThreads)
     pool_grad_block_kernel(Packs packs, PoolGeometry g, Source source, bool add, T* dx) {
@@ -232,7 +233,7 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// One thread per pack of the mean, in the order of the pixels, several of them in flight.
+// Global average: one thread per pack, in pixel order, several loads in flight.
 template <class T, int n>
 __global__ void __launch_bounds__(kThreads)
     global_average_pool_kernel(Packs packs, int64_t pixels, int64_t channels, const T* x, T* y) {
@@ -280,7 +281,7 @@ void pool_grad(Context& context, const PoolGeometry& g, const Source& source, co
   T* const to = dx.data<T>();
   if constexpr (n > 1)
     if (options.stride.h == 2 && options.stride.w == 2 && (square(options, 2) || square(options, 3))) {
-      // As many blocks of 2 x 2 pixels, the first from the start of the first window on, as cover the image.
+      // 2 x 2 blocks of pixels that cover the image, starting at the first window.
       const Shape blocks{g.n, (g.rows.in + g.rows.padding + 1) / 2, (g.columns.in + g.columns.padding + 1) / 2, g.c};
       auto kernel =
           square(options, 2) ? pool_grad_block_kernel<T, n, 2, 2, Source> : pool_grad_block_kernel<T, n, 3, 2, Source>;

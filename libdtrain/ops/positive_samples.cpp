@@ -48,7 +48,7 @@ void images_of_places(Context& context, const Tensor& counts, const Tensor& imag
 namespace cpu {
 namespace {
 
-// What a region of each image weighs in a mean over those that `counts` says.
+// Weight of a region of each image in a mean over the regions counted by `counts`.
 template <class Counts>
 std::vector<float> weights_of_images(const RoiSamples& samples, int64_t images, MeanOver mean, const Counts& counts) {
   const int64_t s = samples.classes.count() / images;

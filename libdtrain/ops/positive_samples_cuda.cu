@@ -1,4 +1,4 @@
-// CUDA arm of the positives: one block counts, since there are a few thousand regions at most.
+// CUDA kernels of positive samples: one block counts the few thousand regions.
 #include "libdtrain/ops/positive_samples.h"
 #include "libdtrain/ops/selection_kernels.cuh"
 
@@ -7,14 +7,14 @@ namespace {
 
 constexpr int kSelectionWarps = kSelectionThreads / kWarp;
 
-// How many of `classes` [count] are at least `least`, in every thread of the block.
+// Number of `classes` [count] >= `least`, in every thread of the block.
 __device__ int32_t count_of(const int32_t* classes, int64_t count, int32_t least, int32_t* scratch) {
   int32_t found = 0;
   for (int64_t i = threadIdx.x; i < count; i += kSelectionThreads) found += classes[i] >= least;
   return block_sum(found, scratch);
 }
 
-// Writes to `weights`, one for each image, what a region with a class of at least `least` weighs in a mean over those.
+// Writes to `weights`, per image, the weight of a region of class >= `least` in the mean over such regions.
 __device__ void weights_of_images(const int32_t* classes, int64_t s, int images, MeanOver mean, int32_t least,
                                   float* weights, int32_t* scratch) {
   int64_t all = 0;
@@ -30,7 +30,7 @@ __device__ void weights_of_images(const int32_t* classes, int64_t s, int images,
   __syncthreads();
 }
 
-// Dynamic shared memory: kSelectionWarps numbers and a weight for each image.
+// Dynamic shared memory: kSelectionWarps integers and one weight per image.
 __global__ void __launch_bounds__(kSelectionThreads)
     region_weights_kernel(const int32_t* classes, int64_t s, int images, MeanOver mean, float* weights) {
   int32_t* const scratch = shared_memory<int32_t>();
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kSelectionThreads)
   for (int64_t i = threadIdx.x; i < s * images; i += kSelectionThreads) weights[i] = classes[i] > 0 ? of[i / s] : 0.0f;
 }
 
-// The pointers of RoiSamples and PositiveSamples.
+// Pointers of RoiSamples and PositiveSamples.
 struct Regions {
   float* rois;
   int32_t *images, *classes, *truth;

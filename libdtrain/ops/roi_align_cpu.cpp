@@ -1,5 +1,5 @@
-// CPU arm of RoIAlign. The weights of a cell are products of those of its rows and of its columns, which are found once
-// per region; samples of a cell that share a pixel are one tap.
+// CPU kernels of RoIAlign. Bilinear weights are separable: rows and columns are computed once per region, and samples
+// of a cell that share a pixel merge into one tap.
 #include <algorithm>
 #include <numeric>
 
@@ -11,7 +11,7 @@
 namespace dtrain::cpu {
 namespace {
 
-constexpr int64_t kTapWeight = 8;  // what an element of a cell costs, in loads, adds and stores
+constexpr int64_t kTapWeight = 8;  // cost of an element of a cell in loads, adds and stores
 
 struct Range {
   int64_t begin = 0, end = INT64_MAX;
@@ -23,7 +23,7 @@ struct AxisTap {
   float weight;
 };
 
-// The pixels of a range that each cell of an axis reads.
+// Taps of an axis per cell, within a range of pixels.
 class AxisTaps {
  public:
   void assign(const RoiAxis& axis, int cells, const Range& range = {}) {
@@ -47,8 +47,8 @@ class AxisTaps {
   }
 
  private:
-  // Samples go forwards, so that what was read before is among the last two. In a region turned inside out they do not:
-  // there a pixel may have several taps.
+  // Samples ascend, so an earlier tap of the same pixel is among the last two. In inverted regions they do not: a pixel
+  // may then have several taps.
   void add(size_t begin, int64_t pixel, float weight) {
     for (size_t i = taps_.size(); i > begin && taps_.size() - i < 2; --i)
       if (taps_[i - 1].pixel == pixel) {
@@ -59,10 +59,10 @@ class AxisTaps {
   }
 
   std::vector<AxisTap> taps_;
-  std::vector<size_t> ends_;  // of each cell
+  std::vector<size_t> ends_;  // per cell
 };
 
-// One region on its map, or on a range of the map's rows.
+// Taps of a region on its map, or on a range of the map's rows.
 class RegionTaps {
  public:
   // `map` [n, h, w, c]
@@ -77,7 +77,7 @@ class RegionTaps {
   }
 
   struct Tap {
-    int64_t at;  // the pixel's first channel, from that of the image
+    int64_t at;  // offset of the pixel's first channel within the image
     float weight;
   };
   std::span<const Tap> cell(int row, int column) {
@@ -88,7 +88,7 @@ class RegionTaps {
     return taps_;
   }
   bool empty() const { return rows_.all().empty() || columns_.all().empty(); }
-  // loads[h] += how many taps there are in row h
+  // loads[h] += number of taps in row h
   void add_loads(int64_t* loads) const {
     for (const AxisTap& y : rows_.all()) loads[y.pixel] += static_cast<int64_t>(columns_.all().size());
   }
@@ -110,7 +110,7 @@ void gather(std::span<const RegionTaps::Tap> taps, const float* x, float* y, int
   for (int i = 0; i < n; ++i) store(y + c + i * kWidth, sum[i]);
 }
 
-// dx[c] += weight * dy[c] at each tap, likewise.
+// dx[c] += weight * dy[c] at each tap, for the same vectors.
 template <class V, int n>
 void scatter(std::span<const RegionTaps::Tap> taps, const float* dy, float* dx, int64_t c) {
   constexpr int64_t kWidth = sizeof(V) / sizeof(float);
@@ -142,12 +142,12 @@ void require_regions(const Tensor& images, const Tensor& levels, int64_t n, size
   }
 }
 
-// The rows of all images of all maps as one sequence, and how regions lie on it.
+// All rows of all maps as one sequence, and the regions on it.
 struct MapRows {
   const Tensor &rois, &images, &levels;
   const RoiAlignOptions& options;
-  std::span<const Tensor> maps;  // some may be undefined
-  std::vector<int64_t> first;    // the first row of each map, and one after the last
+  std::span<const Tensor> maps;  // may be undefined
+  std::vector<int64_t> first;    // first row of each map, and the total
 
   MapRows(const Tensor& roi, const Tensor& image, const Tensor& level, const RoiAlignOptions& o,
           std::span<const Tensor> all)
@@ -155,8 +155,8 @@ struct MapRows {
     for (const Tensor& map : maps) first.push_back(first.back() + (map ? map.dim(0) * map.dim(1) : 0));
   }
 
-  // body(r, map, row) for each region that touches any of `range`, in order, with what is in the range as `region`;
-  // `row` is the number of the first one of its image.
+  // body(r, map, row) for each region that touches `range`, in order; `region` is its part within the range, `row` the
+  // first row of its image.
   template <class Body>
   void for_each_region(const Range& range, RegionTaps& region, Body&& body) const {
     for (int64_t r = 0; r < rois.dim(0); ++r) {
@@ -172,7 +172,7 @@ struct MapRows {
   }
 };
 
-// Where rows with these loads begin, in units of load, and in the end where the last one ends.
+// Prefix sums of the rows' loads, with the total at the end.
 std::vector<int64_t> starts_of(const MapRows& rows) {
   std::vector<int64_t> loads(static_cast<size_t>(rows.first.back()) + 1);
   RegionTaps region;
@@ -215,10 +215,9 @@ void roi_align(Context&, std::span<const Tensor> maps, const Tensor& rois, const
       per_roi * kTapWeight);
 }
 
-// Each thread owns rows of the maps, as many as make up its share of the taps, and goes through all regions in their
-// order: no two threads write one element, and the order of the additions to it does not depend on how many there are.
-// Two threads that own channels instead take 2.5 times as long, measured on maps of 80 x 120 pixels by 256 channels:
-// halves of pixels are no streams that a processor fetches ahead.
+// Each thread owns a range of rows with an equal share of taps and visits all regions in order: no write conflicts, and
+// the order of additions does not depend on the number of threads. Splitting by channels instead takes 2.5 times as
+// long on maps of 80 x 120 x 256: parts of pixels defeat the hardware prefetcher.
 void roi_align_grad(Context&, const Tensor& dy, const Tensor& rois, const Tensor& images, const Tensor& levels,
                     const RoiAlignOptions& o, std::span<const Tensor> dmaps, std::span<const uint8_t> add) {
   for (size_t level = 0; level < dmaps.size(); ++level)

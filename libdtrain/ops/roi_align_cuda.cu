@@ -1,17 +1,15 @@
-// CUDA arm of RoIAlign.
+// CUDA kernels of RoIAlign.
 //
-// Forward, a thread has a pack of channels of a cell: 16 reads of 16 bytes at sampling ratio 2, which neighbouring
-// cells share in the caches. For 1024 regions, 7 x 7 cells and 256 channels in 16 bits that is 0.4 GB from the L2 cache
-// and 26 MB written.
+// Forward: one thread per pack of channels of a cell: 16 loads of 16 bytes at sampling ratio 2, shared with
+// neighbouring cells through the caches. 1024 regions of 7 x 7 cells and 256 channels in 16 bits read 0.4 GB from L2
+// and write 26 MB.
 //
-// The gradient is gathered, without atomics and in the order of the CPU arm. A block owns a tile of a map, 8 x 8 pixels
-// by four packs of channels: it finds the regions that touch the tile, in their order, computes the weights of the
-// tile's rows and columns in the cells of a few of them at a time, and each thread adds up its pack of its pixel. A
-// pixel reads only the cells that it is in, at most as many (pixel, cell) pairs as the forward pass read, so that the
-// bytes are no more than there; beside them each block reads all regions, 24 KB of 1024, which for a map of 120 x 160
-// pixels and 256 channels in 16 bits is 120 MB from the L2 cache. Every pixel is written once. Where many regions are
-// on a map of few tiles, these take as long as the longest list of regions: by an estimate, a microsecond for eight of
-// them.
+// Backward: gather, without atomics, in the order of additions of the CPU. A block owns a tile of a map (8 x 8 pixels
+// by four packs of channels): it lists the regions that touch the tile, computes their row and column weights in
+// batches, and each thread accumulates its pack of its pixel. A pixel reads only cells that contain it, so the traffic
+// does not exceed the forward pass; in addition each block reads all regions (24 KB per 1024; 120 MB from L2 for a map
+// of 120 x 160 x 256 in 16 bits). Each pixel is written once. With many regions on a map of few tiles, the longest list
+// dominates: an estimated microsecond per eight regions.
 #include <cmath>
 
 #include "libdtrain/core/divisor.h"
@@ -23,18 +21,18 @@ namespace dtrain::cuda {
 namespace {
 
 constexpr int kWarps = kThreads / kWarp;
-constexpr int kTile = 8;                            // rows and columns of a tile
-constexpr int kPacks = kThreads / (kTile * kTile);  // of a block, for each pixel
-constexpr int kMostBatch = 8;                       // regions whose weights are computed at once
-constexpr size_t kMostWeightBytes = 40 << 10;       // of those
-[[maybe_unused]] constexpr int kBlocks = 4;         // at once on a multiprocessor: leaves registers enough
+constexpr int kTile = 8;                            // rows and columns per tile
+constexpr int kPacks = kThreads / (kTile * kTile);  // per block and pixel
+constexpr int kMostBatch = 8;                       // regions per batch of weights
+constexpr size_t kMostWeightBytes = 40 << 10;       // of a batch
+[[maybe_unused]] constexpr int kBlocks = 4;         // resident per multiprocessor: limits registers
 
 template <class T>
 struct RoiMap {
-  T* data;  // null: no gradient is wanted
+  T* data;  // null: no gradient needed
   int height, width;
   float scale;
-  int64_t first_tile;  // of this map among all
+  int64_t first_tile;  // index of the map's first tile among all
   bool add;
 
   __device__ int tiles_across() const { return (width + kTile - 1) / kTile; }
@@ -47,7 +45,7 @@ struct RoiMaps {
   int64_t images, channels;
 };
 
-// What belongs to the regions, and how they are divided.
+// Regions and their geometry.
 struct Regions {
   const float* rois;
   const int32_t *images, *levels;  // levels may be null
@@ -81,7 +79,7 @@ __device__ void add_scaled(float (&sum)[n], float weight, const Pack<T, n>& x) {
   for (int i = 0; i < n; ++i) sum[i] += weight * to_float(x.lane[i]);
 }
 
-// sum += the samples of a cell, from `x`, a pack of the first pixel of the image
+// sum += samples of a cell, from `x`, a pack of the image's first pixel
 template <class T, int n>
 __device__ void add_cell(const RoiAxis& rows, const RoiAxis& columns, int row, int column, const T* x, int64_t channels,
                          float (&sum)[n]) {
@@ -130,7 +128,7 @@ __global__ void __launch_bounds__(kThreads) roi_align_kernel(RoiMaps<const T> ma
   }
 }
 
-// A tile of a map of an image.
+// Tile of an image's map.
 struct Tile {
   int level, image, top, left;
 };
@@ -145,15 +143,15 @@ __device__ Tile tile_of(const RoiMaps<T>& maps, int64_t number) {
   return {level, within / (across * down), within / across % down * kTile, within % across * kTile};
 }
 
-// Whether samples of the axis may touch the tile's pixels from `first` on: yes, where it is doubtful.
+// Conservative test whether samples of the axis touch the tile's pixels from `first` on.
 __device__ bool may_touch(const RoiAxis& axis, int cells, int first) {
   const float end = axis.start + static_cast<float>(cells) * axis.cell;
   const float low = fminf(axis.start, end), high = fmaxf(axis.start, end);
   return high + 2 >= static_cast<float>(first) && low - 1 <= static_cast<float>(first + kTile);
 }
 
-// The regions from `first` on, at most one for each thread, that may touch the tile: their numbers, in order, and how
-// many they are. For the whole block, which has read the list before.
+// Regions from `first` on, at most one per thread, that may touch the tile: indices in order, and their count. Called
+// by the whole block after it has read the previous list.
 template <class T>
 __device__ int find_regions(const Regions& regions, const RoiMaps<T>& maps, const Tile& tile, int64_t first, int* found,
                             int* counts) {
@@ -178,7 +176,7 @@ __device__ int find_regions(const Regions& regions, const RoiMaps<T>& maps, cons
   return total;
 }
 
-// The weight of a pixel in a cell, that of all its samples together.
+// Weight of a pixel in a cell, summed over the cell's samples.
 __device__ float weight_of(const RoiAxis& axis, int cell, int pixel) {
   float weight = 0;
   for (int i = 0; i < axis.grid; ++i) {
@@ -190,8 +188,8 @@ __device__ float weight_of(const RoiAxis& axis, int cell, int pixel) {
   return weight;
 }
 
-// For each of `count` regions the weights [height][kTile] of the tile's rows, with the factor of the mean, and after
-// them those [width][kTile] of its columns.
+// For each of `count` regions: weights [height][kTile] of the tile's rows, times the factor of the mean, then weights
+// [width][kTile] of its columns.
 template <class T>
 __device__ void find_weights(const Regions& regions, const RoiMap<T>& map, const Tile& tile, const int* found,
                              int count, float* weights) {
@@ -204,7 +202,7 @@ __device__ void find_weights(const Regions& regions, const RoiMap<T>& map, const
   }
 }
 
-// sum += what the cells of a region give to a pixel; `dy`: the pack of the region's first cell.
+// sum += contributions of a region's cells to a pixel; `dy`: pack of the region's first cell.
 template <class T, int n>
 __device__ void add_region(const Regions& regions, const float* weights, int row, int column, const T* dy,
                            int64_t channels, float (&sum)[n]) {
@@ -229,7 +227,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const int pixel = static_cast<int>(threadIdx.x) / kPacks, row = pixel / kTile, column = pixel % kTile;
   const int cells = regions.height + regions.width;
   for (int64_t unit = blockIdx.x; unit < tiles * slices; unit += gridDim.x) {
-    // The coarse maps, whose lists are long, come first.
+    // Coarse maps, with the longest lists, first.
     const Tile tile = tile_of(maps, tiles - 1 - unit / slices);
     const RoiMap<T> map = maps.map[tile.level];
     const int64_t channel = (unit % slices * kPacks + threadIdx.x % kPacks) * n;
@@ -262,7 +260,7 @@ __global__ void __launch_bounds__(kThreads)
                           o.lowest, o.highest);
 }
 
-// body(T(), lanes) for the widest accesses that suit all maps and `other`.
+// body(T(), lanes) for the widest accesses that all maps and `other` allow.
 template <class Body>
 void dispatch_maps(const char* what, std::span<const Tensor> maps, const Tensor& other, Body&& body) {
   const int64_t channels = other.dim(3);
@@ -303,7 +301,7 @@ void roi_align_grad(Context& context, const Tensor& dy, const Tensor& rois, cons
     int64_t tiles = 0;
     for (size_t i = 0; i < dmaps.size(); ++i) {
       all.map[i] = {nullptr, 0, 0, options.scales[i], tiles, add[i] != 0};
-      if (!dmaps[i]) continue;  // no tile is its
+      if (!dmaps[i]) continue;  // has no tiles
       const int64_t h = dmaps[i].dim(1), w = dmaps[i].dim(2);
       all.map[i].data = dmaps[i].data<T>();
       all.map[i].height = static_cast<int>(h), all.map[i].width = static_cast<int>(w);

@@ -31,7 +31,7 @@ void gather_samples(Context& context, const Tensor& boxes, const Tensor& matched
 namespace cpu {
 namespace {
 
-// One call's arguments.
+// Arguments of a call.
 struct Gathering {
   const Tensor &boxes, &matched, &truth, &truth_classes;
   const BoxCoder& coder;
@@ -50,7 +50,7 @@ struct Gathering {
     samples.truth.data<int32_t>()[row] = positive ? match : -1;
   }
 
-  // Boxes of image `image` whose entry is_chosen(), from `row` on; returns the row after them.
+  // Writes boxes of `image` whose entry is_chosen() from `row` on; returns the next row.
   template <class Chosen>
   int64_t gather(int64_t image, int64_t row, Chosen&& is_chosen) const {
     const int32_t* const match = matched.data<int32_t>() + image * t;

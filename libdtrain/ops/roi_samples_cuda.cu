@@ -1,4 +1,4 @@
-// CUDA arm of the regions for the heads: a block for each image keeps its boxes in order by counting those before.
+// CUDA kernel of gather_samples: one block per image, stable compaction by prefix counts.
 #include "libdtrain/ops/box_math.h"
 #include "libdtrain/ops/roi_samples.h"
 #include "libdtrain/ops/selection_kernels.cuh"
@@ -18,7 +18,7 @@ struct Gathering {
   float *deltas, *totals;
 };
 
-// A row of region `box`, or of padding, where `match` is kIgnored.
+// Writes a row of region `box`, or padding if `match` is kIgnored.
 __device__ void write_row(const Gathering& a, int64_t image, int64_t row, const Box& box, int32_t match) {
   const bool positive = match >= 0, padding = match == kIgnored;
   BoxDeltas deltas{};
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kSelectionThreads) gather_samples_kernel(Gathe
   for (int64_t row = rows + threadIdx.x; row < a.s; row += blockDim.x)
     write_row(a, image, first + row, Box{}, kIgnored);
   if (threadIdx.x != 0) return;
-  // Whole numbers below 2^24: their sum has no order.
+  // Integers below 2^24 in f32: exact in any order.
   atomicAdd(a.totals, static_cast<float>(rows));
   atomicAdd(a.totals + 1, static_cast<float>(positives));
 }

@@ -46,7 +46,7 @@ Var weighted_sum(Tape& tape, const std::vector<Var>& losses, const std::vector<f
 namespace cpu {
 namespace {
 
-// Sums are taken piece by piece, so that they do not depend on the number of threads.
+// Reduction piece: fixed, so that sums do not depend on the number of threads.
 constexpr int64_t kPiece = 4096;
 
 double sum_of_squares(const float* x, const float* y, int64_t count) {

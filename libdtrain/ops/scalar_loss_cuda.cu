@@ -1,4 +1,4 @@
-// CUDA arm of the mean squared error: blocks add up shares of the elements, and one block adds up what they came to.
+// CUDA kernels of the mean squared error: two-stage reduction; one block sums the partial sums.
 #include "libdtrain/ops/pointwise_kernels.cuh"
 #include "libdtrain/ops/scalar_loss.h"
 
@@ -6,7 +6,7 @@ namespace dtrain::cuda {
 namespace {
 
 constexpr int kSumThreads = 512;
-constexpr int64_t kPerBlock = 16 * kSumThreads, kSumBlocks = 1024;  // elements of a block at least; blocks at most
+constexpr int64_t kPerBlock = 16 * kSumThreads, kSumBlocks = 1024;  // minimum of elements per block; maximum of blocks
 constexpr size_t kScratchBytes = kSumThreads / kWarp * sizeof(double);
 
 template <class T>

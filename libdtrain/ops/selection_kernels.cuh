@@ -1,4 +1,4 @@
-// How the threads of a block choose among the elements of a row: by order, and by size.
+// Block-wide selection in a row: stable ranks of flags, and radix select.
 #pragma once
 
 #include "libdtrain/cuda/kernels.cuh"
@@ -9,11 +9,11 @@ inline constexpr int kSelectionThreads = 1024;
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
 struct BlockRank {
-  int before;  // threads of the block before this one that have the flag
-  int total;   // threads that have it
+  int before;  // threads before this one with the flag
+  int total;   // threads with the flag
 };
 
-// Called by all threads of a block of whole warps. `scratch`: shared, one per warp, not in use.
+// Called by all threads of a block of full warps. `scratch`: unused shared memory, one int per warp.
 __device__ inline BlockRank block_rank(bool flag, int* scratch) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
   const unsigned lanes = __ballot_sync(kAllLanes, flag);
@@ -28,7 +28,7 @@ __device__ inline BlockRank block_rank(bool flag, int* scratch) {
   return rank;
 }
 
-// body(i, key(i)) for this thread's share of [0, n), but where the key is 0. Several keys are on their way at a time.
+// body(i, key(i)) for this thread's part of [0, n) where the key is not 0. Several keys are in flight.
 template <class Key, class Body>
 __device__ void for_each_key(int64_t n, Key&& key, Body&& body) {
   constexpr int kInFlight = 4;
@@ -46,21 +46,21 @@ __device__ void for_each_key(int64_t n, Key&& key, Body&& body) {
   }
 }
 
-// Shared memory of Selection: how many keys have each value of a digit, and what was found in them.
+// Shared memory of Selection: histogram of a digit, and results.
 struct SelectionScratch {
   static constexpr int kDigitBits = 11, kBins = 1 << kDigitBits;
   int bins[kBins];
   int bin, wanted, total;
 };
 
-// The largest of up to 2^31 keys, no two of which are equal, found digit by digit from the highest.
+// Radix select of the largest of up to 2^31 distinct keys, from the highest digit down.
 struct Selection {
-  uint64_t threshold;  // keys from here on are chosen
-  int chosen;          // how many those are
+  uint64_t threshold;  // keys >= threshold are selected
+  int chosen;          // their number
 };
 
-// In `bins`, the one that holds the wanted-th key from the top, which becomes s.bin; s.wanted becomes its number in
-// there, s.total the number of all. By one warp.
+// Finds the bin with the wanted-th largest key: s.bin; s.wanted becomes its rank within the bin, s.total the number of
+// all keys. Called by one warp.
 __device__ inline void find_bin(SelectionScratch& s, int wanted) {
   constexpr int kShare = SelectionScratch::kBins / kWarp;
   const int lane = static_cast<int>(threadIdx.x), last = SelectionScratch::kBins - 1 - lane * kShare;
@@ -79,8 +79,8 @@ __device__ inline void find_bin(SelectionScratch& s, int wanted) {
   s.wanted = left;
 }
 
-// The `wanted` largest of key(i), i in [0, n), where key(i) is 0 for what does not take part; all of them where there
-// are fewer. Called by all threads of a block of whole warps.
+// Selects the `wanted` largest of key(i), i in [0, n), all if fewer; key 0 excludes an element. Called by all threads
+// of a block of full warps.
 template <class Key>
 __device__ Selection select_largest(int64_t n, int wanted, Key&& key, SelectionScratch& s) {
   if (wanted <= 0) return {~uint64_t{0}, 0};

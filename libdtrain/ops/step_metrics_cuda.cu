@@ -1,4 +1,4 @@
-// CUDA arm of the step metrics: a block for each sum, since a micro-batch has few rows.
+// CUDA kernels of step metrics: one block per sum, since a micro-batch has few rows.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/step_metrics.h"
 
@@ -10,7 +10,7 @@ struct MetricSums {
   int64_t count[kMaxStepSums];
 };
 
-// One block more than there are sums: it writes the columns after them.
+// One block more than sums: it writes the further columns.
 __global__ void __launch_bounds__(kThreads)
     add_step_sums_kernel(const StepScalars* scalars, MetricSums sums, int count, bool add, float* row) {
   const int column = static_cast<int>(blockIdx.x);

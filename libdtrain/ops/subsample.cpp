@@ -26,12 +26,12 @@ Var subsample(Tape& tape, const Var& x, int stride, int offset) {
 namespace cpu {
 namespace {
 
-// Where pixels lie, counted in pixels.
+// Index mapping in units of pixels.
 SubsampledImages pixels_of(const Tensor& x, const Tensor& y, int stride, int offset) {
   return {x.dim(1), x.dim(2), y.dim(1), y.dim(2), 1, stride, offset};
 }
 
-// Stores pixel pixel_of(i) of `from`, or zeros where that is negative, as pixel i of `to`, or adds it.
+// Pixel i of `to` = (or += if `add`) pixel pixel_of(i) of `from`, zeros if negative.
 template <class PixelOf>
 void take_pixels(const Tensor& from, const Tensor& to, bool add, const PixelOf& pixel_of) {
   const int64_t channels = to.dim(3);

@@ -47,13 +47,13 @@ void top_of_row(const float* scores, int64_t count, int64_t k, uint64_t* keys, f
   std::fill(indices + chosen, indices + k, -1);
 }
 
-// The boxes of a row, coordinate by coordinate, so that loops over them vectorise.
+// Boxes of a row in structure-of-arrays layout for vectorisation.
 struct Candidates {
   float *x1, *y1, *x2, *y2, *area;
   int32_t *group, *alive;
   int64_t count;
 
-  // Numbers of `memory` that each takes.
+  // Floats of `memory` per box.
   static constexpr int64_t kColumns = 7;
   Candidates(float* memory, int64_t k, const float* boxes, const float* scores, const int32_t* groups, float margin)
       : x1(memory), y1(x1 + k), x2(y1 + k), y2(x2 + k), area(y2 + k), count(k) {
@@ -67,7 +67,7 @@ struct Candidates {
       alive[i] = scores[i] > -INFINITY ? 1 : 0;
     }
   }
-  // Box i is kept: what it suppresses is not alive any more.
+  // Keeps box i and suppresses boxes that overlap it.
   void suppress(int64_t i, float threshold, float margin) const {
     const Box box{x1[i], y1[i], x2[i], y2[i]};
     const float size = area[i];

@@ -1,6 +1,6 @@
-// CUDA arm of top_k and nms. A block finds the largest scores of a row digit by digit, without sorting the rest; those
-// it sorts in shared memory, or, where they are more than it has room for, in memory of the device. Which boxes
-// suppress which is a matrix of bits; a block for each row then goes through it 64 boxes at a time.
+// CUDA kernels of top_k and nms. top_k: radix select per row, one block each, then a bitonic sort of the selected keys
+// in shared memory, or in device memory if they do not fit. nms: a bit matrix of pairwise suppression, which one block
+// per row scans 64 boxes at a time.
 #include "libdtrain/ops/box_math.h"
 #include "libdtrain/ops/match_math.h"
 #include "libdtrain/ops/selection_kernels.cuh"
@@ -10,7 +10,7 @@
 namespace dtrain::cuda {
 namespace {
 
-// As many keys as shared memory takes without asking, with SelectionScratch.
+// Keys that fit in static shared memory beside SelectionScratch.
 constexpr int64_t kSharedKeys = 4096;
 
 struct TopScratch {
@@ -19,7 +19,7 @@ struct TopScratch {
   uint64_t keys[kSharedKeys];
 };
 
-// Sorts keys[count] in descending order, by all threads of a block; `count` is a power of two.
+// Bitonic sort of keys[count], descending, by all threads of a block; `count` is a power of two.
 __device__ void sort_descending(uint64_t* keys, int count) {
   for (int run = 2; run <= count; run *= 2)
     for (int step = run / 2; step > 0; step /= 2) {
@@ -33,7 +33,7 @@ __device__ void sort_descending(uint64_t* keys, int count) {
   __syncthreads();
 }
 
-// `many`: null, or `room` keys for each row, where shared memory has too few.
+// `many`: null, or `room` keys per row, if shared memory is too small.
 template <class T>
 __global__ void __launch_bounds__(kSelectionThreads)
     top_k_kernel(int64_t n, int64_t k, const T* scores, const int32_t* counts, uint64_t* many, int64_t room,
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kSelectionThreads)
   }
 }
 
-constexpr int kTile = 64;  // boxes that a word of the matrix is about
+constexpr int kTile = 64;  // boxes per word of the bit matrix
 constexpr int kScanThreads = 1024;
 
 struct BoxTile {
@@ -69,8 +69,8 @@ struct BoxTile {
   int32_t group[kTile];
 };
 
-// Bit b of suppressed[row, i, w] says that box i suppresses box 64 w + b, which comes after it. A thread makes one
-// word; those of tiles before its own are not written. `groups` may be null.
+// Bit b of suppressed[row, i, w]: box i suppresses the later box 64 w + b. One thread per word; words of tiles before
+// its own are not written. `groups` may be null.
 __global__ void __launch_bounds__(kTile)
     suppression_kernel(NmsOptions options, int64_t k, const float* boxes, const int32_t* groups, uint64_t* suppressed) {
   if (blockIdx.x < blockIdx.y) return;
@@ -97,15 +97,15 @@ __global__ void __launch_bounds__(kTile)
   suppressed[(first + i) * gridDim.x + blockIdx.x] = word;
 }
 
-// Shared memory: a tile's own words, what was kept of it, and how many boxes so far. After it comes a word for each
-// tile with the boxes that are out.
+// Shared memory: a tile's own words, its kept boxes and their running count; followed by a word of suppressed boxes per
+// tile.
 struct Scan {
   uint64_t own[kTile];
   uint64_t kept;
   int64_t count;
 };
 
-// Goes through the boxes of tile `w` but those that are `out`, up to m in all. By one thread.
+// Scans the boxes of tile `w` that are not in `out`, keeping up to m in total. Called by one thread.
 __device__ void keep_in_tile(Scan& s, uint64_t out, int64_t w, int64_t m, int32_t* kept) {
   uint64_t alive = ~out;
   s.kept = 0;
@@ -118,8 +118,8 @@ __device__ void keep_in_tile(Scan& s, uint64_t out, int64_t w, int64_t m, int32_
   }
 }
 
-// Takes out, in the tiles after tile w, what the boxes that were kept of it suppress. Threads beside one another have
-// words beside one another, and several loads are on their way at a time.
+// Marks boxes of later tiles that the kept boxes of tile w suppress. Neighbouring threads access neighbouring words,
+// several loads in flight.
 __device__ void suppress_later(uint64_t kept, int64_t w, int64_t tiles, const uint64_t* words,
                                unsigned long long* out) {
   constexpr int kRowsAtOnce = kScanThreads / kTile;

@@ -13,7 +13,7 @@ inline constexpr bool takes_bf16<cpu::update> = true;
 
 namespace {
 
-// An array of plain structs in device memory, as bytes.
+// Copies an array of plain structs to device memory.
 template <class T>
 Tensor to_device(Context& context, const std::vector<T>& values) {
   const Tensor result = context.empty({static_cast<int64_t>(values.size() * sizeof(T))}, DType::u8);
@@ -83,7 +83,7 @@ void l2_loss(Context& context, const UpdatePlan& plan, const Tensor& values, con
 namespace cpu {
 namespace {
 
-// body(i, piece) for each, in parallel
+// body(i, piece) for all pieces, in parallel.
 template <class Body>
 void for_each_piece(const UpdatePlan& plan, const Body& body) {
   parallel_ranges(
@@ -114,7 +114,7 @@ UpdateSums sums_of(const UpdateOptions& options, const UpdatePiece& piece, const
   return sums;
 }
 
-// Those of a parameter, from those of its pieces.
+// Sums of a parameter from its pieces' sums.
 UpdateSums sums_of(const UpdateRun& run, const std::vector<UpdateSums>& pieces) {
   UpdateSums sums;
   for (int i = run.first_piece; i < run.first_piece + run.pieces; ++i) {
@@ -127,7 +127,7 @@ UpdateSums sums_of(const UpdateRun& run, const std::vector<UpdateSums>& pieces) 
   return sums;
 }
 
-// Fills `norms`.
+// Computes `norms`.
 void measure(const UpdateOptions& options, const UpdatePlan& plan, const Pointers& arenas, float scale, float* norms) {
   std::vector<UpdateSums> sums(plan.pieces().size());
   for_each_piece(plan, [&](size_t i, const UpdatePiece& piece) { sums[i] = sums_of(options, piece, arenas); });
@@ -143,7 +143,7 @@ void measure(const UpdateOptions& options, const UpdatePlan& plan, const Pointer
   }
 }
 
-// LAMB's first pass: the moments, and the norms of the directions.
+// First pass of LAMB: updates the moments, computes the norms of the directions.
 void move_moments(const UpdateFactors& step, const UpdatePlan& plan, const Pointers& arenas, float* norms) {
   std::vector<UpdateSums> sums(plan.pieces().size());
   for_each_piece(plan, [&](size_t p, const UpdatePiece& piece) {
@@ -159,7 +159,7 @@ void move_moments(const UpdateFactors& step, const UpdatePlan& plan, const Point
 
 template <UpdateRule rule>
 void apply(const UpdateFactors& factors, const Pointers& arenas, const UpdatePiece& piece) {
-  const UpdateFactors f = factors;  // a local that the stores below cannot alias
+  const UpdateFactors f = factors;  // local copy: stores below cannot alias it
   float* const __restrict v = arenas.values;
   const float* const __restrict g = arenas.grads;
   float* const __restrict m = arenas.m;

@@ -1,4 +1,4 @@
-// CUDA arm of the update: a pass over the gradients for their norm, a verdict, and one pass that updates everything.
+// CUDA kernels of the update: one pass over the gradients for their norm, a decision, one fused update pass.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/update.h"
 #include "libdtrain/ops/update_norms_math.h"
@@ -6,23 +6,24 @@
 namespace dtrain::cuda {
 namespace {
 
-// A block works on one piece, its threads on groups of kGroup neighbouring elements in turn; kBlocks of them on a
-// multiprocessor leave the registers that the division of Adam needs.
+// One block per piece; threads iterate over groups of kGroup neighbouring elements. kBlocks resident per multiprocessor
+// leave enough registers for Adam's division.
 [[maybe_unused]] constexpr int kBlocks = 4;
-constexpr int kSumThreads = 1024;  // in the one block that adds up what the pieces came to
+constexpr int kSumThreads = 1024;  // of the single block that reduces the pieces' sums
 
-// What the kernel that has seen all squares tells the one that updates.
+// Decision of the norm kernel for the update kernel.
 struct Verdict {
   UpdateFactors factors;
   bool apply;
 };
 
-// Whole groups of a piece. Segments of a ParameterStore start on a multiple of kGroup; others go element by element.
+// Full groups of a piece. Segments of a ParameterStore start at a multiple of kGroup; others are processed
+// element-wise.
 __device__ inline int groups_of(const UpdatePiece& piece) {
   return piece.begin % kGroup == 0 ? piece.count / kGroup : 0;
 }
 
-// Over the block, in every thread.
+// Block reduction, in every thread.
 __device__ inline double sum_of_squares(const float* x, const UpdatePiece& piece) {
   x += piece.begin;
   const int thread = static_cast<int>(threadIdx.x), groups = groups_of(piece);
@@ -53,7 +54,7 @@ __global__ void __launch_bounds__(kThreads) measure_kernel(UpdateOptions options
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-// Those of a parameter, from those of its pieces; by a warp, in each of its lanes.
+// Sums of a parameter from its pieces' sums; by a warp, in each lane.
 __device__ inline UpdateSums sums_of(const UpdateRun& run, const UpdateSums* pieces, int lane) {
   UpdateSums sum;
   for (int i = lane; i < run.pieces; i += kWarp) {
@@ -66,7 +67,7 @@ __device__ inline UpdateSums sums_of(const UpdateRun& run, const UpdateSums* pie
   return {warp_sum(sum.gradient), warp_sum(sum.value), warp_sum(sum.direction), warp_sum(sum.product)};
 }
 
-// One block. Norms, what the update is to do, and what becomes of the StepState.
+// One block: norms, decision, and the new StepState.
 __global__ void __launch_bounds__(kSumThreads)
     verdict_kernel(UpdateOptions options, StepScalars* scalars, const UpdatePiece* pieces, const UpdateSums* sums,
                    int piece_count, const UpdateRun* runs, int run_count, float* norms, Verdict* verdict) {
@@ -89,7 +90,7 @@ __global__ void __launch_bounds__(kSumThreads)
   verdict->apply = settle(*scalars, norm);
 }
 
-// `copy` is unused where Copy is float, as `m` and `s` are where the rule has no such state.
+// `copy` is unused if Copy is float; `m` and `s` if the rule has no such state.
 template <class Copy>
 struct Pointers {
   float* v;
@@ -98,7 +99,7 @@ struct Pointers {
   Copy* copy;
 };
 
-// LAMB's first pass: the moments, and the squares of the directions.
+// First pass of LAMB: updates the moments, computes squared norms of the directions.
 __global__ void __launch_bounds__(kThreads)
     moments_kernel(const Verdict* verdict, const UpdatePiece* pieces, Pointers<float> arenas, UpdateSums* sums) {
   if (!verdict->apply) return;
@@ -114,7 +115,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) sums[blockIdx.x].direction = squares;
 }
 
-// One block. The norms of the directions.
+// One block: norms of the directions.
 __global__ void __launch_bounds__(kSumThreads)
     direction_norms_kernel(const Verdict* verdict, const UpdateSums* sums, const UpdateRun* runs, int run_count,
                            float* norms) {
@@ -138,7 +139,7 @@ __device__ inline void update_one(const UpdateFactors& f, const Pointers<Copy>& 
   if constexpr (!std::is_same_v<Copy, float>) arenas.copy[i] = from_float<Copy>(v);
 }
 
-// `n` groups from element `first` on, kThreads groups apart.
+// `n` groups from element `first` on, with stride kThreads groups.
 template <UpdateRule rule, int n, class Copy>
 __device__ inline void update_groups(const UpdateFactors& f, const Pointers<Copy>& arenas, int64_t first) {
   constexpr int kStride = kThreads * kGroup;
@@ -172,11 +173,11 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     update_kernel(UpdateOptions options, const Verdict* verdict, const float* norms, const UpdatePiece* pieces,
                   Pointers<Copy> arenas) {
   if (!verdict->apply) return;
-  // The gradients that were measured last are read first: they may still be in the cache.
+  // In reverse order of the norm pass: its last gradients may still be in L2.
   const UpdatePiece piece = pieces[gridDim.x - 1 - blockIdx.x];
   const UpdateFactors f = piece_factors(options, verdict->factors, piece, norms);
   const int thread = static_cast<int>(threadIdx.x), groups = groups_of(piece);
-  // Groups whose loads are in flight together: as many as registers hold without spilling.
+  // Groups with loads in flight: as many as fit in registers without spills.
   constexpr int kAtOnce = state_arenas(rule) > 1 ? 1 : 2;
   int i = thread;
   for (; i + (kAtOnce - 1) * kThreads < groups; i += kAtOnce * kThreads)
@@ -210,7 +211,7 @@ __global__ void __launch_bounds__(kSumThreads) l2_sum_kernel(const double* losse
   if (threadIdx.x == 0) *loss = static_cast<float>(sum);
 }
 
-// What an update keeps in device memory between its kernels, and where its pieces are.
+// Device memory between the kernels of an update, and offsets of the pieces.
 struct Launch {
   Launch(Context& c, const UpdatePlan& p)
       : context(c),

@@ -10,7 +10,7 @@ namespace dtrain {
 
 namespace {
 
-constexpr int64_t kMostExtent = 32768;  // so that UpsampleAxis computes in 32 bits
+constexpr int64_t kMostExtent = 32768;  // UpsampleAxis computes in 32 bits
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// CUDA arm of nearest up-sampling: a thread per pack of channels of a pixel that is written; a gradient is gathered.
+// CUDA kernels of nearest up-sampling: one thread per pack of an output pixel; backward gathers.
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/upsample.h"
@@ -7,9 +7,9 @@
 namespace dtrain::cuda {
 namespace {
 
-constexpr int kBlocks = 4;  // at once on a multiprocessor: leaves registers enough
+constexpr int kBlocks = 4;  // resident per multiprocessor: limits registers
 
-// The packs of images, and which pixel each is of.
+// Packs of images and their pixels.
 struct UpsamplePacks {
   Divisor per_pixel, columns, rows;
   uint32_t count;

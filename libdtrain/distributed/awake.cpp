@@ -1,4 +1,4 @@
-// The detector, and the thread that has it look while others are in calls that take their time.
+// Suspension detector and the thread that polls it.
 #include "libdtrain/distributed/awake.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kEvery{200};
-// Looks that are further apart were not made because nothing ran. A busy machine delays them by less.
+// Gaps between polls from which the process was stopped; load delays them by less.
 constexpr std::chrono::seconds kSleep{2};
-// The two clocks are read one after the other, and the thread may be held up in between.
+// Tolerance between the two clocks, which are read one after the other.
 constexpr std::chrono::seconds kSuspend{1};
 
 std::chrono::nanoseconds read(clockid_t clock) {
@@ -47,7 +47,7 @@ class Watch {
   SleepDetector detector_;
 };
 
-// It is the process that sleeps, so there is one for all; it stays, as its thread does, until the process ends.
+// Process-wide singleton; it and its thread live until the process ends.
 Watch& watch() {
   static Watch* const one = new Watch;
   return *one;
@@ -64,7 +64,7 @@ SteadyTime SleepDetector::look(SteadyTime now, std::chrono::nanoseconds suspende
 
 SteadyTime awake_since() { return watch().look().awake_since; }
 
-// Both times are of one look: where the process sleeps right after it, the answer is that of before.
+// Both times come from one poll: a suspension right after it shows in the next.
 double waited_since(SteadyTime begun) {
   const auto [now, since] = watch().look();
   return std::chrono::duration<double>(now - std::max(begun, since)).count();

@@ -1,5 +1,5 @@
-// Sleeps of this process. While it is stopped by a signal, or its machine is suspended, it waits for nobody, and its
-// peers may sleep as well: once it wakes, each limit on waiting for them begins anew.
+// Suspension of the process: time stopped by a signal (SIGSTOP) or in machine sleep. Peers may be suspended with it, so
+// timeouts on peers restart after a wake-up.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,10 @@ namespace dtrain {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// Finds sleeps by looks at the clocks, several in a second.
+// Detects suspensions by comparing clocks several times a second.
 class SleepDetector {
  public:
-  // Since when the process has been awake. `suspended`: how long its machine has slept in all.
+  // Time since which the process has been running. `suspended`: total suspend time of the machine.
   SteadyTime look(SteadyTime now, std::chrono::nanoseconds suspended);
 
  private:
@@ -22,11 +22,11 @@ class SleepDetector {
   std::chrono::nanoseconds suspended_{};
 };
 
-// Since when this process has been awake. The first call starts a thread that looks at the clocks.
+// Time since which this process has been running. The first call starts the watching thread.
 SteadyTime awake_since();
-// Seconds from `begun`, or from when this process last woke where that was later, until now.
+// Seconds since `begun`, or since the last wake-up if that is later.
 double waited_since(SteadyTime begun);
-// Waits until `done`, up to so many seconds in which this process is awake; what `done` says.
+// Waits for `done`, at most `limit` seconds of running time; returns done().
 bool wait_awake(std::condition_variable& condition, std::unique_lock<std::mutex>& lock, double limit,
                 const std::function<bool()>& done);
 

@@ -1,11 +1,11 @@
-// Threads of the engine take no signals: these are the program's.
+// Signal masking: signals are handled by the program's threads, not by the engine's.
 #pragma once
 
 #include <csignal>
 
 namespace dtrain {
 
-// Blocks all signals for the calling thread, and for those that it starts, while it lives.
+// Blocks all signals in the calling thread, and in threads it starts, for its lifetime.
 class BlockedSignals {
  public:
   BlockedSignals() {

@@ -1,4 +1,4 @@
-// Cutting the arena, counting down, sending in order.
+// Bucket partition, readiness counts and ordered sends.
 #include "libdtrain/distributed/bucketer.h"
 
 namespace dtrain {
@@ -10,7 +10,7 @@ std::vector<Range> plan_buckets(const std::vector<GradientRange>& parameters, in
   const auto elements = [](int64_t bytes) { return bytes / static_cast<int64_t>(sizeof(float)); };
   std::vector<Range> buckets;
   if (parameters.empty()) return buckets;
-  // The last bucket holds the first parameters, as many as fit, one at least.
+  // The last bucket holds the first parameters: as many as fit, at least one.
   size_t first = 1;
   while (first < parameters.size() && parameters[first].range.end <= elements(options.last_bytes)) ++first;
   int64_t end = total;
@@ -47,7 +47,7 @@ void Bucketer::begin(bool at_the_end) {
   missing_ = counts_;
   sent_ = 0;
   at_the_end_ = at_the_end;
-  send_full();  // those without trained parameters
+  send_full();  // buckets without trainable parameters
 }
 
 void Bucketer::ready(int parameter) {
@@ -55,7 +55,7 @@ void Bucketer::ready(int parameter) {
   send_full();
 }
 
-// All but the last, which `finish` sends.
+// Sends all full buckets except the last, which finish() sends.
 void Bucketer::send_full() {
   while (!at_the_end_ && sent_ + 1 < buckets_.size() && missing_[sent_] == 0) send(sent_++, {});
 }
@@ -67,8 +67,7 @@ void Bucketer::send(size_t bucket, std::vector<Tensor> tail) {
 }
 
 void Bucketer::finish(std::vector<Tensor> tail) {
-  // Together they would be copied into one message: worth it where they are short, and not where gradients are rounded
-  // under way and the tail is not.
+  // Size up to which bucket and tail are packed into one message; not for a 16-bit wire, since the tail stays f32.
   constexpr size_t kTogether = 4 << 20;
   at_the_end_ = false;
   send_full();

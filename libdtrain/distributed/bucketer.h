@@ -1,4 +1,4 @@
-// Bucketer: sums the gradient arena over the ranks in pieces, each as soon as the backward pass has filled it.
+// Bucketer: all-reduce of the gradient arena in buckets, overlapped with the backward pass.
 #pragma once
 
 #include <vector>
@@ -10,38 +10,38 @@ namespace dtrain {
 
 struct BucketOptions {
   int64_t bytes = 25 << 20;
-  // What is filled last is sent when nothing is left to compute beside it: it should be short.
+  // The last bucket overlaps with no computation: keep it small.
   int64_t last_bytes = 1 << 20;
 };
 
-// Where a parameter's gradient is in the arena, in elements; only that of a trained one is computed.
+// Range of a parameter's gradient in the arena, in elements; frozen parameters have none computed.
 struct GradientRange {
   Range range{};
   bool trained = true;
 };
 
-// The arena [0, total) in elements, cut between parameters into buckets in the order in which a backward pass fills
-// them: from its end to its beginning, as parameters are registered in the order of the forward pass. `parameters`: by
-// number, in that order.
+// Partitions the arena [0, total), in elements, into buckets at parameter boundaries, in backward order: from the end
+// to the start, as parameters are registered in forward order. `parameters`: in registration order.
 std::vector<Range> plan_buckets(const std::vector<GradientRange>& parameters, int64_t total,
                                 const BucketOptions& options);
 
-// The order of the messages is that of the buckets and nothing else, so that ranks need not agree on it: a bucket that
-// is full early waits for those before it.
+// Buckets are sent in fixed order, so that ranks need not agree on it: a bucket that is full early waits for its
+// predecessors.
 class Bucketer {
  public:
-  // `arena`: the gradients, f32. `parameters`: by number; `ready` will be called for the trained ones.
+  // `arena`: gradients, f32. `parameters`: by index; ready() is called for the trainable ones.
   Bucketer(Communicator& communicator, const Tensor& arena, std::vector<GradientRange> parameters,
            const BucketOptions& options);
 
-  // Another cut, between two steps.
+  // Changes the bucket sizes between steps.
   void plan(const BucketOptions& options);
-  // A backward pass begins whose gradients are to be summed. `at_the_end`: all of them by finish(), in the same order.
+  // Begins a backward pass whose gradients are reduced. `at_the_end`: without overlap, all in finish(), in the same
+  // order.
   void begin(bool at_the_end = false);
   // The gradient of a parameter is complete.
   void ready(int parameter);
-  // The last bucket goes with `tail`, tensors that are summed too and never rounded; the compute queue waits for all
-  // of it.
+  // Sends the last bucket together with `tail`, tensors that are reduced in f32; the compute stream waits for all
+  // buckets.
   void finish(std::vector<Tensor> tail);
 
   const std::vector<Range>& buckets() const { return buckets_; }
@@ -55,9 +55,9 @@ class Bucketer {
   Tensor arena_;
   std::vector<GradientRange> parameters_;
   std::vector<Range> buckets_;
-  std::vector<size_t> bucket_of_;  // by parameter
-  std::vector<int> counts_;        // trained parameters of each bucket
-  std::vector<int> missing_;       // in this backward pass
+  std::vector<size_t> bucket_of_;  // by parameter index
+  std::vector<int> counts_;        // trainable parameters per bucket
+  std::vector<int> missing_;       // incomplete gradients in this backward pass
   size_t sent_ = 0;
   bool at_the_end_ = false;
 };

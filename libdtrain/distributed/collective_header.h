@@ -1,4 +1,4 @@
-// What ranks tell one another of a collective before its data.
+// CollectiveHeader: description of a collective that ranks compare before its data.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace dtrain::host {
 
-// Goes ahead of a collective's data to the next rank, which compares it with its own.
+// Sent to the next rank ahead of the data and compared with that rank's own.
 struct CollectiveHeader {
   uint64_t sequence = 0, bytes = 0, step = 0, section = 0;
   char what[64] = "";

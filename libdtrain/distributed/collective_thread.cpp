@@ -1,4 +1,4 @@
-// The loop of the communication thread, its lanes, and the words of its watchdog.
+// Loop of the communication thread, its lanes and its watchdog messages.
 #include "libdtrain/distributed/collective_thread.h"
 
 #include <algorithm>
@@ -22,9 +22,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kWatchEvery = std::chrono::milliseconds(10), kWaitFor = std::chrono::milliseconds(200);
-// Seconds. To start, a transport waits for processes that are there already, and for no work of theirs.
+// Seconds. Starting the transport only waits for processes that already run.
 constexpr double kStartLimit = 120;
-constexpr size_t kMostStates = 10'000;  // under way to peers
+constexpr size_t kMostStates = 10'000;  // in flight to peers
 
 double seconds(SteadyTime from, SteadyTime to) { return std::chrono::duration<double>(to - from).count(); }
 
@@ -35,8 +35,8 @@ struct CollectiveThread::Lane {
   int data = 0, headers = 0;  // channels
   ExchangeBuffers buffers{};
   std::deque<Collective> queue{};
-  Collective* collective = nullptr;    // the first of the queue, once its turn has come
-  std::optional<Exchange> exchange{};  // either of the two, once it has begun
+  Collective* collective = nullptr;    // head of the queue, once started
+  std::optional<Exchange> exchange{};  // one of the two, once started
   std::optional<SharedSum> sum{};
   bool has_begun() const { return exchange || sum; }
   CollectiveId id{};
@@ -51,8 +51,8 @@ struct CollectiveThread::Lane {
 
 CollectiveThread::CollectiveThread(const GroupOptions& options, const char* name, Start start_transport)
     : options_(options), name_(name) {
-  // Starts a thread, for which there may be no room. Later this constructor could not throw: std::terminate() ends the
-  // process where thread_ is destroyed while it runs.
+  // Starts the awake thread first, while the constructor may still throw: destroying a running thread_ would call
+  // std::terminate().
   awake_since();
   std::exception_ptr error;
   bool started = false;
@@ -72,7 +72,7 @@ CollectiveThread::CollectiveThread(const GroupOptions& options, const char* name
     if (!thrown) run();
   };
   {
-    const BlockedSignals blocked;  // as those of threads that the transport starts
+    const BlockedSignals blocked;  // inherited by threads that the transport starts
     thread_ = std::thread(body);
   }
   std::unique_lock lock(mutex_);
@@ -99,7 +99,7 @@ CollectiveThread::~CollectiveThread() {
 }
 
 void CollectiveThread::start(const Start& start_transport) {
-  prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // a sleep of 50 microseconds shall not take 100
+  prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);  // nanoseconds; the default slack would double a sleep of 50 microseconds
   transport_ = start_transport();
   states_ = transport_->open_channel();
   rank_ = transport_->rank();
@@ -115,7 +115,7 @@ void CollectiveThread::call(const Task& task) {
   std::exception_ptr error;
   bool done = false;
   std::unique_lock lock(mutex_);
-  done_.wait(lock, [&] { return !task_; });  // another thread's
+  done_.wait(lock, [&] { return !task_; });  // task of another caller
   require_running(name_);
   task_ = [&] {
     try {
@@ -166,7 +166,7 @@ void CollectiveThread::wait(int lane, uint64_t ticket) {
   --waiting_;
 }
 
-// No watchdog looks while the transport keeps its thread, as Open MPI may do for ever after a connection was reset.
+// No watchdog runs while the transport holds its thread, e.g. Open MPI after a connection reset.
 void CollectiveThread::require_turns(const Lane& lane) const {
   const double waited = waited_since(turned_);
   if (waited < options_.step_limit) return;
@@ -217,7 +217,7 @@ void CollectiveThread::finish() {
   });
 }
 
-// The transport is called without the mutex, so that nobody waits for it.
+// Calls the transport without the mutex, so that no caller blocks on it.
 void CollectiveThread::run() {
   while (true) {
     Turn turn;
@@ -228,8 +228,8 @@ void CollectiveThread::run() {
       turn.awaited = waiting_ > 0;
       if (task_) {
         const Task task = *std::exchange(task_, std::nullopt);
-        turned_ = SteadyTime::max();  // a task may wait, and has a limit of its own
-        lock.unlock();                // whoever asked for it waits for its limit only, even where MPI does not return
+        turned_ = SteadyTime::max();  // tasks may block and have their own timeout
+        lock.unlock();                // callers wait at most until their timeout, even if MPI hangs
         task();
         lock.lock();
         turned_ = Clock::now();
@@ -309,7 +309,7 @@ void CollectiveThread::check_header(Lane& lane) {
   if (theirs != lane.id) fail(watchdog_->mismatch(lane.id, (rank_ + size_ - 1) % size_, theirs));
 }
 
-// Where ranks do different things, data of another size may come before the header that tells.
+// If ranks execute different collectives, data of another size may arrive before the header that tells.
 void CollectiveThread::report_broken(Lane& lane, const Error& error) {
   constexpr auto kPatience = std::chrono::seconds(1);
   try {
@@ -318,7 +318,7 @@ void CollectiveThread::report_broken(Lane& lane, const Error& error) {
       transport_->progress();
       check_header(lane);
     }
-  } catch (const Error&) {  // the first one says more
+  } catch (const Error&) {  // the first error is more specific
   }
   fail(watchdog_->broken(lane.name, error.what()));
 }
@@ -340,7 +340,7 @@ void CollectiveThread::watch() {
   }
 }
 
-// A state is short enough for a transport to take it at once.
+// States are short enough to be sent eagerly.
 void CollectiveThread::send_state(int rank, bool question) {
   states_under_way_.remove_if([this](const StateMessage& message) {
     size_t bytes = 0;
@@ -357,15 +357,13 @@ void CollectiveThread::answer() {
   std::string text;
   while (transport_->take(states_, rank, text)) {
     watchdog_->hear(rank, text.empty() ? text : text.substr(1));
-    // One that asks on and on and takes no answer has to wait.
+    // flow control: a peer that only asks must wait
     if (text.starts_with('?') && states_under_way_.size() < kMostStates) send_state(rank, false);
   }
 }
 
-// While this process computes or others are late, this thread shall take none of the processor's time. Only while a
-// caller waits, so that nothing is computed beside it, does it ask on for a moment: a sleep lasts longer than the next
-// message usually takes. Even then it offers its core each time: where another rank computes there, that takes the
-// moment up.
+// Idle policy: sleeps while this process computes or peers are late. While a caller waits, it polls for a while, since
+// a sleep is longer than a typical message, and yields the core each time to other ranks.
 void CollectiveThread::pause(const Turn& turn) {
   constexpr std::chrono::microseconds kMoment{400}, kShortest{50}, kLongest{1000};
   const SteadyTime now = Clock::now();

@@ -1,6 +1,5 @@
-// CollectiveThread: the one thread of a process that calls its transport. It never waits inside it once it has started,
-// so that it can pass on messages of several lanes at a time, see to it that none takes too long, and leave the
-// processor to others.
+// CollectiveThread: communication thread, the only one that calls the transport. It never blocks inside the transport
+// after start-up, so it can interleave the messages of several lanes, enforce timeouts and yield the CPU.
 #pragma once
 
 #include <condition_variable>
@@ -19,40 +18,40 @@
 
 namespace dtrain::host {
 
-// What a rank does together with the others in a lane.
+// Collective operation of a lane, as executed by one rank.
 struct Collective {
   std::string what;
   uint64_t bytes = 0;
   Elements elements;
   std::function<Transfers()> schedule;
   int64_t segment = 1 << 17;
-  std::shared_ptr<SharedMemory> shared{};   // for a sum through it, of `bytes` of f32: then there is no schedule
+  std::shared_ptr<SharedMemory> shared{};   // all-reduce through it, `bytes` of f32, without schedule
   std::function<void()> before{}, after{};  // on the thread: packing and unpacking
 };
 
 class CollectiveThread {
  public:
   using Start = std::function<std::unique_ptr<Transport>()>;
-  // Starts the transport, on the thread; `name`: what it is for people. Throws what `start` does.
+  // Starts the transport on the thread; `name`: for messages. Throws what `start` throws.
   CollectiveThread(const GroupOptions& options, const char* name, Start start);
-  // Without finish() the transport is left as it is.
+  // Without finish() the transport is abandoned.
   ~CollectiveThread();
 
   int rank() const { return rank_; }
   const std::vector<Place>& places() const { return places_; }
   const char* name() const { return name_; }  // of the transport
 
-  // A lane of its own for collectives that wait for nobody else's; collective.
+  // Opens a lane: an independent sequence of collectives. Collective.
   int open_lane(const std::string& name);
-  // Queues; returns the ticket to wait for.
+  // Enqueues a collective; returns the ticket to wait for.
   uint64_t submit(int lane, Collective collective);
   void wait(int lane, uint64_t ticket);
   void enter(Section section, uint64_t step);
-  // What a lane has done since the last call: seconds in which something was under way.
+  // Seconds with a collective in progress in a lane, since the last call.
   double take_busy_seconds(int lane);
-  // As Group has it.
+  // See Group::ask_peers().
   std::string ask_peers();
-  // Ends the transport, with all other ranks. What is asked of it from then on throws Error.
+  // Shuts the transport down, together with all other ranks. Later calls throw Error.
   void finish();
 
  private:
@@ -63,15 +62,15 @@ class CollectiveThread {
   };
   using Task = std::function<void()>;
   struct Turn {
-    bool active = false;   // a collective is under way
-    bool awaited = false;  // and a caller waits
-    bool moved = false;    // a message left or arrived, or a caller asked for something
+    bool active = false;   // a collective is in progress
+    bool awaited = false;  // and a caller waits for it
+    bool moved = false;    // a message was sent or received, or a request came
   };
 
   void run();
   void start(const Start& start_transport);
-  void wake();                  // under the mutex
-  void call(const Task& task);  // on the thread; the caller waits and gets what it throws
+  void wake();                  // requires the mutex
+  void call(const Task& task);  // runs a task on the thread; the caller waits, exceptions are rethrown
   bool advance(Lane& lane);
   void begin(Lane& lane);
   void check_header(Lane& lane);
@@ -81,10 +80,11 @@ class CollectiveThread {
   void ask_all();
   void send_state(int rank, bool question);
   void pause(const Turn& turn);
-  // Under the mutex, while a caller waits for the lane. The transport's calls wait for nobody: the limit is a step's.
+  // Requires the mutex, while a caller waits for the lane. Throws if the thread hangs in the transport for longer than
+  // a step's timeout.
   void require_turns(const Lane& lane) const;
   [[noreturn]] void fail(const std::string& report) const;
-  void require_running(const std::string& what) const;  // under the mutex
+  void require_running(const std::string& what) const;  // requires the mutex
 
   GroupOptions options_;
   const char* name_;
@@ -95,25 +95,25 @@ class CollectiveThread {
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   bool stopping_ = false;
-  bool asked_ = false;  // something changed for the thread
-  int waiting_ = 0;     // callers, for a collective
+  bool asked_ = false;  // new work for the thread
+  int waiting_ = 0;     // callers waiting for a collective
   std::optional<Task> task_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<Watchdog> watchdog_;
   Section section_ = Section::setup;
   uint64_t step_ = 0;
-  int states_ = 0;  // the channel that carries what the watchdogs say
+  int states_ = 0;  // channel of the watchdog's messages
   std::list<StateMessage> states_under_way_;
-  // When the thread last came from the transport; later than all limits while it runs a task.
+  // When the thread last returned from the transport; max() while it runs a task.
   SteadyTime turned_ = SteadyTime::max();
-  SteadyTime looked_{}, moved_{};  // when the watchdog was asked, and when a message moved
-  int sleeps_ = 0;                 // since then
+  SteadyTime looked_{}, moved_{};  // last poll of the watchdog; last message
+  int sleeps_ = 0;                 // idle sleeps since then
 };
 
-// A group whose ranks sum host memory among themselves.
+// Group whose ranks all-reduce host memory.
 class SummingGroup : public Group {
  public:
-  // The first call may be the one that connects them: collective.
+  // Collective: the first call may connect the ranks.
   virtual CollectiveThread& thread() = 0;
 
  protected:

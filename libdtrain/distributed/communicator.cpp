@@ -1,4 +1,4 @@
-// The communicator of one rank, and the choice of the one that fits a group and a device.
+// Single-rank communicator, and selection of the implementation for a group and a device.
 #include "libdtrain/distributed/communicator.h"
 
 #include "libdtrain/distributed/transports.h"

@@ -1,4 +1,4 @@
-// Communicator: sums and broadcasts of device memory over the ranks of a Group.
+// Communicator: all-reduce and broadcast of device memory over the ranks of a Group.
 #pragma once
 
 #include <chrono>
@@ -13,30 +13,30 @@
 namespace dtrain {
 
 struct CommunicatorOptions {
-  DType wire = DType::f32;  // the type of numbers under way: f32, bf16 or f16; sums are f32
-  // Gradients travel beside the compute queue; sums that the next op needs (SyncBN), in it.
+  DType wire = DType::f32;  // wire type: f32, bf16 or f16; sums are accumulated in f32
+  // communication: overlapped with compute, for gradients; compute: in order, for SyncBN statistics.
   Stream stream = Stream::communication;
-  // ring, direct, hierarchical, doubling; NCCL: ring, tree, ...; auto: by size, a fixed table
+  // ring, direct, hierarchical, doubling (recursive); NCCL: ring, tree, ...; auto: by message size, from a fixed table
   std::string algorithm = "auto";
-  int64_t segment = 1 << 17;  // elements of a message: what a rank passes on while it receives the next
-  bool even_alone = false;    // one rank goes through the transport too: to measure it
+  int64_t segment = 1 << 17;  // elements per message, for pipelining: a rank forwards one while it receives the next
+  bool even_alone = false;    // use the transport even with one rank, for measurements
 };
 
-// Seconds, for what was queued since the last report.
+// Seconds and bytes since the last report.
 struct CommunicatorTimes {
-  double busy = 0;     // some collective was under way
-  double exposed = 0;  // the compute queue waited for it
-  double bytes = 0;    // summed
+  double busy = 0;     // a collective was in progress
+  double exposed = 0;  // the compute stream waited for it (not overlapped)
+  double bytes = 0;    // all-reduced
 };
 
-// When a sum over the ranks came about, by the clock of this host.
+// Timeline of an all-reduce, by the host's clock.
 struct SumReport {
-  std::string what{};  // as it was given to all_reduce
+  std::string what{};  // name given to all_reduce()
   double bytes = 0;
-  std::chrono::steady_clock::time_point queued{}, begun{}, ended{};  // begun: the first message may leave
+  std::chrono::steady_clock::time_point queued{}, begun{}, ended{};  // begun: the first message may be sent
 };
 
-// Every rank makes the same calls in the same order. Failures end the process through GroupOptions::fail.
+// All ranks make the same calls in the same order. Failures end the process through GroupOptions::fail.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -47,26 +47,25 @@ class Communicator {
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }
   const CommunicatorOptions& options() const { return options_; }
-  // The type of numbers under way; bf16 and f16 round what is summed.
+  // Wire type; bf16 and f16 round the summands.
   DType wire() const { return options_.wire; }
 
-  // Sums f32 tensors over the ranks, in place, as one message; the same bits come out on every rank. Queued after what
-  // the compute queue holds now; a CPU's caller does not wait. The tensors live until join(). `what` names it in
-  // reports and must be equal on all ranks. `exact`: as f32, whatever wire() is.
+  // Sum all-reduce of f32 tensors, in place, as one message; results are bitwise equal on all ranks. Ordered after the
+  // work in the compute stream; asynchronous, on a CPU too. The tensors must live until join(). `what`: name for
+  // reports, equal on all ranks. `exact`: f32 on the wire, regardless of wire().
   virtual void all_reduce(std::span<const Tensor> ranges, const std::string& what, bool exact = false) = 0;
-  // The bytes of rank `root` to all, any type.
+  // Broadcast of bytes from rank `root`, any type.
   virtual void broadcast(const Tensor& x, int root, const std::string& what) = 0;
-  // What the compute queue does from here on waits for all of the above. On a CPU the caller waits.
+  // The compute stream (on a CPU the caller) waits for all collectives so far.
   virtual void join() = 0;
-  // Watches a step that was queued: ends the job where `end` is not past within the limit of the section.
+  // Watchdog for an enqueued step: ends the job if `end` is not past within the section's timeout.
   virtual void watch(const Event&) {}
 
-  // What fixes the order in which numbers are added, for the checkpoint: "ring over MPI, f32".
+  // Describes the order of additions, for checkpoints: "ring over MPI, f32".
   virtual std::string describe() const = 0;
   virtual CommunicatorTimes take_times() = 0;
-  // From now on `hear` is called after each all_reduce, maybe by another thread: it must not throw. To be set while
-  // none is under way. Sums that are not timed one by one, such as those of NCCL and those of one rank alone, are left
-  // out.
+  // Calls `hear` after each all_reduce, possibly on another thread; it must not throw. Set it while no all-reduce is in
+  // progress. All-reduces without individual timing (NCCL, a single rank) are not reported.
   virtual void on_sum(std::function<void(const SumReport&)>) {}
 
  protected:
@@ -75,8 +74,8 @@ class Communicator {
   const CommunicatorOptions options_;
 };
 
-// Over the group's own connections for a CPU context, over NCCL for a CUDA one; one rank, which has nothing to do,
-// needs neither. Collective.
+// Communicator over the group's transport for a CPU context, over NCCL for a CUDA context; a single rank needs neither.
+// Collective.
 std::unique_ptr<Communicator> make_communicator(Group& group, Context& context,
                                                 const CommunicatorOptions& options = {});
 

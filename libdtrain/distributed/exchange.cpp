@@ -1,4 +1,4 @@
-// Posting, testing and adding of a collective's messages.
+// Posting, completion and accumulation of a collective's messages.
 #include "libdtrain/distributed/exchange.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ void Exchange::post_receives() {
   while (receive_posted_ < plan_.receives.size() && receive_posted_ - applied_ < kWindow) {
     const Message& message = plan_.receives[receive_posted_];
     const bool in_place = !message.add && !converts();
-    // What comes straight to its place must not change what has still to leave from there.
+    // Zero-copy receives must not overwrite data that has not been sent yet.
     if (in_place && message.after > left_) break;
     std::byte* bytes = in_place ? place(message) : slot(buffers_.received, receive_posted_);
     receives_[receive_posted_ % kWindow] = transport_.receive(channel_, message.peer, bytes, size_on_wire(message));

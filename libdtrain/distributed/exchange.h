@@ -1,4 +1,4 @@
-// Exchange: works through the messages of one collective, a little whenever it is asked to; it never waits.
+// Exchange: progress engine of one collective's message schedule; never blocks.
 #pragma once
 
 #include <array>
@@ -12,32 +12,32 @@
 
 namespace dtrain::host {
 
-// Where the elements of a collective are: f32 that are summed, or bytes that are copied.
+// Elements of a collective: f32 to be summed, or bytes to be copied.
 struct Elements {
   std::byte* memory = nullptr;
-  size_t size = 1;         // bytes of one in memory: 4 where they are f32
-  DType wire = DType::u8;  // u8: bytes as they are; else the type of f32 under way
+  size_t size = 1;         // element size in bytes; 4 for f32
+  DType wire = DType::u8;  // u8: raw bytes; else the wire type of f32
   size_t wire_size() const { return wire == DType::u8 ? size : size_of(wire); }
 };
 
-// Memory for messages under way, kept from one collective of a lane to the next.
+// Message buffers, reused by the collectives of a lane.
 struct ExchangeBuffers {
   std::vector<std::byte> sent, received;
 };
 
 class Exchange {
  public:
-  // All ranks run plans of the same schedule on elements of the same kind, on a channel that nothing else uses. A
-  // 16-bit wire rounds what is sent in place, so that the rank that keeps it has what the others get.
+  // All ranks run plans of one schedule on equal elements, on a channel used by nothing else. A 16-bit wire rounds sent
+  // elements in place, so that the sending rank keeps the values that peers receive.
   Exchange(Transport& transport, int channel, MessagePlan plan, const Elements& elements, ExchangeBuffers& buffers);
-  // Posts, tests and applies what can be. True where a message left or arrived.
+  // Posts, tests and applies messages as possible. Returns whether a message was sent or received.
   bool advance();
   bool done() const { return left_ == plan_.sends.size() && applied_ == plan_.receives.size(); }
-  // The rank whose message it waits for, or that does not take one; -1 once done.
+  // Rank that it waits for, as sender or receiver; -1 once done.
   int waits_for() const;
 
  private:
-  // Messages under way of each list: enough that a link is busy while what came is added.
+  // Messages in flight per direction: keeps the link busy while received data is added.
   static constexpr size_t kWindow = 4;
 
   bool converts() const { return elements_.wire == DType::bf16 || elements_.wire == DType::f16; }
@@ -57,7 +57,7 @@ class Exchange {
   ExchangeBuffers& buffers_;
   size_t slot_bytes_ = 0;
   size_t send_posted_ = 0, left_ = 0, receive_posted_ = 0, applied_ = 0;
-  bool arrived_ = false;  // receive number applied_ is in, but sends that need its place have not left
+  bool arrived_ = false;  // receive applied_ has arrived, but sends from its destination have not completed
   std::array<Transport::Request, kWindow> sends_{}, receives_{};
 };
 

@@ -1,4 +1,4 @@
-// What groups have in common, the group of one process, and what launchers say.
+// Common parts of groups, the single-process group, and detection of launchers.
 #include "libdtrain/distributed/group.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ void GroupOptions::end(const std::string& report, Fault fault) const {
     fail(report, fault);
   else
     tell(report);
-  std::_Exit(static_cast<int>(fault));  // nobody can go on
+  std::_Exit(static_cast<int>(fault));  // the job cannot continue
 }
 
 std::string Group::name(int rank) const {
@@ -116,9 +116,9 @@ LauncherRank launcher_rank(const Environment& environment) {
     const char *rank, *size, *local_rank;
     bool without_mpi = false;
   };
-  // Our own first: whoever sets them means it. SLURM sets its variables for batch scripts too, where srun has started
-  // nothing yet: only a step of srun has SLURM_STEP_ID and a PMI. torchrun and PyTorchJob come last: scripts of srun
-  // and mpirun set their variables for PyTorch as well.
+  // In order of precedence: our own variables; srun (SLURM sets variables for batch scripts too; only a step of srun
+  // has SLURM_STEP_ID and PMI) and mpirun; torchrun and PyTorchJob last, since scripts under srun and mpirun set their
+  // variables for PyTorch too.
   constexpr Variables kLaunchers[] = {
       {"DTRAIN_RANK", "DTRAIN_SIZE", "DTRAIN_LOCAL_RANK"},
       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},

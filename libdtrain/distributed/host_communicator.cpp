@@ -1,4 +1,4 @@
-// Sums and broadcasts of host memory over a lane of the group's thread.
+// All-reduce and broadcast of host memory over a lane of the communication thread.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Up to here the whole message goes back and forth log2 n times; above, parts of it go round. In bytes.
+// Message size in bytes up to which recursive doubling (latency-bound) is used; above, ring or direct.
 constexpr int64_t kShort = 64 << 10;
 
 class HostCommunicator : public Communicator {
@@ -50,7 +50,7 @@ class HostCommunicator : public Communicator {
                           .bytes = static_cast<uint64_t>(count) * sizeof(float),
                           .elements = {.memory = nullptr,
                                        .size = sizeof(float),
-                                       // Not everyone rounds in a doubling: it stays exact, and is short.
+                                       // doubling stays in f32: ranks would round differently, and messages are short
                                        .wire = doubling || exact ? DType::f32 : wire()},
                           .schedule = [this, count] { return schedule(count); },
                           .segment = options_.segment,
@@ -107,7 +107,7 @@ class HostCommunicator : public Communicator {
     return ring_all_reduce(order_, place_, {0, count});
   }
 
-  // Its report is made on the thread.
+  // The report is made on the communication thread.
   void observe(Collective& collective) const {
     const auto report = std::make_shared<SumReport>();
     report->what = collective.what;
@@ -124,7 +124,7 @@ class HostCommunicator : public Communicator {
     };
   }
 
-  // Several ranges go as one message, through memory of their own.
+  // Packs several ranges into one message.
   static void pack(Collective& collective, std::span<const Tensor> ranges, int64_t count) {
     const auto packed = std::make_shared<std::vector<float>>(static_cast<size_t>(count));
     collective.elements.memory = reinterpret_cast<std::byte*>(packed->data());
@@ -145,10 +145,10 @@ class HostCommunicator : public Communicator {
   CollectiveThread& thread_;
   int lane_;
   std::vector<int> nodes_;
-  std::vector<int> order_;  // around the ring: hosts one after the other, so that each link between two is crossed once
-  int place_ = 0;           // in it
-  std::string long_;        // the algorithm of messages that are not short
-  std::shared_ptr<SharedMemory> shared_;  // what a direct sum goes through where the ranks have it
+  std::vector<int> order_;  // ring order: hosts are contiguous, so that each inter-host link is crossed once
+  int place_ = 0;           // position of this rank in order_
+  std::string long_;        // algorithm of long messages
+  std::shared_ptr<SharedMemory> shared_;  // for direct all-reduce, if available
   uint64_t last_ = 0;
   double exposed_ = 0, bytes_ = 0;
   std::function<void(const SumReport&)> hear_;

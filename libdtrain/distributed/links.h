@@ -1,4 +1,4 @@
-// What the transport of a group gives: versions, and how fast neighbours exchange messages.
+// Properties of a group's transport: versions, latency and bandwidth between neighbours.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-// "Open MPI v4.1.4": the library that is loaded, and the one that was built against; empty in a build without MPI.
+// "Open MPI v4.1.4": as loaded and as built against; empty in builds without MPI.
 struct MpiVersions {
   std::string loaded, built;
 };
@@ -16,10 +16,11 @@ MpiVersions mpi_versions();
 
 struct Link {
   int from = 0, to = 0;
-  double latency = 0;    // seconds that a message of a few bytes takes one way
-  double bandwidth = 0;  // bytes per second of long ones
+  double latency = 0;    // one-way latency of a short message, seconds
+  double bandwidth = 0;  // of long messages, bytes per second
 };
-// Between each rank and the next, with every second link at work at a time. Collective; nothing where there is no MPI.
+// Links between each rank and the next, measured with every second link active at a time. Collective; empty without
+// MPI.
 std::vector<Link> measure_links(Group& group);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// Texts of all ranks, by a ring of bytes.
+// All-gather of texts by a ring of bytes.
 #include "libdtrain/distributed/mpi_group.h"
 
 #include <algorithm>
@@ -16,16 +16,16 @@ namespace dtrain {
 namespace mpi {
 namespace {
 
-// Goes round first, of equal size for all: most texts are short enough for it.
+// First, fixed-size round: holds most texts completely.
 struct Envelope {
   int64_t size = 0;
   char text[248] = "";
 };
 
-// Where MPI may open no file more, it says so in ways that name neither the limit nor the rank. Between two ranks there
-// are two connections at most.
+// Raises the limit of open files: MPI's errors name neither the limit nor the rank. Two ranks share at most two
+// connections.
 void allow_open_files(int ranks) {
-  constexpr rlim_t kBesides = 64;  // data, logs, what MPI opens for itself
+  constexpr rlim_t kBesides = 64;  // data, logs, and files of MPI itself
   const rlim_t needed = kBesides + 2 * static_cast<rlim_t>(std::max(ranks, 0));
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
@@ -69,7 +69,7 @@ std::vector<std::string> MpiGroup::all_gather(const std::string& mine, const cha
   std::memcpy(own.text, mine.data(), std::min(mine.size(), sizeof own.text));
   gather_bytes(reinterpret_cast<std::byte*>(envelopes.data()), std::vector<int64_t>(ranks, sizeof(Envelope)), what);
 
-  std::vector<int64_t> counts;  // the bytes that the envelopes do not hold
+  std::vector<int64_t> counts;  // bytes beyond the envelopes
   for (size_t rank = 0; rank < ranks; ++rank)
     if (envelopes[rank].size < 0 || envelopes[rank].size > static_cast<int64_t>(kMostTextBytes))
       throw Error(Fault::communication, concat(what, ": ", name(static_cast<int>(rank)), " gives a text of ",

@@ -1,4 +1,4 @@
-// MpiGroup: the ranks that mpirun started, and the thread through which they talk.
+// MpiGroup: ranks started by mpirun, and their communication thread.
 #pragma once
 
 #include "libdtrain/distributed/collective_thread.h"
@@ -20,7 +20,7 @@ class MpiGroup : public host::SummingGroup {
   std::string transport() const override { return "MPI"; }
 
  private:
-  // Gathers the pieces of all ranks, whose sizes are `counts` and which lie one after the other in `bytes`.
+  // All-gather of pieces of sizes `counts`, contiguous in `bytes`.
   void gather_bytes(std::byte* bytes, const std::vector<int64_t>& counts, const std::string& what);
 
   host::CollectiveThread thread_;

@@ -1,4 +1,4 @@
-// Messages there and back between two ranks, as collectives in which the others have nothing to do.
+// Ping-pong between pairs of ranks, as collectives in which other ranks are idle.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 struct Probe {
   const char* what;
   int64_t bytes;
-  int times;  // there and back
+  int times;  // round trips
 };
 constexpr Probe kLatency{"latency", 8, 100}, kBandwidth{"bandwidth", 4 << 20, 8};
 
@@ -34,7 +34,7 @@ Transfers there_and_back(int rank, const Link& link, const Probe& probe) {
   return transfers;
 }
 
-// Seconds of one way of the link that this rank is at an end of; meaningless on a rank that is at none.
+// One-way seconds of the link at this rank; meaningless on ranks without one.
 double time(MpiGroup& group, int lane, const std::vector<Link>& links, const Probe& probe) {
   const int rank = group.rank();
   std::vector<std::byte> memory(static_cast<size_t>(probe.bytes));
@@ -53,7 +53,7 @@ double time(MpiGroup& group, int lane, const std::vector<Link>& links, const Pro
   return std::chrono::duration<double>(Clock::now() - begin).count() / (2 * probe.times);
 }
 
-// The links of a ring of `size`, in groups without a rank in common.
+// Links of a ring of `size`, in groups that share no rank.
 std::vector<std::vector<Link>> independent_links(int size) {
   std::vector<std::vector<Link>> groups(3);
   const int links = size == 2 ? 1 : size;

@@ -1,4 +1,4 @@
-// The file is found among those that this process has mapped.
+// Finds the segment among the files mapped by this process.
 #include "libdtrain/distributed/mpi_memory.h"
 
 #include <fstream>
@@ -8,7 +8,7 @@
 
 namespace dtrain::mpi {
 
-// Its name ends in the host, the user, the job and the rank within the host.
+// The file name ends in host, user, job and local rank.
 std::string unlink_memory(int local_rank) {
   const std::string end = "." + std::to_string(local_rank);
   std::ifstream maps("/proc/self/maps");

@@ -1,16 +1,15 @@
-// The memory that the ranks of a host share, which Open MPI (4.1) makes as a file of each rank, by default in /dev/shm.
-// The launcher removes such files at the end of a job: where it is killed they would stay until the machine is
-// restarted.
+// Shared-memory segments of Open MPI 4.1: one file per rank, by default in /dev/shm. The launcher removes them at the
+// end of a job; if it is killed, they remain until reboot.
 #pragma once
 
 #include <string>
 
 namespace dtrain::mpi {
 
-// Removes the name of this rank's file and returns it, or nothing where there is no such file. The memory lives on in
-// the processes that have it, and ends with them. To be called once all ranks of the host have opened the file.
+// Unlinks this rank's segment and returns its path; empty if there is none. The memory lives until the processes that
+// map it end. Call it once all ranks of the host have opened the file.
 std::string unlink_memory(int local_rank);
-// Before the end of MPI, which complains where there is nothing to remove by that name.
+// Recreates the name before MPI_Finalize, which complains about a missing file.
 void name_again(const std::string& path);
 
 }  // namespace dtrain::mpi

@@ -1,4 +1,4 @@
-// Host names and who shares memory with whom.
+// Host names and shared-memory domains.
 #include "libdtrain/distributed/mpi_places.h"
 
 #include <map>
@@ -13,7 +13,7 @@ namespace {
 
 struct Entry {
   char host[256] = "";
-  int pid = 0, first_rank = 0, local_rank = 0, local_size = 1;  // first_rank: the lowest on this host
+  int pid = 0, first_rank = 0, local_rank = 0, local_size = 1;  // first_rank: lowest rank on this host
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Where the ranks of MPI_COMM_WORLD run.
+// Host placement of the ranks of MPI_COMM_WORLD.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace dtrain::mpi {
 
-// By rank; collective, on the thread that calls MPI. Ranks are on one host where MPI says that they share memory.
+// By rank; collective, on the thread that calls MPI. Ranks share a host if MPI reports shared memory between them.
 std::vector<Place> gather_places();
 
 }  // namespace dtrain::mpi

@@ -1,4 +1,4 @@
-// Non-blocking calls of MPI, with a communicator for each channel.
+// Non-blocking MPI calls, one communicator per channel.
 #include "libdtrain/distributed/mpi_transport.h"
 
 #include "libdtrain/core/error.h"
@@ -24,7 +24,7 @@ class MpiTransport : public host::Transport {
   int rank() const override { return rank_; }
   const std::vector<Place>& places() const override { return places_; }
 
-  // The first one is opened before anybody may share memory: then all others of the host have it.
+  // The first channel is opened before shared memory is unlinked: by then all ranks of the host have mapped it.
   int open_channel() override {
     check(MPI_Comm_dup(MPI_COMM_WORLD, &channels_.emplace_back(MPI_COMM_NULL)), "MPI_Comm_dup");
     if (channels_.size() == 1) {
@@ -90,7 +90,7 @@ class MpiTransport : public host::Transport {
 
   int rank_ = 0;
   std::vector<Place> places_;
-  std::string memory_;  // the name that the memory it shares had
+  std::string memory_;  // former path of the shared-memory segment
   std::vector<MPI_Comm> channels_;
   std::vector<MPI_Request> requests_;
   std::vector<Request> free_;

@@ -1,4 +1,4 @@
-// Messages over MPI.
+// Transport over MPI.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace dtrain::mpi {
 
-// Throws Error(Fault::communication) with MPI's text where `code`, what an MPI call returned, is not success.
+// Throws Error(Fault::communication) with MPI's error text unless `code` is success.
 void check(int code, const char* call);
 
-// Throws Error(Fault::config) where MPI has been started in this process before.
+// Throws Error(Fault::config) if MPI was started before in this process.
 void require_first_start();
-// Starts MPI on the calling thread, which is then the one that calls all of the transport. Throws
-// Error(Fault::communication) where that fails. Without finish() MPI is left as it is.
+// Starts MPI on the calling thread, which must make all calls of the transport. Throws Error(Fault::communication) on
+// failure. Without finish() MPI is not finalised.
 std::unique_ptr<host::Transport> start_mpi();
 
 }  // namespace dtrain::mpi

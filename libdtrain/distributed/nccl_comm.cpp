@@ -1,4 +1,4 @@
-// Starting NCCL, waiting for its calls, and ending it.
+// Initialisation, completion and destruction of an NCCL communicator.
 #include "libdtrain/distributed/nccl_comm.h"
 
 #include <algorithm>
@@ -16,11 +16,10 @@
 namespace dtrain::nccl {
 namespace {
 
-constexpr double kGoodbye = 10;  // seconds that the end of an orderly run may take
+constexpr double kGoodbye = 10;  // seconds for an orderly destruction
 
-// An environment variable has another value for a while. The engine leaves the environment alone but for this:
-// ncclConfig_t (as of NCCL 2.28) has no field for the algorithm, which NCCL takes from NCCL_ALGO alone, anew for each
-// communicator.
+// Temporarily overrides an environment variable. The engine's only change of the environment: ncclConfig_t (NCCL 2.28)
+// has no field for the algorithm, which each new communicator reads from NCCL_ALGO.
 class EnvironmentValue {
  public:
   EnvironmentValue(const char* name, const std::string& value) : name_(name) {
@@ -51,7 +50,7 @@ std::string hexadecimal(const char* bytes, size_t count) {
   return text;
 }
 
-// A GPU's number is its own in all the world.
+// Compares GPU UUIDs and NCCL versions of the ranks.
 void compare_ranks(Group& group, const cudaDeviceProp& device) {
   const std::string mine = hexadecimal(device.uuid.bytes, sizeof device.uuid.bytes);
   const auto told = group.all_gather(concat(mine, " ", cuda::nccl().version()), "GPUs and versions of NCCL");
@@ -71,7 +70,7 @@ void compare_ranks(Group& group, const cudaDeviceProp& device) {
   }
 }
 
-// NCCL's name of an algorithm of an all-reduce. Others of its collectives know fewer, and would fail.
+// NCCL's name of an all-reduce algorithm; its other collectives support fewer and would fail.
 std::optional<EnvironmentValue> force(const std::string& algorithm) {
   if (algorithm == "auto") return {};
   constexpr const char* kKnown[] = {"ring", "tree", "collnetdirect", "collnetchain", "nvls", "nvlstree"};
@@ -121,7 +120,7 @@ void Comm::queue(const std::string& what, const Calls& calls) {
 
 std::string Comm::trouble() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock || comm_ == nullptr) return "";  // queue() sees to it itself
+  if (!lock || comm_ == nullptr) return "";  // queue() handles it itself
   ncclResult_t state = ncclSuccess;
   const ncclResult_t status = cuda::nccl().get_async_error(comm_, &state);
   if (status != ncclSuccess) state = status;
@@ -140,7 +139,7 @@ void Comm::check(ncclResult_t status, const std::string& call) {
   stop(concat(call, ": ", nccl.get_error_string(status), ": ", nccl.get_last_error(comm_)));
 }
 
-// Until it is settled NCCL, which works on a thread of its own, may not be asked for more.
+// Waits until NCCL's background thread has finished; no further call is allowed before.
 void Comm::settle(const std::string& what) {
   ncclResult_t state = ncclInProgress;
   if (!wait_while_in_progress(group_.limit(), state))

@@ -1,5 +1,4 @@
-// Comm: NCCL's own communicator over the GPUs of a group, made, used and ended without a call that could block for
-// ever.
+// Comm: NCCL communicator over the GPUs of a group, created, used and destroyed without calls that could block forever.
 #pragma once
 
 #include <functional>
@@ -14,20 +13,21 @@ namespace dtrain::nccl {
 
 class Comm {
  public:
-  // Collective. `algorithm`: as CommunicatorOptions::algorithm. `most_blocks`: of its kernels; 0: as NCCL decides.
-  // Throws Error(Fault::config) where two ranks have one GPU or different versions of NCCL.
+  // Collective. `algorithm`: see CommunicatorOptions::algorithm. `most_blocks`: limit of its kernels' blocks; 0: NCCL's
+  // default. Throws Error(Fault::config) if two ranks share a GPU or NCCL versions differ.
   Comm(Group& group, const cuda::Runtime& runtime, const std::string& algorithm, int most_blocks);
-  // What it has queued is waited for, and recorded steps that hold some of it must be gone; not so after an error.
+  // Waits for enqueued work; CUDA graphs that contain its collectives must be destroyed before. After an error it waits
+  // for nothing.
   ~Comm();
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
 
-  // What `calls` asks of NCCL, as one; returns once it is on its streams. What goes wrong ends the job.
+  // Runs `calls` as one NCCL group; returns once it is enqueued. Errors end the job.
   using Calls = std::function<ncclResult_t(const cuda::Nccl&, ncclComm_t)>;
   void queue(const std::string& what, const Calls& calls);
 
-  // For another thread, neither waits for queue(): what NCCL found wrong with work that was queued, or nothing; and the
-  // end of all of its work on this rank, finished or not.
+  // For other threads, neither blocks on queue(): asynchronous NCCL error, empty if none; and abort of all work on this
+  // rank.
   std::string trouble();
   void abort();
 
@@ -38,7 +38,7 @@ class Comm {
   [[noreturn]] void stop(const std::string& report);
 
   Group& group_;
-  std::mutex mutex_;  // NCCL wants one call at a time
+  std::mutex mutex_;  // NCCL is not thread-safe per communicator
   ncclComm_t comm_ = nullptr;
 };
 

@@ -1,5 +1,5 @@
-// Sums and broadcasts by NCCL, on the communication stream or among the kernels of the compute stream; all of it can be
-// part of a recorded step.
+// All-reduce and broadcast by NCCL, on the communication stream or in the compute stream; both can be captured in a
+// CUDA graph.
 #include <algorithm>
 #include <deque>
 #include <exception>
@@ -20,21 +20,21 @@ ncclDataType_t type_of(DType dtype) {
   return dtype == DType::f32 ? ncclFloat32 : dtype == DType::bf16 ? ncclBfloat16 : ncclFloat16;
 }
 
-// To whole accesses of 16 bytes.
+// Rounded up to 16-byte accesses.
 int64_t padded(int64_t count) { return (count + 7) / 8 * 8; }
 
 std::string text_of_version(int version) {
   return concat(version / 10000, ".", version % 10000 / 100, ".", version % 100);
 }
 
-// Blocks, and so multiprocessors, that sums beside the compute stream may take: 16 of 132. What they have to move, 0.1
-// GB in a step of ResNet-50, needs no more; what computes beside them does.
+// Limit of blocks, and so multiprocessors, for overlapped all-reduce: 16 of 132. ResNet-50 moves 0.1 GB per step and
+// needs no more; the kernels beside it do.
 int blocks_beside(const cuda::Runtime& runtime) { return std::max(runtime.multiprocessors() / 8, 1); }
 
-// Times between two points of a stream, read once they are past.
+// Times between two points of a stream, read once both are past.
 class Stopwatch {
  public:
-  // From begin() to end() on `stream`, added to the parts that are not null.
+  // Times begin() to end() on `stream`; adds to the fields that are not null.
   void begin(cudaStream_t stream) {
     begin_ = event();
     DT_CUDA(cudaEventRecord(begin_.get(), stream));
@@ -43,7 +43,7 @@ class Stopwatch {
     spans_.push_back({std::move(begin_), event(), std::move(parts)});
     DT_CUDA(cudaEventRecord(spans_.back().end.get(), stream));
   }
-  // Adds what is past to `times`.
+  // Adds completed measurements to `times`.
   void collect(CommunicatorTimes& times) {
     for (; !spans_.empty() && is_past(spans_.front().end.get()); spans_.pop_front()) {
       Span& span = spans_.front();
@@ -90,10 +90,10 @@ class NcclCommunicator : public Communicator {
         joined_(cuda::make_event()),
         comm_(group, context.runtime(), options.algorithm, beside_ ? blocks_beside(context.runtime()) : 0),
         watchdog_(group, context, comm_) {
-    // One rank waits for nobody, and computes the same bits as without a communicator.
+    // a single rank never waits and computes the same bits as without a communicator
     if (beside_ && group.size() > 1) context.runtime().hold_for_collectives(blocks_beside(context.runtime()));
   }
-  // What travels on memory of this is at its end before that is given back.
+  // Waits for collectives on its memory before that is freed.
   ~NcclCommunicator() override {
     if (beside_) context_.runtime().hold_for_collectives(0);
     if (std::uncaught_exceptions() == 0) static_cast<void>(cudaStreamSynchronize(stream_));
@@ -114,17 +114,17 @@ class NcclCommunicator : public Communicator {
   }
 
  private:
-  // `work` queues collectives on stream_, after what the compute stream holds now.
+  // `work` enqueues collectives on stream_, ordered after the compute stream's current work.
   void beside(double bytes, const std::function<void()>& work);
   void sum_rounded(std::span<const Tensor> ranges, const std::string& what);
   void make_room(int64_t elements, const std::string& what);
 
   Context& context_;
-  const bool beside_;  // the compute stream, not in it
+  const bool beside_;  // on the communication stream
   const cudaStream_t compute_, stream_;
   cuda::CudaEvent forked_, joined_;
   bool under_way_ = false;
-  Tensor scratch_;  // numbers on the wire, where they are of 16 bits
+  Tensor scratch_;  // wire buffers for 16-bit wires
   CommunicatorTimes times_;
   Stopwatch stopwatch_;
   Comm comm_;
@@ -137,7 +137,7 @@ void NcclCommunicator::beside(double bytes, const std::function<void()>& work) {
     DT_CUDA(cudaStreamWaitEvent(stream_, forked_.get(), 0));
     under_way_ = true;
   }
-  // A recorded step has its times taken as a whole.
+  // Captured steps are timed as a whole.
   if (context_.capturing()) return work();
   stopwatch_.begin(stream_);
   work();
@@ -174,7 +174,7 @@ void NcclCommunicator::all_reduce(std::span<const Tensor> ranges, const std::str
   });
 }
 
-// Each range starts on a multiple of 16 bytes on the wire, so that it is cast by wide accesses.
+// Ranges are padded to 16 bytes on the wire, so that the conversion is vectorised.
 void NcclCommunicator::sum_rounded(std::span<const Tensor> ranges, const std::string& what) {
   std::vector<Tensor> parts;
   int64_t begin = 0;
@@ -190,12 +190,12 @@ void NcclCommunicator::sum_rounded(std::span<const Tensor> ranges, const std::st
   for (size_t i = 0; i < parts.size(); ++i) cuda::copy_from_wire(context_, stream_, parts[i], ranges[i]);
 }
 
-// Zeros, so that what pads the ranges never overflows.
+// Zero-filled, so that padding never overflows.
 void NcclCommunicator::make_room(int64_t elements, const std::string& what) {
   if (scratch_ && scratch_.count() >= elements) return;
   DT_CHECK(!context_.capturing(), "all_reduce of ", what, " while a step is recorded: ", elements,
            " numbers are more than any sum before: sum as many once, outside");
-  DT_CUDA(cudaStreamSynchronize(stream_));  // the old one may still be under way
+  DT_CUDA(cudaStreamSynchronize(stream_));  // the old buffer may still be in use
   scratch_ = context_.zeros({elements}, options_.wire);
 }
 

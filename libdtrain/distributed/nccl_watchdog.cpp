@@ -29,7 +29,7 @@ void Watchdog::add(const Event& end) {
 std::string Watchdog::look(std::unique_lock<std::mutex>& lock) {
   while (!steps_.empty()) {
     const Event end = steps_.front().end;
-    lock.unlock();  // the device may be slow to answer, and nobody else takes from the front
+    lock.unlock();  // the device may respond slowly; only this thread removes steps
     const bool past = context_.is_past(end);
     lock.lock();
     if (!past) break;
@@ -61,7 +61,7 @@ void Watchdog::run() try {
     group_.fail(concat(group_.name(group_.rank()), ": ", report));
   }
 } catch (const Error&) {
-  // The device has failed. Whoever waits for it is told so at once: there is nothing left to watch.
+  // The device has failed: waiting callers are notified themselves.
 }
 
 }  // namespace dtrain::nccl

@@ -1,5 +1,5 @@
-// Watchdog: a thread that ends the job where work on a GPU does not come to its end, since a rank whose peers have
-// stopped waits for them on the GPU and would do so for ever.
+// Watchdog of GPU work: ends the job if a step does not complete, since a rank whose peers have stopped would wait on
+// the GPU forever.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +20,8 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // `end` is due within the limit of the group's section, from now or from when the one before it is past.
+  // `end` must be past within the timeout of the group's section, counted from now or from the previous event's
+  // completion.
   void add(const Event& end);
 
  private:
@@ -30,7 +31,7 @@ class Watchdog {
     std::string where;
   };
   void run();
-  // Past steps are dropped; what is wrong, or nothing.
+  // Drops completed steps; returns the failure, empty if none.
   std::string look(std::unique_lock<std::mutex>& lock);
 
   Group& group_;
@@ -39,7 +40,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Step> steps_;
-  SteadyTime front_since_{};  // when the first of them became it
+  SteadyTime front_since_{};  // when the first step became the oldest
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -7,7 +7,7 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kMostOfReason = 300;  // bytes of why a text is refused, which may repeat the text
+constexpr size_t kMostOfReason = 300;  // bytes of the reason, which may quote the text
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Gathers and checks texts of other ranks, which may hold anything: a rank that knows the secret may still lie.
+// Gathering and validation of untrusted texts from other ranks.
 #pragma once
 
 #include <charconv>
@@ -11,19 +11,19 @@
 
 namespace dtrain {
 
-// Of a rank's text in one collective. The detections of all of COCO's validation set, with masks, are about 60 MB.
+// Limit per rank and collective. Detections on COCO val2017 with masks take about 60 MB.
 inline constexpr size_t kMostTextBytes = size_t{512} << 20;
 
-// Gathers a text of each rank and has `read` take them, by rank. Where it throws, that is Error(Fault::communication),
-// which says `what` and the rank's name; lack of memory stays what it is. Collective.
+// All-gathers a text per rank and parses each by `read`. Exceptions become Error(Fault::communication) with `what` and
+// the rank's name; out-of-memory errors are passed on. Collective.
 void read_texts(Group& group, const std::string& mine, const char* what,
                 const std::function<void(int rank, const std::string& text)>& read);
 
-// The same for a text that one rank gave.
+// The same for one rank's text.
 void read_text(const Group& group, int rank, const std::string& text, const char* what,
                const std::function<void(const std::string& text)>& read);
 
-// Throws Error where `text` is anything but one number that the type holds.
+// Parses one number of type Number. Throws Error for any other text.
 template <class Number>
 Number number_in(std::string_view text) {
   Number value{};

@@ -1,4 +1,4 @@
-// Ring, hierarchy, doubling, tree; and their cutting into messages.
+// Ring, hierarchical, recursive doubling and tree schedules; segmentation into messages.
 #include "libdtrain/distributed/ring.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ int wrapped(int i, size_t count) {
   return (i % n + n) % n;
 }
 
-// n - 1 turns in which member `me` passes on part me + first, me + first - 1, ... of the ring.
+// n - 1 ring steps in which member `me` forwards part me + first, me + first - 1, ...
 Transfers go_round(std::span<const int> members, int me, std::span<const Range> parts, int first, bool add) {
   DT_CHECK(members.size() == parts.size(), "ring of ", members.size(), " members with ", parts.size(), " parts");
   Transfers schedule;
@@ -29,7 +29,7 @@ Transfers go_round(std::span<const int> members, int me, std::span<const Range> 
   return schedule;
 }
 
-// n - 1 transfers: `me` sends to the member `distance` after it and receives from the one `distance` before it.
+// n - 1 exchanges: `me` sends to the member `distance` ahead and receives from the one `distance` behind.
 Transfers deal_out(std::span<const int> members, int me, std::span<const Range> parts, bool add) {
   DT_CHECK(members.size() == parts.size(), members.size(), " members with ", parts.size(), " parts");
   const auto part = [&](int member) { return parts[static_cast<size_t>(member)]; };
@@ -53,8 +53,7 @@ int power_of_two_within(int n) {
   return power;
 }
 
-// One past the number of the last of `messages`, of which the first `count` are looked at, that overlaps `range`; 0:
-// none.
+// One past the index of the last of the first `count` messages that overlaps `range`; 0: none.
 size_t after_last_overlap(const std::vector<Message>& messages, size_t count, const Range& range) {
   while (count > 0 && !messages[count - 1].range.overlaps(range)) --count;
   return count;
@@ -69,7 +68,7 @@ void for_each_piece(Range range, int64_t segment, const Use& use) {
 }  // namespace
 
 std::vector<Range> split(Range range, int parts) {
-  constexpr int64_t kMultiple = 16;  // a vector register or cache line of them
+  constexpr int64_t kMultiple = 16;  // a vector register or cache line
   std::vector<Range> ranges;
   const int64_t blocks = range.count() / kMultiple;
   int64_t begin = range.begin;
@@ -124,9 +123,9 @@ Transfers hierarchical_all_reduce(std::span<const int> nodes, int rank, Range ra
   const int node = nodes[static_cast<size_t>(rank)];
   std::map<int, std::vector<int>> by_node;
   for (int i = 0; i < static_cast<int>(nodes.size()); ++i) by_node[nodes[static_cast<size_t>(i)]].push_back(i);
-  const std::vector<int>& local = by_node[node];  // the ranks of this host
+  const std::vector<int>& local = by_node[node];  // ranks of this host
   const auto me = static_cast<int>(std::ranges::find(local, rank) - local.begin());
-  std::vector<int> across;  // the ranks with this one's place on each host
+  std::vector<int> across;  // ranks with this local index on each host
   for (const auto& [other, ranks] : by_node) across.push_back(ranks[static_cast<size_t>(me)]);
   const auto my_host = static_cast<int>(std::ranges::find(across, rank) - across.begin());
 
@@ -156,7 +155,7 @@ Transfers tree_broadcast(int rank, int ranks, int root, Range range) {
   const auto rank_of = [&](int number) { return wrapped(number + root, static_cast<size_t>(ranks)); };
   Transfers schedule;
   int distance = power_of_two_within(ranks);
-  if (me != 0) {  // from the one without my lowest bit
+  if (me != 0) {  // from the rank without my lowest bit
     distance = me & -me;
     schedule.push_back({.to = -1, .send = {}, .from = rank_of(me - distance), .receive = range, .add = false});
     distance /= 2;
@@ -171,7 +170,7 @@ Transfers tree_broadcast(int rank, int ranks, int root, Range range) {
 MessagePlan plan_messages(const Transfers& schedule, int64_t segment) {
   MessagePlan plan;
   for (const Transfer& transfer : schedule) {
-    const size_t received = plan.receives.size();  // by earlier turns
+    const size_t received = plan.receives.size();  // in earlier steps
     if (transfer.to >= 0)
       for_each_piece(transfer.send, segment, [&](Range piece) {
         plan.sends.push_back({.peer = transfer.to,

@@ -1,4 +1,5 @@
-// Schedules of collectives: who sends which elements to whom, and in which order. Pure arithmetic; a transport runs it.
+// Schedules of collectives: ring, direct, hierarchical, recursive doubling, tree. Pure arithmetic, executed over a
+// transport.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +8,15 @@
 
 namespace dtrain {
 
-// Elements [begin, end) of what is summed or copied.
+// Element range [begin, end) of the reduced or copied data.
 struct Range {
   int64_t begin = 0, end = 0;
   int64_t count() const { return end - begin; }
   bool overlaps(const Range& other) const { return begin < other.end && other.begin < end; }
 };
 
-// One turn of a rank: it sends to `to` and takes from `from`, either of which may be -1, nobody. What it takes is added
-// to what is there, or replaces it. It sends what is there before it takes.
+// Step of a rank: sends to `to` and receives from `from`, -1 for none. Received elements are added or overwrite. The
+// send reads before the receive writes.
 struct Transfer {
   int to = -1;
   Range send{};
@@ -25,47 +26,46 @@ struct Transfer {
 };
 using Transfers = std::vector<Transfer>;
 
-// `parts` ranges that make up `range`, as equal as multiples of 16 elements allow; some are empty where it is short.
+// Splits `range` into `parts` nearly equal ranges, in multiples of 16 elements; some are empty if it is short.
 std::vector<Range> split(Range range, int parts);
 
-// The three below run among `members`, ranks in ring order, of which this is number `me`; `parts`: one per member.
-// Afterwards member i holds the sum of part i, added in the order i + 1, i + 2, ..., i.
+// The next three run among `members`, ranks in ring order; this rank has index `me`; `parts`: one per member.
+// Reduce-scatter: member i ends with the sum of part i, added in the order i + 1, i + 2, ..., i.
 Transfers ring_reduce_scatter(std::span<const int> members, int me, std::span<const Range> parts);
-// From part i at member i: all parts everywhere.
+// All-gather of part i at member i.
 Transfers ring_all_gather(std::span<const int> members, int me, std::span<const Range> parts);
-// Both: 2 (n - 1) / n of `range` goes through each link, which is the least that is possible.
+// Both: each link carries 2 (n - 1) / n of `range`, the minimum (bandwidth-optimal).
 Transfers ring_all_reduce(std::span<const int> members, int me, Range range);
 
-// The same three without a ring: each member sends the others their parts straight away, so that it waits for them
-// twice instead of 2 (n - 1) times. For members that share memory: a network would have all senders meet at one
-// receiver. Part i is added in the order i, i - 1, ..., i + 1.
+// Direct variants: each member sends its parts to all others at once, so that it waits twice instead of 2 (n - 1)
+// times. For members with shared memory: on a network all senders would congest one receiver. Part i is added in the
+// order i, i - 1, ..., i + 1.
 Transfers direct_reduce_scatter(std::span<const int> members, int me, std::span<const Range> parts);
 Transfers direct_all_gather(std::span<const int> members, int me, std::span<const Range> parts);
 Transfers direct_all_reduce(std::span<const int> members, int me, Range range);
 
-// Direct inside each host, rings of equal parts between the hosts, and back: 2 (hosts - 1) + 2 turns instead of
-// 2 (n - 1). `nodes`: the host of each rank; all have equally many.
+// Direct within each host, rings of equal parts between hosts: 2 (hosts - 1) + 2 steps instead of 2 (n - 1). `nodes`:
+// host of each rank; all hosts have equally many ranks.
 Transfers hierarchical_all_reduce(std::span<const int> nodes, int rank, Range range);
 bool suits_hierarchy(std::span<const int> nodes);
 
-// log2 n turns with the whole of `range` each, for short messages. Where n is no power of two, those beyond the largest
-// one hand theirs to a rank below and get the result back.
+// Recursive doubling: log2 n steps with the whole `range`, for short messages. If n is not a power of two, surplus
+// ranks send theirs to a lower rank and receive the result.
 Transfers doubling_all_reduce(int rank, int ranks, Range range);
 
-// A binomial tree from `root`.
+// Binomial tree from `root`.
 Transfers tree_broadcast(int rank, int ranks, int root, Range range);
 
-// A message of a schedule that was cut into messages of at most `segment` elements, so that a rank passes on the
-// beginning of a part while it receives the rest.
+// Message of at most `segment` elements, for pipelining: a rank forwards one segment while it receives the next.
 struct Message {
   int peer = 0;
   Range range{};
-  bool add = false;  // for one that is received
-  // For one that is sent: so many receives must have been applied before. For one that is received: so many sends must
-  // have left before it changes what is there.
+  bool add = false;  // for receives: accumulate
+  // Dependency. Of a send: number of receives that must be applied before. Of a receive: number of sends that must have
+  // completed before it writes.
   size_t after = 0;
 };
-// Each list is worked through in order; between two ranks messages arrive in the order in which they were sent.
+// Each list is executed in order; messages between two ranks are not reordered.
 struct MessagePlan {
   std::vector<Message> sends, receives;
 };

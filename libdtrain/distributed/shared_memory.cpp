@@ -1,4 +1,4 @@
-// A memfd that rank 0 makes and the others open by way of /proc, and the three stages of a sum.
+// memfd created by rank 0 and opened by the others through /proc; the three stages of a sum.
 #include "libdtrain/distributed/shared_memory.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace dtrain::host {
 namespace {
 
-// At the beginning: a rank that opens the memory of another process by mistake finds something else there.
+// Header that detects the mapping of a wrong process's memory.
 struct alignas(64) Mark {
   std::array<uint64_t, 2> random{};
   bool operator==(const Mark&) const = default;
@@ -46,7 +46,7 @@ size_t bytes_for(int ranks) {
 
 std::string refusal(const char* call) { return concat(call, ": ", std::strerror(errno)); }
 
-// Maps it, or says why not in `reason`.
+// Maps the memory; on failure sets `reason`.
 std::byte* map(int file, size_t bytes, std::string& reason) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (memory != MAP_FAILED) return static_cast<std::byte*>(memory);
@@ -54,10 +54,10 @@ std::byte* map(int file, size_t bytes, std::string& reason) {
   return nullptr;
 }
 
-// A rank that made it smaller would end all others by SIGBUS.
+// Shrinking it would kill other ranks with SIGBUS.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-// All of its pages are taken now: later, where the machine has none left, a write would end the process.
+// Allocates all pages now: a later write without free memory would kill the process.
 std::byte* make(int file, size_t bytes, const Mark& mark, std::string& reason) {
   if (file < 0)
     reason = refusal("memfd_create");
@@ -79,7 +79,7 @@ std::byte* find(const std::string& path, size_t bytes, const Mark& mark, std::st
     return nullptr;
   }
   std::byte* memory = nullptr;
-  const bool sealed = (fcntl(file.get(), F_GET_SEALS) & kSeals) == kSeals;  // -1 where it is no memfd
+  const bool sealed = (fcntl(file.get(), F_GET_SEALS) & kSeals) == kSeals;  // -1 if it is not a memfd
   if (S_ISREG(status.st_mode) && sealed && static_cast<size_t>(status.st_size) == bytes)
     memory = map(file.get(), bytes, reason);
   if (memory != nullptr && std::memcmp(memory, &mark, sizeof mark.random) != 0) {
@@ -111,7 +111,7 @@ std::shared_ptr<SharedMemory> SharedMemory::open(Group& group, bool tells) {
     mark.random = {one, two};
     memory = find(concat("/proc/", group.places()[0].pid, "/fd/", number), bytes, mark, reason);
   }
-  // Until all have come here rank 0 keeps its file open.
+  // Rank 0 keeps its file open until all have passed here.
   const std::vector<std::string> reasons = group.all_gather(reason, "the shared memory of all");
   std::shared_ptr<SharedMemory> shared;
   if (memory != nullptr) shared.reset(new SharedMemory(group.rank(), group.size(), memory));
@@ -194,7 +194,7 @@ void SharedSum::fill(uint64_t chunk) {
 }
 
 void SharedSum::sum(uint64_t chunk) {
-  constexpr int64_t kBlock = 2048;  // stays in the first cache while the others' are added
+  constexpr int64_t kBlock = 2048;  // stays in L1 while others' elements are added
   const int me = memory_.rank(), ranks = memory_.ranks();
   const Range piece = piece_of(chunk, me);
   for (int64_t at = piece.begin; at < piece.end; at += kBlock) {

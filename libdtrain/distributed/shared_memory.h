@@ -1,5 +1,4 @@
-// Memory that the ranks of a host share, and sums through it: each rank adds up a part of its own from the areas of
-// all.
+// Intra-host shared memory and the all-reduce through it: each rank sums one part from all ranks' areas.
 #pragma once
 
 #include <atomic>
@@ -13,19 +12,18 @@
 
 namespace dtrain::host {
 
-// An area for each rank of a group, and how far each has come. It has no name that could be left behind: it ends with
-// the last process that maps it.
+// One area per rank, and progress counters. Anonymous (memfd): freed with the last process that maps it.
 class SharedMemory {
  public:
-  static constexpr uint64_t kSlots = 2;          // chunks of a sum that are under way at a time
-  static constexpr size_t kAreaBytes = 1 << 19;  // of a rank in a slot: what all ranks write stays in their caches
-  // Counted in chunks since the beginning, each written by its rank alone, on cache lines of their own.
+  static constexpr uint64_t kSlots = 2;          // chunks of a sum in flight
+  static constexpr size_t kAreaBytes = 1 << 19;  // per rank and slot; keeps all ranks' data in cache
+  // Counted in chunks from the start; each written by its rank only, on its own cache line.
   struct alignas(64) Progress {
     std::atomic<uint64_t> filled, summed, taken;
   };
 
-  // Collective, for a group on one host. Null on all ranks where it cannot be had on one of them; with `tells`
-  // rank 0 then reports why in one line, through Group::tell.
+  // Collective, for a group on one host. Null on all ranks if it fails on one; with `tells`, rank 0 then reports the
+  // reason through Group::tell.
   static std::shared_ptr<SharedMemory> open(Group& group, bool tells);
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
@@ -34,10 +32,10 @@ class SharedMemory {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
   Progress& progress(int rank) const;
-  // Elements of a piece: what a rank has for another in a chunk.
+  // Elements of a piece: a rank's data for one other rank in a chunk.
   int64_t piece() const;
   std::byte* place(uint64_t chunk, int rank, int piece) const;
-  // Chunks of the sums that are done.
+  // Completed chunks of the sums.
   uint64_t chunks = 0;
 
  private:
@@ -47,12 +45,12 @@ class SharedMemory {
   std::byte* memory_;
 };
 
-// One sum of f32 over the ranks. Part i, as split() has it, is added in the order i, i - 1, ..., i + 1 and rounded to
-// the wire where a direct_all_reduce would: the same bits come out.
+// One f32 all-reduce. Part i of split() is added in the order i, i - 1, ..., i + 1 and rounded to the wire as in
+// direct_all_reduce: results are bitwise equal.
 class SharedSum {
  public:
   SharedSum(SharedMemory& memory, const Elements& elements, int64_t count);
-  // Does what can be done, at most a chunk of it; never waits. True where something was done.
+  // Makes progress, at most one chunk; never blocks. Returns whether it did anything.
   bool advance();
   bool done() const { return taken_ == end_; }
 
@@ -68,7 +66,7 @@ class SharedSum {
   SharedMemory& memory_;
   Elements elements_;
   std::vector<Range> parts_;
-  uint64_t begin_ = 0, end_ = 0, filled_ = 0, summed_ = 0, taken_ = 0;  // chunks
+  uint64_t begin_ = 0, end_ = 0, filled_ = 0, summed_ = 0, taken_ = 0;  // in chunks
 };
 
 }  // namespace dtrain::host

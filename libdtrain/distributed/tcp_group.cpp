@@ -1,4 +1,4 @@
-// Texts of all ranks, by way of rank 0, and a thread that notices between two collectives that a peer has gone.
+// Group over TCP: texts through rank 0, and a thread that detects closed connections between collectives.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -46,13 +46,13 @@ class TcpGroup : public host::SummingGroup {
   }
 
  private:
-  // A collective of this rank, from its begin to its end.
+  // Collective of this rank in progress.
   struct Gathering {
     std::string what, mine;
     Deadline deadline;
     std::vector<std::string> texts{};
     std::vector<bool> have{};
-    bool late = false;  // rank 0 has told those who wait
+    bool late = false;  // rank 0 has notified the waiting ranks
   };
 
   void gather(Gathering& gathering);
@@ -68,18 +68,18 @@ class TcpGroup : public host::SummingGroup {
   std::string collective(const std::string& what) const {
     return concat("'", what, "', collective ", sequence_, ", in ", where());
   }
-  // Rank 0 is the first to give up, since it knows who is missing.
+  // Timeout. Rank 0, which knows the missing ranks, has the shortest.
   double patience() const { return limit() + std::min(5.0, limit() / 2); }
 
-  // Held while sockets are used: recursive, as fail() is called in the midst of that.
+  // Protects the sockets; recursive, since fail() may be called while they are in use.
   std::recursive_mutex mutex_;
   std::vector<Socket> peers_;  // as in Meeting
-  bool busy_ = false;          // a collective is under way: it looks after its peers itself
+  bool busy_ = false;          // a collective is in progress and watches its peers itself
   uint64_t sequence_ = 0;
   std::atomic<bool> finishing_ = false, stopping_ = false;
   std::thread watch_;
   const TcpOptions tcp_;
-  std::unique_ptr<host::CollectiveThread> thread_;  // once something is summed
+  std::unique_ptr<host::CollectiveThread> thread_;  // created by the first all-reduce
 };
 
 host::CollectiveThread& TcpGroup::thread() {
@@ -113,7 +113,7 @@ std::vector<std::string> TcpGroup::all_gather(const std::string& mine, const cha
   return std::move(gathering.texts);
 }
 
-// What rank 0 does.
+// On rank 0.
 void TcpGroup::gather(Gathering& gathering) {
   gathering.texts.resize(peers_.size());
   gathering.texts[0] = gathering.mine;
@@ -174,7 +174,7 @@ void TcpGroup::look_at_clock(Gathering& gathering) {
     if (gathering.have[rank]) static_cast<void>(peers_[rank].send({Kind::late, sequence_, {}}, in(1), why));
 }
 
-// What all others do.
+// On the other ranks.
 void TcpGroup::share(Gathering& gathering) {
   Socket& first = peers_[0];
   const auto ranks = static_cast<size_t>(size());
@@ -197,7 +197,7 @@ void TcpGroup::share(Gathering& gathering) {
     }
     if (message.kind == Kind::failure) fail(printable(message.text));
     if (message.kind == Kind::late && message.sequence == sequence_ && !gathering.late) {
-      gathering.late = true;  // rank 0 is there and waits for others, but not for ever
+      gathering.late = true;  // rank 0 is alive and waits for others; bounded
       gathering.deadline = in(patience());
       continue;
     }
@@ -209,7 +209,7 @@ void TcpGroup::share(Gathering& gathering) {
 }
 
 void TcpGroup::lost(size_t rank, const std::string& why, const std::string& place) {
-  // Its last words, if any, say more.
+  // Its last message, if any, is more specific.
   Message message;
   std::string end;
   while (peers_[rank].receive(message, kMostTextBytes, end) == Socket::Arrived::yes)
@@ -217,8 +217,7 @@ void TcpGroup::lost(size_t rank, const std::string& why, const std::string& plac
   fail(concat("lost ", name(rank_of(rank)), " in ", place, ": ", why));
 }
 
-// A rank that ends takes its connections with it, so that others notice which do not know why it ended: whoever does is
-// on its way to tell them by way of rank 0.
+// A lost connection does not tell why a rank ended: waits for the report of the rank that knows, through rank 0.
 void TcpGroup::end_by_last_words(const std::string& report) {
   for (const Deadline deadline = in(1); !deadline.is_past();
        std::this_thread::sleep_for(std::chrono::milliseconds(10))) {
@@ -233,14 +232,14 @@ void TcpGroup::end_by_last_words(const std::string& report) {
 }
 
 void TcpGroup::tell_peers(const std::string& report) {
-  mutex_.lock();  // for ever: one thread alone ends the process
+  mutex_.lock();  // never unlocked: one thread ends the process
   const Deadline deadline = in(2);
   std::string why;
   for (Socket& peer : peers_)
     if (peer) static_cast<void>(peer.send({Kind::failure, sequence_, report}, deadline, why));
 }
 
-// A rank that ends takes its connection with it: the others need not wait until they miss it.
+// Detects a rank's end by its closed connection, before a timeout.
 void TcpGroup::watch() {
   for (; !stopping_ && !finishing_; std::this_thread::sleep_for(std::chrono::milliseconds(100))) look_for_losses();
 }

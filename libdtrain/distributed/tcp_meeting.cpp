@@ -1,5 +1,5 @@
-// Rank 0 listens, has each visitor prove that it knows the job's secret, and then takes its name; the others try until
-// it does, and have it prove the same.
+// Rank 0 listens, authenticates each visitor by the secret and reads its hello; the others retry until it listens, and
+// authenticate rank 0.
 #include "libdtrain/distributed/tcp_meeting.h"
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace dtrain::tcp {
 namespace {
 
 constexpr size_t kHelloBytes = 1 << 16, kWelcomeBytesPerRank = 2048;
-constexpr double kPatience = 5;     // seconds that a visitor may take to say who it is
-constexpr double kQuiet = 10;       // seconds that are waited before people hear of it
-constexpr size_t kStrangers = 256;  // visitors at a time, beside ranks
-constexpr uint64_t kTold = 8;       // of them that are reported
+constexpr double kPatience = 5;     // seconds for a visitor to authenticate
+constexpr double kQuiet = 10;       // seconds before waiting is reported
+constexpr size_t kStrangers = 256;  // concurrent unauthenticated connections
+constexpr uint64_t kTold = 8;       // reported strangers
 constexpr char kSecretAdvice[] = "all ranks need one DTRAIN_JOB_SECRET (or DTRAIN_JOB_SECRET_FILE), or none";
 
 using Warn = std::function<void(const std::string&)>;
@@ -55,7 +55,7 @@ bool read(const std::string& bytes, Hello& hello) {
   return read_number(texts[2], hello.rank) && read_number(texts[3], hello.size) && read_number(texts[4], hello.pid);
 }
 
-// Ranks are on one host where their hosts have one name.
+// Ranks with equal host names share a host.
 void number(std::vector<Place>& places) {
   std::map<std::string, int> nodes, ranks;
   for (Place& place : places) {
@@ -65,7 +65,7 @@ void number(std::vector<Place>& places) {
   for (Place& place : places) place.local_size = ranks[place.host];
 }
 
-// Where rank 0 listens: where nobody else is named, on this machine alone.
+// Address that rank 0 listens on: loopback unless another is named.
 std::string listening_address(const TcpOptions& tcp) {
   return tcp.bind_address.empty() && is_loopback(tcp.address) ? number_of(tcp.address) : tcp.bind_address;
 }
@@ -102,7 +102,7 @@ class Reception {
       texts.push_back(place.host);
       texts.push_back(std::to_string(place.pid));
     }
-    // One that has gone by now is missed in the first collective.
+    // A rank that is gone by now is detected in the first collective.
     tell_all({Kind::welcome, 0, join(texts)});
     return std::move(meeting_);
   }
@@ -112,7 +112,7 @@ class Reception {
     Deadline deadline;
     Socket socket{};
     std::string caller{};
-    bool proven = false;  // it knows the secret
+    bool proven = false;  // knows the secret
   };
 
   std::vector<int> missing() const {
@@ -126,14 +126,14 @@ class Reception {
     std::vector<const Socket*> sockets{&listener_};
     for (const Visitor& visitor : visitors_) sockets.push_back(&visitor.socket);
     wait_for_any(sockets, std::min(deadline.left(), 0.5));
-    // Whoever is here has nothing to say before the welcome, but may go, and come again.
+    // Ranks send nothing before the welcome, but may disconnect and return.
     for (Socket& peer : meeting_.peers)
       if (peer && peer.is_gone()) peer = Socket();
     let_in();
     std::erase_if(visitors_, [this](Visitor& visitor) { return !may_stay(visitor); });
   }
 
-  // Whoever is silent makes room for those who come: ranks prove who they are at once.
+  // A silent visitor makes room for new ones: ranks authenticate at once.
   void let_in() {
     const size_t most = meeting_.peers.size() + kStrangers;
     for (size_t turn = 0; turn < most; ++turn) {
@@ -155,7 +155,7 @@ class Reception {
     }
   }
 
-  // False once it has become a peer or is to go.
+  // False once it became a peer or must be closed.
   bool may_stay(Visitor& visitor) {
     Message message;
     std::string why = "it says nothing";
@@ -205,7 +205,7 @@ class Reception {
                        ? ""
                        : concat("; a caller from ", unproven_, " did not prove the job secret: ", kSecretAdvice)));
   }
-  // `visitor`: one that is told, too.
+  // `visitor`: also notified.
   [[noreturn]] void end_all(const std::string& text, Socket* visitor = nullptr) {
     const Message message{Kind::failure, 0, text};
     std::string why;
@@ -213,7 +213,7 @@ class Reception {
     tell_all(message);
     throw Error(Fault::communication, text);
   }
-  // Once: whoever starts the ranks by hand may be slow.
+  // Reported once: ranks may be started by hand.
   void tell_of_waiting(Deadline deadline) {
     if (told_of_waiting_ || missing().empty() || waited_since(deadline.begun) < kQuiet) return;
     told_of_waiting_ = true;
@@ -228,7 +228,7 @@ class Reception {
   void tell_user(const std::string& text) const {
     if (warn_) warn_(text);
   }
-  // Strangers may come as often as they like.
+  // Strangers may connect repeatedly; reports are limited.
   void tell_of_stranger(const std::string& caller, const std::string& why) {
     if (++strangers_ <= kTold) tell_user(concat("somebody at ", caller, " who is no rank has called: ", why));
     if (strangers_ == kTold) tell_user("who else calls and is no rank is not reported");
@@ -238,9 +238,9 @@ class Reception {
   const Bytes32 key_;
   const Warn& warn_;
   Socket listener_;
-  std::vector<Visitor> visitors_;  // in the order in which they came
+  std::vector<Visitor> visitors_;  // in order of arrival
   uint64_t strangers_ = 0;
-  std::string unproven_;  // address of the last caller that did not prove the secret
+  std::string unproven_;  // address of the last caller that failed to authenticate
   bool told_of_waiting_ = false;
   Meeting meeting_;
 };
@@ -258,8 +258,8 @@ std::vector<Place> places_in(const std::string& welcome, int size) {
   return places;
 }
 
-// A connection to rank 0, which has proved that it knows the secret; none, and why, otherwise. `unproven` is why the
-// last one that answered did not prove it.
+// Authenticated connection to rank 0; none, with the reason in `why`, on failure. `unproven`: why the last listener
+// failed to authenticate.
 Socket call_rank_zero(const TcpOptions& tcp, const Bytes32& key, double patience, std::string& why,
                       std::string& unproven, const Warn& warn) {
   const Deadline deadline = in(patience);
@@ -271,7 +271,7 @@ Socket call_rank_zero(const TcpOptions& tcp, const Bytes32& key, double patience
   const bool met = greeted && socket.send({Kind::proof, 0, {}}, deadline, why) &&
                    socket.receive(answer, 0, deadline, why) && answer.kind == Kind::proof;
   if (met) return socket;
-  // Rank 0 ends the connection of a caller whose proof is wrong, but also that of one too many.
+  // Rank 0 closes connections with wrong proofs, but also surplus ones.
   const bool refused = greeted && (socket.has_failed_proof() || socket.is_gone());
   why = concat("whoever listens there does not prove to be rank 0 of this job (this rank was given ",
                tcp.secret.empty() ? "no secret" : "a secret", ")", why.empty() ? "" : ": ", why,
@@ -281,9 +281,9 @@ Socket call_rank_zero(const TcpOptions& tcp, const Bytes32& key, double patience
   return Socket();
 }
 
-// Rank 0 may start later than this one, or again.
+// Retries: rank 0 may start later than this rank, or restart.
 Meeting visit(const TcpOptions& tcp, const Bytes32& key, double limit, const Warn& warn) {
-  // Rank 0 is the first to give up: it knows who is missing.
+  // Rank 0, which knows the missing ranks, times out first.
   const Deadline deadline = in(limit + std::min(kPatience, limit / 2));
   const Hello hello{
       .job = tcp.job, .host = host_name(), .members = tcp.members, .rank = tcp.rank, .size = tcp.size, .pid = getpid()};
@@ -315,14 +315,14 @@ Meeting visit(const TcpOptions& tcp, const Bytes32& key, double limit, const War
     }
     std::this_thread::sleep_for(std::chrono::duration<double>(pause));
   }
-  // A rank 0 with another secret gives up first, so that the last reason is that nobody listens.
+  // A rank 0 with another secret times out first; the last reason is then that nobody listens.
   throw Error(Fault::communication,
               concat("rank ", tcp.rank, " on ", hello.host, " did not reach rank 0 at ", tcp.address, " port ",
                      tcp.port, " within ", limit, " s: ", why,
                      unproven.empty() || unproven == why ? "" : concat("; before that, ", unproven)));
 }
 
-// Anybody who reaches rank 0's port could take part, and anybody who listens there could be rank 0.
+// Without authentication anybody who reaches the port could join, and anybody who listens could pose as rank 0.
 void refuse_strangers(const TcpOptions& tcp) {
   const bool only_here = is_loopback(tcp.address) && (tcp.bind_address.empty() || is_loopback(tcp.bind_address));
   DT_CHECK(

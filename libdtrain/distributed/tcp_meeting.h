@@ -1,4 +1,4 @@
-// How the ranks of a TCP group come together.
+// Rendezvous of a TCP group.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 namespace dtrain::tcp {
 
 struct Meeting {
-  std::vector<Socket> peers;  // on rank 0: by rank, none to itself; on the others: one, to rank 0
+  std::vector<Socket> peers;  // rank 0: by rank, none to itself; others: one, to rank 0
   std::vector<Place> places;  // by rank
 };
 
-// Waits for all ranks, up to `limit` seconds. Whoever does not speak as a rank of this job does is sent away, which
-// `warn` is called for. Throws Error: Fault::communication where somebody does not come, Fault::config where rank 0
-// sends this one away.
+// Waits for all ranks, at most `limit` seconds. Rejects connections that do not authenticate as ranks of this job, and
+// reports them to `warn`. Throws Error: Fault::communication if a rank is missing, Fault::config if rank 0 rejects this
+// one.
 Meeting meet(const TcpOptions& tcp, double limit, const std::function<void(const std::string&)>& warn);
 
 }  // namespace dtrain::tcp

@@ -1,4 +1,4 @@
-// Listening, calling and letting in.
+// Listening, connecting and accepting.
 #include "libdtrain/distributed/tcp_mesh.h"
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 namespace dtrain::tcp {
 namespace {
 
-constexpr double kLimit = 120;      // seconds; all are there already
-constexpr double kPatience = 5;     // seconds that a caller may take to say who it is
-constexpr size_t kMostBytes = 256;  // of what it says
-constexpr size_t kStrangers = 256;  // callers at a time, beside ranks
+constexpr double kLimit = 120;      // seconds; all ranks are running
+constexpr double kPatience = 5;     // seconds for a caller to authenticate
+constexpr size_t kMostBytes = 256;  // of its hello
+constexpr size_t kStrangers = 256;  // concurrent unauthenticated connections
 
-// Where a rank is reached, and what of its machine it listens on.
+// Address of a rank, and the interface it listens on.
 struct Address {
   std::string name;
   int port = 0;
@@ -27,13 +27,12 @@ Address address_of_this(const Group& group, const TcpOptions& tcp, const std::st
     return {tcp.own_address, tcp.own_port, is_loopback(tcp.own_address) ? number_of(tcp.own_address) : ""};
   const bool here = is_loopback(tcp.address);
   if (group.rank() == 0) return {number_of(tcp.address), here ? 0 : tcp.port, here ? reached : tcp.bind_address};
-  // Rank 0 is on this machine, which the others know by another address.
+  // Rank 0 is on this machine, which others reach at another address.
   if (!here && is_loopback(reached)) return {tcp.address, 0, ""};
   return {reached, 0, reached};
 }
 
-// What a caller says once it has proved that it knows the secret: who calls whom, and whether they are to seal what
-// follows. The answer says the last once more.
+// Hello of an authenticated caller: source, destination, and whether messages are sealed. The reply repeats the last.
 std::string hello(int from, int to, bool seals) {
   return join({std::to_string(from), std::to_string(to), seals ? "1" : "0"});
 }
@@ -122,7 +121,7 @@ class Mesh {
     return true;
   }
 
-  // Lets callers in and hears what they say.
+  // Accepts callers and reads their hellos.
   void look() {
     std::vector<const Socket*> sockets{&listener_};
     for (const Caller& caller : callers_) sockets.push_back(&caller.socket);
@@ -135,13 +134,13 @@ class Mesh {
       if (error != 0)
         throw Error(Fault::resource, "too few files may be open for a connection to each rank (ulimit -n)");
       if (!caller.socket) break;
-      if (callers_.size() >= kStrangers) callers_.erase(callers_.begin());  // whoever is silent makes room
+      if (callers_.size() >= kStrangers) callers_.erase(callers_.begin());  // a silent caller makes room
       if (caller.socket.greet(key_, /*is_rank_zero=*/true, why)) callers_.push_back(std::move(caller));
     }
     std::erase_if(callers_, [this](Caller& caller) { return !may_stay(caller); });
   }
 
-  // False once it has become a link or is to go.
+  // False once it became a link or must be closed.
   bool may_stay(Caller& caller) {
     Message message;
     std::string why;
@@ -156,7 +155,7 @@ class Mesh {
       for (const bool asked : {false, true}) {
         if (message.text != hello(rank, group_.rank(), asked)) continue;
         const bool seals = asked || (secret_ && !is_on_this_machine(caller.socket));
-        // One that calls again did not hear the answer.
+        // A caller that retries did not receive the reply.
         if (caller.socket.send({Kind::welcome, 0, hello(rank, group_.rank(), seals)}, in(1), why))
           keep(rank, std::move(caller.socket), seals);
       }

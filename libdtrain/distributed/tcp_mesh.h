@@ -1,4 +1,4 @@
-// Connections between all ranks of a group that talks by way of rank 0.
+// Full mesh of connections between the ranks of a TCP group.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,15 @@
 
 namespace dtrain::tcp {
 
-// A connection to another rank; without seals where the job has no secret, and inside one machine.
+// Connection to another rank; without seals if the job has no secret, and within one machine.
 struct Link {
   Socket socket{};
   std::optional<Seals> seals{};
 };
 
-// `reached`: the address of this rank on its connection to rank 0. Each rank listens, tells the others where, connects
-// to the ranks below it, and lets in those above. Both sides of each connection prove that they know the secret.
-// Returns the connections by rank, none to this one. Collective. Throws Error(Fault::communication) where ranks do not
-// reach each other.
+// `reached`: address of this rank on its connection to rank 0. Each rank listens, publishes its address, connects to
+// lower ranks and accepts higher ones, with mutual authentication. Returns connections by rank, none to itself.
+// Collective. Throws Error(Fault::communication) if ranks cannot connect.
 std::vector<Link> open_mesh(Group& group, const TcpOptions& tcp, const std::string& reached);
 
 }  // namespace dtrain::tcp

@@ -1,4 +1,4 @@
-// Where rank 0 is, by what launchers say, and what keeps strangers away from it.
+// Rendezvous address from launchers' variables, and access control.
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -19,14 +19,14 @@ struct Setting {
   explicit operator bool() const { return !name.empty(); }
 };
 
-// The first of these variables that is set and not empty.
+// First of these variables that is set and not empty.
 Setting first_set(const Environment& environment, std::initializer_list<const char*> names) {
   for (const char* name : names)
     if (const char* text = environment(name); text != nullptr && *text != '\0') return {name, text};
   return {};
 }
 
-// The first name of a list such as "node[003-007,010]-ib,gpu1".
+// First host of a SLURM list such as "node[003-007,010]-ib,gpu1".
 std::string first_host(const std::string& list) {
   std::string host;
   for (size_t at = 0; at < list.size() && list[at] != ',';) {
@@ -51,10 +51,10 @@ int port_in(const Setting& setting) {
   return port;
 }
 
-// The first line of a file that nobody but its owner may read. Throws Error(Fault::config) for any other file.
+// First line of a file that only its owner may read. Throws Error(Fault::config) for other files.
 std::string secret_in(const std::string& path) {
   constexpr size_t kMost = 4096;
-  // A FIFO is not waited for.
+  // Non-blocking: does not hang on a FIFO.
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   DT_CHECK(file >= 0, "DTRAIN_JOB_SECRET_FILE=", path, ": ", strerror(errno));
   std::string text(kMost, '\0');
@@ -69,7 +69,7 @@ std::string secret_in(const std::string& path) {
   return text.substr(0, text.find_first_of("\r\n"));
 }
 
-// Jobs on one host have different ones, below those that the system hands out.
+// Distinct per job on a host, below the ephemeral range.
 int port_of_job(const std::string& job) {
   return 20000 + static_cast<int>(std::strtoul(job.c_str(), nullptr, 10) % 10000);
 }

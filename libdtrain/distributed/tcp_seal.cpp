@@ -1,4 +1,4 @@
-// BLAKE2b of libsodium, as a hash and as a keyed one.
+// BLAKE2b of libsodium, plain and keyed.
 #include "libdtrain/distributed/tcp_seal.h"
 
 #include <sodium.h>

@@ -1,4 +1,4 @@
-// Seal: the proof that a message was said by a rank of this job, on this connection, after those before it.
+// Seal: message authentication codes of a connection (BLAKE2b, keyed, with sequence numbers).
 #pragma once
 
 #include <array>
@@ -10,17 +10,17 @@ namespace dtrain::tcp {
 
 using Bytes32 = std::array<unsigned char, 32>;
 
-// The key of a job, which follows from its secret: without one all jobs have the same.
+// Key derived from the job's secret; without a secret the same for all jobs.
 Bytes32 key_of(const std::string& secret);
-// Random numbers that no connection has had before. Throws Error(Fault::resource) where the system gives none.
+// Unique random nonce. Throws Error(Fault::resource) if the system has no entropy.
 Bytes32 draw_nonce();
 
-// One direction of a connection. Its key follows from that of the job and from what each side has drawn for this
-// connection alone, so that nothing can be used again on another one or be sent back to where it came from.
+// One direction of a connection. Its key derives from the job's key and both sides' nonces, which prevents replay and
+// reflection.
 class Seal {
  public:
   Seal(const Bytes32& job, bool from_rank_zero, const Bytes32& nonce_of_rank_zero, const Bytes32& nonce_of_rank);
-  // The tag of the next message, a keyed hash over its number in the connection, its header and its text.
+  // Tag of the next message: a MAC over its sequence number, header and text.
   Bytes32 next(std::string_view header, std::string_view text);
 
  private:
@@ -28,12 +28,12 @@ class Seal {
   uint64_t count_ = 0;
 };
 
-// Both directions of a connection, as one side of it has them.
+// Both directions of a connection, from one side's view.
 struct Seals {
   Seal sends, receives;
 };
 
-// Compares in a time that does not depend on the bytes.
+// Constant-time comparison.
 bool same(const Bytes32& a, const Bytes32& b);
 
 }  // namespace dtrain::tcp

@@ -1,4 +1,4 @@
-// Non-blocking sockets under poll.
+// Non-blocking sockets with poll.
 #include "libdtrain/distributed/tcp_socket.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace dtrain::tcp {
 namespace {
 
-// What each side says first. All machines of a job are little-endian, as all that this engine runs on.
+// First data of each side. All supported machines are little-endian.
 struct Greeting {
   uint64_t magic = kMagic;
   Bytes32 nonce{};
@@ -29,7 +29,7 @@ struct Greeting {
 };
 static_assert(sizeof(Greeting) == 40);
 
-// In front of each message.
+// Precedes each message.
 struct Header {
   uint64_t kind = 0, sequence = 0, bytes = 0;
   Bytes32 tag{};
@@ -38,7 +38,7 @@ struct Header {
 static_assert(sizeof(Header) == 56);
 
 constexpr char kForeign[] = "it does not speak as a rank does", kSilent[] = "it says nothing";
-constexpr size_t kStep = 1 << 20;  // memory grows with what has arrived, not with what was announced
+constexpr size_t kStep = 1 << 20;  // memory grows with received, not announced, bytes
 
 std::string reason(int error) { return std::strerror(error); }
 
@@ -54,10 +54,10 @@ bool wait_for(int file, short events, Deadline deadline) {
 }
 
 void set(int file, int level, int option, int value) {
-  static_cast<void>(setsockopt(file, level, option, &value, sizeof value));  // the defaults would do
+  static_cast<void>(setsockopt(file, level, option, &value, sizeof value));  // optional: the defaults work
 }
 
-// A peer whose machine has gone is noticed within half a minute.
+// TCP keep-alive: a dead host is detected within half a minute.
 Socket prepared(int file) {
   set(file, IPPROTO_TCP, TCP_NODELAY, 1);
   set(file, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -96,8 +96,8 @@ Numbers numbers_of_end(const Socket& socket, int (*end)(int, sockaddr*, socklen_
   return numbers_of(address, size);
 }
 
-// Whether the system, which gave the calling end of a connection a port, gave it the very one that it called: then it
-// is connected to itself, and keeps the port from who is to listen there.
+// Detects a TCP self-connect: the kernel assigned the destination port as the source port. Such a connection would
+// block the port for its listener.
 bool met_itself(const Socket& socket) {
   const Numbers mine = numbers_of_end(socket, getsockname), other = numbers_of_end(socket, getpeername);
   return mine.address == other.address && mine.port == other.port;
@@ -132,7 +132,7 @@ void Socket::swap(Socket& other) noexcept {
 bool Socket::greet(const Bytes32& job, bool is_rank_zero, std::string& why) {
   opening_ = {.job = job, .nonce = draw_nonce(), .is_rank_zero = is_rank_zero};
   const Greeting greeting{.nonce = opening_.nonce};
-  // A new connection takes as much at once.
+  // A new connection's send buffer holds this.
   return send_bytes({reinterpret_cast<const char*>(&greeting), sizeof greeting}, in(0), why);
 }
 
@@ -189,7 +189,7 @@ bool Socket::send(const Message& message, Deadline deadline, std::string& why) {
   return send_bytes(bytes, deadline, why);
 }
 
-// Until `begun_` has so many bytes.
+// Reads until `begun_` has `wanted` bytes.
 Socket::Arrived Socket::take(size_t wanted, std::string& why) {
   while (begun_.size() < wanted) {
     const size_t before = begun_.size();
@@ -279,7 +279,7 @@ Socket accept_from(const Socket& listener, std::string& caller, int& error) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   int file = -1;
-  do {  // one that has gone while it waited is passed over
+  do {  // skips connections that closed while pending
     file = accept4(listener.file(), reinterpret_cast<sockaddr*>(&address), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   } while (file < 0 && (errno == ECONNABORTED || errno == EINTR));
   const bool lacks_room = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;

@@ -1,4 +1,4 @@
-// Socket: messages of a group over one TCP connection, each call with a deadline, none of which trusts what arrives.
+// Socket: group messages over a TCP connection. Every call has a deadline; received data is untrusted.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace dtrain::tcp {
 
-// Some seconds from a moment on, which begin anew where this process has slept.
+// Timeout that restarts if the process was suspended.
 struct Deadline {
   SteadyTime begun;
   double seconds = 0;
@@ -20,9 +20,9 @@ struct Deadline {
 };
 Deadline in(double seconds);
 
-// Kinds of messages. Either way: proof, the first one, which knows the job's secret, and failure, the last words. To
-// rank 0: hello, and give, a share in a collective. From rank 0: welcome, once all have come; refuse; result; late, as
-// rank 0 still waits for others.
+// Message kinds. Both directions: proof (authentication, first) and failure (last). To rank 0: hello, and give
+// (contribution to a collective). From rank 0: welcome, once all ranks are there; refuse; result; late, while it waits
+// for others.
 enum class Kind : uint64_t { proof = 1, hello, welcome, refuse, give, result, late, failure };
 struct Message {
   Kind kind{};
@@ -30,7 +30,7 @@ struct Message {
   std::string text;
 };
 
-// A connection, closed at the end. Each side greets with a nonce; all messages after that are sealed.
+// Connection, closed on destruction. Each side sends a nonce first; later messages are sealed.
 class Socket {
  public:
   Socket() = default;
@@ -42,26 +42,26 @@ class Socket {
   int file() const { return file_; }
   explicit operator bool() const { return file_ >= 0; }
 
-  // To be called first, with the job's key. False where the peer has gone.
+  // Call first, with the job's key. False if the peer is gone.
   bool greet(const Bytes32& job, bool is_rank_zero, std::string& why);
-  // Waits for the peer's greeting. Whoever speaks first does; else receive() takes it.
+  // Waits for the peer's greeting. Only the side that speaks first needs it; otherwise receive() reads it.
   bool await_greeting(Deadline deadline, std::string& why);
-  // False where the peer has gone or the deadline is past; `why` says so.
+  // False, with the reason in `why`, if the peer is gone or the deadline is past.
   bool send(const Message& message, Deadline deadline, std::string& why);
-  // Takes what has arrived: yes once that completes a message of at most `most` bytes; gone where no more will come.
+  // Reads available data: yes if it completes a message of at most `most` bytes; gone if the connection is closed.
   enum class Arrived { no, yes, gone };
   Arrived receive(Message& message, size_t most, std::string& why);
-  // Waits for a message as well.
+  // As take, but waits for a message.
   bool receive(Message& message, size_t most, Deadline deadline, std::string& why);
-  // What seals the two directions from here on, for whoever sends and receives in another way.
+  // Seals of both directions, to continue with another reader and writer.
   Seals take_seals() const { return {sends_.value(), receives_.value()}; }
-  // True once the peer has sent a message that was not sealed with this job's key.
+  // Whether the peer sent a message that this job's key did not authenticate.
   bool has_failed_proof() const { return failed_proof_; }
-  // True where the peer has ended or reset the connection, whatever it sent before.
+  // Whether the peer closed or reset the connection, regardless of unread data.
   bool is_gone() const;
 
  private:
-  struct Opening {  // until the peer has greeted
+  struct Opening {  // until the peer's greeting
     Bytes32 job{}, nonce{};
     bool is_rank_zero = false;
   };
@@ -72,37 +72,37 @@ class Socket {
 
   int file_ = -1;
   bool failed_proof_ = false;
-  std::string begun_;  // what has come of the message that is arriving
+  std::string begun_;  // received part of the current message
   Opening opening_{};
   std::optional<Seal> sends_, receives_;
 };
 
-// Throws Error(Fault::communication), which names `who`, where the address cannot be listened on. An empty address: all
-// of this machine's; port 0: any that is free.
+// Throws Error(Fault::communication), naming `who`, if listening fails. Empty address: all interfaces; port 0: any free
+// port.
 Socket listen_on(const std::string& address, int port, const std::string& who);
-// The port of this end, and its address as a number.
+// Local port, and local address in numeric form.
 int port_of(const Socket& socket);
 std::string address_of(const Socket& socket);
-// True where both ends have addresses of this machine alone.
+// Whether both ends are loopback addresses.
 bool is_on_this_machine(const Socket& socket);
-// A name of this machine alone may have several numbers: `localhost` is 127.0.0.1. All else stays.
+// Numeric address of a loopback name: `localhost` is 127.0.0.1. Other addresses are unchanged.
 std::string number_of(const std::string& address);
-// True for `localhost` and for the numbers of this machine alone, such as 127.0.0.1.
+// Whether the address is `localhost` or a loopback address such as 127.0.0.1.
 bool is_loopback(const std::string& address);
-// The next connection that waits, and the number of who calls; none where there is none, or where `error` says why it
-// cannot be taken (0: there is none).
+// Next pending connection and the caller's numeric address; none if there is none, or if accept fails with `error` (0:
+// none pending).
 Socket accept_from(const Socket& listener, std::string& caller, int& error);
-// One attempt; none where it fails.
+// One attempt; none on failure.
 Socket connect_to(const std::string& address, int port, Deadline deadline, std::string& why);
 
-// Waits until one of the sockets has something to say, up to so many seconds; those that have.
+// Polls the sockets for up to `seconds`; returns which are readable.
 std::vector<bool> wait_for_any(const std::vector<const Socket*>& sockets, double seconds);
 
-// Texts one after the other, and taken apart again; false where `bytes` is no such thing.
+// Serialises texts, and parses them again; false if `bytes` is malformed.
 std::string join(const std::vector<std::string>& texts);
 bool split(const std::string& bytes, std::vector<std::string>& texts);
 
-// A peer's text as part of a message for people: on one line, without control characters, at most `most` bytes.
+// Sanitises a peer's text for messages: one line, no control characters, at most `most` bytes.
 std::string printable(const std::string& text, size_t most = 2000);
 
 }  // namespace dtrain::tcp

@@ -1,4 +1,4 @@
-// Headers, seals and partial messages.
+// Framing, seals and partial messages.
 #include "libdtrain/distributed/tcp_stream.h"
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 namespace dtrain::tcp {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 32;  // more than any message of a schedule has
-constexpr size_t kStep = 1 << 20;                   // memory grows with what has arrived, not with what was announced
+constexpr uint64_t kMostBytes = uint64_t{1} << 32;  // above any message of a schedule
+constexpr size_t kStep = 1 << 20;                   // memory grows with received, not announced, bytes
 
 constexpr uint64_t kMostChannels = 4096;
-constexpr size_t kCostOfOne = 64;  // bytes of a message that is kept, beside its text
+constexpr size_t kCostOfOne = 64;  // overhead of a buffered message, bytes
 
 struct Header {
   uint64_t channel = 0, bytes = 0;
@@ -103,7 +103,7 @@ MessageStream::Waiting MessageStream::take_waiting(Channel& channel) {
   return waiting;
 }
 
-// Leaves the rest for the next call after 4 MiB that nobody has asked for yet: the caller may ask for it meanwhile.
+// Returns after 4 MiB of unrequested data: the caller may request it in between.
 void MessageStream::take_some() {
   constexpr size_t kMostAtOnce = 4 << 20;
   const size_t enough = kept_ + kMostAtOnce, ahead = std::min(enough, most_kept_ / 4);
@@ -111,7 +111,7 @@ void MessageStream::take_some() {
   while (end_.empty() && reads_on() && take_header() && take_body()) finish_incoming();
 }
 
-// How many of `count` bytes came; fewer where no more are there.
+// Reads up to `count` bytes; returns how many were available.
 size_t MessageStream::take_bytes(std::byte* bytes, size_t count) {
   size_t taken = 0;
   while (taken < count) {
@@ -127,7 +127,7 @@ size_t MessageStream::take_bytes(std::byte* bytes, size_t count) {
   return taken;
 }
 
-// True once the header is there. Whoever waits for the message's channel then gets its bytes where they are wanted.
+// True once the header is complete. A waiting receive then gets the bytes directly.
 bool MessageStream::take_header() {
   const size_t size = header_size();
   if (incoming_.came == size) return true;
@@ -184,7 +184,7 @@ void MessageStream::finish_incoming() {
   } else if (channel.waiting.empty()) {
     kept_ += message.count + kCostOfOne;
     channel.kept.push_back(std::move(message.text));
-  } else {  // somebody has asked for it since it began to arrive
+  } else {  // requested while it was arriving
     const Waiting waiting = take_waiting(channel);
     if (message.count > waiting.most)
       refuse(concat("a message of ", message.count, " bytes came, at most ", waiting.most, " were expected"));

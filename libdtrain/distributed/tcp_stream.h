@@ -1,5 +1,4 @@
-// MessageStream: messages of several channels over one connection, which are sent from where they lie and received to
-// where they are wanted. It never waits.
+// MessageStream: zero-copy messages of several channels over one connection; never blocks.
 #pragma once
 
 #include <array>
@@ -14,7 +13,7 @@
 
 namespace dtrain::tcp {
 
-// A message under way; `count`: its bytes, once it is done.
+// Completion of a message; `count`: its bytes, once done.
 struct Delivery {
   bool done = false;
   size_t count = 0;
@@ -22,33 +21,32 @@ struct Delivery {
 
 class MessageStream {
  public:
-  // `most_kept`: bytes of messages that come before this rank asks for them; while it asks for none, a quarter of that
-  // is read, so that a peer that is ahead waits.
+  // `most_kept`: limit of buffered bytes of messages that arrived before they were requested; without any request, a
+  // quarter of it, so that a peer that runs ahead blocks (flow control).
   explicit MessageStream(Link link, size_t most_kept = size_t{1} << 30)
       : link_(std::move(link)), most_kept_(most_kept) {}
 
-  // The bytes and `delivery` stay where they are until that is done.
+  // Bytes and `delivery` must stay valid until done.
   void send(int channel, const std::byte* bytes, size_t count, Delivery& delivery);
-  // The next message of the channel, of at most `most` bytes. Throws Error(Fault::communication) for a longer one.
+  // Receives the channel's next message, of at most `most` bytes. Throws Error(Fault::communication) for a longer one.
   void receive(int channel, std::byte* bytes, size_t most, Delivery& delivery);
-  // The next message of the channel, if it has come as a whole and nobody waits for it.
+  // Returns the channel's next message if it is complete and no receive waits for it.
   bool take(int channel, std::string& text);
 
-  // Sends and takes what the connection allows at once. Throws Error(Fault::communication) where what comes is no
-  // message of a rank.
+  // Sends and receives as much as possible without blocking. Throws Error(Fault::communication) for malformed data.
   void send_some();
   void take_some();
   bool sends() const { return !outgoing_.empty(); }
   int file() const { return link_.socket.file(); }
-  // Why nothing moves any more; empty while it does.
+  // Why the connection ended; empty while it is open.
   const std::string& end() const { return end_; }
 
  private:
-  static constexpr size_t kPlain = 16, kSealed = 48;  // bytes in front of a message
+  static constexpr size_t kPlain = 16, kSealed = 48;  // bytes of a message header
   struct Outgoing {
     std::array<std::byte, kSealed> header{};
     const std::byte* bytes = nullptr;
-    size_t count = 0, sent = 0;  // `sent`: with the header
+    size_t count = 0, sent = 0;  // `sent`: including the header
     Delivery* delivery = nullptr;
   };
   struct Waiting {
@@ -56,18 +54,18 @@ class MessageStream {
     size_t most = 0;
     Delivery* delivery = nullptr;
   };
-  // A message that arrives.
+  // Message in receipt.
   struct Incoming {
     std::array<std::byte, kSealed> header{};
-    size_t came = 0;  // of the header
+    size_t came = 0;  // bytes of the header
     int channel = 0;
     size_t count = 0, taken = 0;
-    std::optional<Waiting> wanted{};  // none: it is kept in `text`
+    std::optional<Waiting> wanted{};  // none: buffered in `text`
     std::string text{};
   };
   struct Channel {
     std::deque<Waiting> waiting;
-    std::deque<std::string> kept;  // came before anybody asked
+    std::deque<std::string> kept;  // arrived before being requested
   };
 
   size_t header_size() const { return link_.seals ? kSealed : kPlain; }
@@ -82,7 +80,7 @@ class MessageStream {
   std::deque<Outgoing> outgoing_;
   Incoming incoming_;
   std::map<int, Channel> channels_;
-  size_t most_kept_, kept_ = 0, waiting_ = 0;  // bytes; receives
+  size_t most_kept_, kept_ = 0, waiting_ = 0;  // bytes; pending receives
   std::string end_;
 };
 

@@ -1,4 +1,4 @@
-// Streams to all others under one poll, and messages of a rank to itself.
+// Streams to all peers under one poll, and loopback messages of a rank to itself.
 #include "libdtrain/distributed/tcp_transport.h"
 
 #include <deque>
@@ -72,7 +72,7 @@ class TcpTransport : public host::Transport {
   void finish() override { streams_.clear(); }
 
  private:
-  struct Own {  // what a rank takes of itself
+  struct Own {  // loopback messages
     int channel = 0;
     std::byte* bytes = nullptr;
     size_t most = 0;
@@ -85,7 +85,7 @@ class TcpTransport : public host::Transport {
 
   MessageStream& stream(int peer) { return streams_[static_cast<size_t>(peer)]; }
   std::string name_of(int peer) const { return concat("rank ", peer, " on ", places_[static_cast<size_t>(peer)].host); }
-  // Says whose fault it was.
+  // Adds the peer's name to errors.
   template <class Use>
   void named(int peer, const Use& use) {
     try {
@@ -117,9 +117,9 @@ class TcpTransport : public host::Transport {
 
   int rank_;
   std::vector<Place> places_;
-  std::vector<MessageStream> streams_;  // by rank; that to itself has no connection
+  std::vector<MessageStream> streams_;  // by rank; none to itself
   std::map<int, std::deque<std::string>> own_;
-  std::deque<Slot> deliveries_;  // where streams point to
+  std::deque<Slot> deliveries_;  // referenced by streams
   std::vector<Request> free_;
   std::vector<pollfd> polled_;
   int channels_ = 0;

@@ -1,4 +1,4 @@
-// Messages between ranks over TCP, a connection for each two of them.
+// Transport over TCP, with one connection per pair of ranks.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Transport: messages between the ranks of a group, none of which waits. A CollectiveThread runs schedules over it.
+// Transport: non-blocking messages between the ranks of a group. A CollectiveThread runs schedules over it.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace dtrain::host {
 
-// All calls come from one thread, and fail with Error(Fault::communication).
+// Single-threaded. Failures throw Error(Fault::communication).
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -21,22 +21,21 @@ class Transport {
   virtual int rank() const = 0;
   virtual const std::vector<Place>& places() const = 0;  // by rank
 
-  // Between two ranks the messages of a channel arrive in the order in which they were sent, whatever goes on in the
-  // others. Collective.
+  // Messages between two ranks arrive in order within a channel; channels are independent. Collective.
   virtual int open_channel() = 0;
 
-  // A message under way. Its bytes stay where they are until done() has been true, which ends it.
+  // Message in flight. Its bytes must stay valid until done() returns true, which frees it.
   using Request = size_t;
   virtual Request send(int channel, int peer, const std::byte* bytes, size_t count) = 0;
-  // Takes a message of at most `most` bytes.
+  // Receives a message of at most `most` bytes.
   virtual Request receive(int channel, int peer, std::byte* bytes, size_t most) = 0;
-  // True once the message has left or has arrived; `count`: its bytes.
+  // True once the message was sent or received; `count`: its bytes.
   virtual bool done(Request request, size_t& count) = 0;
-  // The next message of a channel on which nothing else is received, from anybody. False where there is none.
+  // Next message from any peer, on a channel without pending receives. False if there is none.
   virtual bool take(int channel, int& peer, std::string& text) = 0;
-  // Moves what can be moved.
+  // Makes progress.
   virtual void progress() {}
-  // Nothing is under way any more on any rank. Collective; nothing else is called afterwards.
+  // Shutdown, once no message is in flight on any rank. Collective; the last call.
   virtual void finish() = 0;
 };
 

@@ -1,17 +1,16 @@
-// What make_communicator chooses from; the second is there in builds with its library.
+// Implementations of Communicator; NCCL's exists in builds with CUDA.
 #pragma once
 
 #include "libdtrain/distributed/communicator.h"
 
 namespace dtrain {
 
-// Over the connections of `group`, which is that of make_mpi_group or make_tcp_group. The same bits come out of either.
+// Over the connections of `group`, from make_mpi_group or make_tcp_group; both give bitwise equal results.
 std::unique_ptr<Communicator> make_host_communicator(Group& group, const CommunicatorOptions& options);
-// Over NCCL, whose start is arranged by `group`, of whatever kind, one rank per GPU. What it queues can be recorded
-// with a step; what was recorded must be gone before the communicator is. On a wire of 16 bits NCCL also adds in 16
-// bits, unlike the ring of CPUs: for sums in f32 leave the wire at f32. `algorithm`: ring, tree, collnetdirect,
-// collnetchain, nvls, nvlstree, else NCCL's own choice, which depends on the machine. A thread watches what was queued
-// (Communicator::watch).
+// Over NCCL, bootstrapped by any kind of `group`, one rank per GPU. Collectives can be captured in a CUDA graph, which
+// must be destroyed before the communicator. With a 16-bit wire NCCL also accumulates in 16 bits, unlike the CPU ring:
+// keep the wire at f32 for f32 sums. `algorithm`: ring, tree, collnetdirect, collnetchain, nvls, nvlstree, else NCCL's
+// choice, which depends on the machine. A watchdog thread monitors enqueued work (Communicator::watch).
 std::unique_ptr<Communicator> make_nccl_communicator(Group& group, Context& context,
                                                      const CommunicatorOptions& options);
 

@@ -1,4 +1,4 @@
-// Limits, suspects, reports.
+// Timeouts, suspects and reports.
 #include "libdtrain/distributed/watchdog.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kHistory = 8;           // collectives that a report lists
-constexpr size_t kStateBytes = 8 << 10;  // of a peer's state
+constexpr size_t kHistory = 8;           // collectives listed in a report
+constexpr size_t kStateBytes = 8 << 10;  // limit of a peer's state
 
 double seconds(SteadyTime from, SteadyTime to) { return std::chrono::duration<double>(to - from).count(); }
 
@@ -56,7 +56,7 @@ void Watchdog::enter(Section section, uint64_t step) {
   step_ = step;
 }
 
-// A line per lane, "<lane>\t<collectives done>", then where the program is and the last collectives.
+// One line per lane, "<lane>\t<collectives done>", then the current section and the recent collectives.
 std::string Watchdog::state() const {
   std::string text;
   for (const auto& [lane, one] : lanes_)
@@ -96,7 +96,7 @@ Watchdog::Verdict Watchdog::look(SteadyTime now) {
   for (auto& [name, lane] : lanes_) {
     if (!lane.active) continue;
     const double limit = limits_.limit_of(lane.active->section), waited = seconds(lane.begun, now);
-    // Peers are asked before the warning and again before the end, and have a second to answer.
+    // Peers are queried before the warning and again before the end, with a second to answer.
     const double warn_after = std::min(limit / 4, 10.0), ask_before = std::min(1.0, limit / 10);
     if (waited > limit) {
       verdict.failure =

@@ -1,5 +1,5 @@
-// Watchdog: what a rank knows about its collectives and those of its peers, how long each may take, and what to say
-// when one takes longer. It neither sends nor waits: the transport's thread asks it, and passes texts on.
+// Watchdog: state, timeouts and failure reports of collectives on this rank and its peers. Passive: the communication
+// thread polls it and transmits its messages.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 
 namespace dtrain {
 
-// A collective as a rank does it. All but `rank`-local times must agree between ranks.
+// Identity of a collective. Everything except rank-local times must agree between ranks.
 struct CollectiveId {
-  std::string lane;       // collectives of a lane come one after the other
+  std::string lane;       // collectives of a lane are sequential
   uint64_t sequence = 0;  // within the lane, from 1
   std::string what;
   uint64_t bytes = 0;
@@ -30,35 +30,35 @@ std::string name_of(Section section, uint64_t step);  // "step 7", "the evaluati
 
 class Watchdog {
  public:
-  // `ranks`: names for people.
+  // `ranks`: names for reports.
   Watchdog(int rank, std::vector<std::string> ranks, const GroupOptions& limits);
 
-  // Reports of this rank, in a lane: a collective begins, or the one that began last is done.
+  // A collective begins in a lane; or the last one begun is done.
   void begin(const CollectiveId& id, SteadyTime now);
   void end(const std::string& lane, SteadyTime now);
-  // Where this rank's program is, for reports.
+  // Current section of this rank's program, for reports.
   void enter(Section section, uint64_t step);
 
-  // This rank's state as a text for its peers, and what a peer sent. Throws Error(Fault::communication), which names
-  // the peer, where that is no state.
+  // Serialised state of this rank for its peers; and a peer's state. Throws Error(Fault::communication), naming the
+  // peer, for malformed states.
   std::string state() const;
   void hear(int rank, const std::string& state);
 
-  // What the peers have said since forget(), for a report: who was silent, and a line of each of the others.
+  // Report of peers' answers since forget(): silent ranks, and one line per answer.
   void forget() { heard_.clear(); }
   std::string answers() const;
 
-  // What is to be done: nothing; ask all peers for their state; or the job is at its end.
+  // Action: none; query all peers' states; or end the job.
   struct Verdict {
     bool ask = false;
-    std::string warning;  // a line for people
-    std::string failure;  // the report with which the job ends
+    std::string warning;  // one line
+    std::string failure;  // report with which the job ends
   };
   Verdict look(SteadyTime now);
-  // This rank slept until then, and its peers may have, too: what is under way has its whole time anew.
+  // This rank was suspended until then, and its peers possibly too: timeouts of collectives in progress restart.
   void wake(SteadyTime awake_since);
 
-  // The report where a neighbour's header differs from ours, or a transport call failed.
+  // Report if a neighbour's header differs from ours, or a transport call failed.
   std::string mismatch(const CollectiveId& mine, int other, const CollectiveId& theirs) const;
   std::string broken(const std::string& lane, const std::string& why) const;
 
@@ -70,12 +70,12 @@ class Watchdog {
     uint64_t done = 0;
   };
   struct State {
-    std::map<std::string, uint64_t> lanes;  // collectives that it has come to
-    std::string text;                       // where it is, for people
+    std::map<std::string, uint64_t> lanes;  // collectives begun, per lane
+    std::string text;                       // current section, for reports
   };
-  // False where `text` is none.
+  // False for malformed `text`.
   static bool read(const std::string& text, State& state);
-  // Who has not come to the collective, by what the peers said.
+  // Ranks that have not reached the collective, by the peers' answers.
   std::string suspects(const CollectiveId& id) const;
   std::string history() const;
   std::string silent() const;
@@ -85,7 +85,7 @@ class Watchdog {
   std::vector<std::string> ranks_;
   GroupOptions limits_;
   std::map<std::string, Lane> lanes_;
-  std::deque<std::string> last_;  // collectives, done or begun
+  std::deque<std::string> last_;  // recent collectives
   std::map<int, State> heard_;
   Section section_ = Section::setup;
   uint64_t step_ = 0;

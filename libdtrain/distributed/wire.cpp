@@ -1,4 +1,4 @@
-// Loops over f32, bf16 and f16.
+// Conversion loops for f32, bf16 and f16.
 #include "libdtrain/distributed/wire.h"
 
 #include <cstring>

@@ -32,7 +32,7 @@ Bucketer::Bucketer(Communicator& communicator, const Tensor& arena, std::vector<
 
 void Bucketer::plan(const BucketOptions& options) {
   buckets_ = plan_buckets(parameters_, arena_.count(), options);
-  DT_CHECK(!buckets_.empty(), "nothing to sum: the model has no parameters");
+  DT_CHECK(!buckets_.empty(), "all-reduce: the model has no parameters");
   bucket_of_.assign(parameters_.size(), 0);
   counts_.assign(buckets_.size(), 0);
   for (size_t i = 0; i < parameters_.size(); ++i) {

@@ -382,7 +382,7 @@ void CollectiveThread::pause(const Turn& turn) {
 void CollectiveThread::fail(const std::string& report) const { options_.end(report); }
 
 void CollectiveThread::require_running(const std::string& what) const {
-  DT_CHECK(!stopping_, what, ": asked for after Group::finish()");
+  DT_CHECK(!stopping_, what, ": called after Group::finish()");
 }
 
 }  // namespace dtrain::host

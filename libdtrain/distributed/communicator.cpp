@@ -26,7 +26,7 @@ std::unique_ptr<Communicator> make_communicator(Group& group, Context& context, 
 #ifdef DTRAIN_WITH_NCCL
   if (!context.is_cpu()) return make_nccl_communicator(group, context, options);
 #endif
-  if (!context.is_cpu()) throw Error("sums over GPUs: this build has no NCCL");
+  if (!context.is_cpu()) throw Error("all-reduce on GPUs: built without NCCL");
   return make_host_communicator(group, options);
 }
 

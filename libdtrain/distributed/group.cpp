@@ -92,9 +92,7 @@ void Group::enter(Section section, uint64_t step) {
 
 std::string Group::where() const { return name_of(section_, step_); }
 
-void Group::require_unfinished(const char* what) const {
-  DT_CHECK(!finished_, what, ": asked for after Group::finish()");
-}
+void Group::require_unfinished(const char* what) const { DT_CHECK(!finished_, what, ": called after Group::finish()"); }
 
 void Group::fail(const std::string& report, Fault fault) {
   tell_peers(report);
@@ -105,7 +103,7 @@ std::unique_ptr<Group> make_single_group(const GroupOptions& options) { return s
 
 #ifndef DTRAIN_WITH_MPI
 std::unique_ptr<Group> make_mpi_group(const GroupOptions&, int) {
-  throw Error("several ranks: this build has no MPI; install libopenmpi-dev and build anew");
+  throw Error("several ranks: built without MPI; install libopenmpi-dev and rebuild");
 }
 MpiVersions mpi_versions() { return {}; }
 std::vector<Link> measure_links(Group&) { return {}; }

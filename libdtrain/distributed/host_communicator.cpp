@@ -159,7 +159,7 @@ class HostCommunicator : public Communicator {
 
 std::unique_ptr<Communicator> make_host_communicator(Group& group, const CommunicatorOptions& options) {
   auto* ranks = dynamic_cast<host::SummingGroup*>(&group);
-  DT_CHECK(ranks != nullptr, "sums over CPUs: the group is of a kind whose ranks exchange texts only");
+  DT_CHECK(ranks != nullptr, "all-reduce on CPUs: this kind of group exchanges texts only");
   return std::make_unique<host::HostCommunicator>(*ranks, options);
 }
 

@@ -109,7 +109,7 @@ void check(int code, const char* call) {
 void require_first_start() {
   int started_before = 0;
   check(MPI_Initialized(&started_before), "MPI_Initialized");
-  DT_CHECK(!started_before, "a group of MPI's ranks: MPI has been started in this process before; it starts once only");
+  DT_CHECK(!started_before, "MPI group: MPI was already started in this process and can start only once");
 }
 
 std::unique_ptr<host::Transport> start_mpi() { return std::make_unique<MpiTransport>(); }

@@ -193,8 +193,8 @@ void NcclCommunicator::sum_rounded(std::span<const Tensor> ranges, const std::st
 // Zero-filled, so that padding never overflows.
 void NcclCommunicator::make_room(int64_t elements, const std::string& what) {
   if (scratch_ && scratch_.count() >= elements) return;
-  DT_CHECK(!context_.capturing(), "all_reduce of ", what, " while a step is recorded: ", elements,
-           " numbers are more than any sum before: sum as many once, outside");
+  DT_CHECK(!context_.capturing(), "all_reduce of ", what, " while a step is captured: ", elements,
+           " elements exceed all earlier all-reduces; run one of this size before the capture");
   DT_CUDA(cudaStreamSynchronize(stream_));  // the old buffer may still be in use
   scratch_ = context_.zeros({elements}, options_.wire);
 }

@@ -40,7 +40,7 @@ std::string Watchdog::look(std::unique_lock<std::mutex>& lock) {
   const Step& step = steps_.front();
   const double waited = waited_since(front_since_);
   if (waited < step.limit) return "";
-  return concat(step.where, " was queued on its GPU ", waited, " s ago and has not come to its end, limit ", step.limit,
+  return concat(step.where, " was enqueued on its GPU ", waited, " s ago and has not completed, limit ", step.limit,
                 " s: ");
 }
 
@@ -51,7 +51,7 @@ void Watchdog::run() try {
     std::string report = look(lock);
     if (!report.empty()) {
       const std::string peers = group_.ask_peers();
-      report += peers.empty() ? "a peer of its collectives is stopped, cut off or does something else" : peers;
+      report += peers.empty() ? "a peer is stopped, cut off or out of step" : peers;
     } else {
       report = comm_.trouble();
       if (!report.empty() && !steps_.empty()) report = concat("NCCL, in ", steps_.front().where, ": ", report);

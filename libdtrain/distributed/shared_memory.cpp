@@ -118,8 +118,8 @@ std::shared_ptr<SharedMemory> SharedMemory::open(Group& group, bool tells) {
   const auto failed = std::ranges::find_if(reasons, [](const std::string& text) { return !text.empty(); });
   if (failed == reasons.end()) return shared;
   if (first && tells)
-    group.tell(concat("sums go over ", group.transport(), ", not through shared memory, which is faster: ",
-                      group.name(static_cast<int>(failed - reasons.begin())), " cannot have it: ", *failed));
+    group.tell(concat("all-reduce over ", group.transport(), " instead of shared memory, which is faster: ",
+                      group.name(static_cast<int>(failed - reasons.begin())), " failed to map it: ", *failed));
   return nullptr;
 }
 

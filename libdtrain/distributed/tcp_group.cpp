@@ -145,11 +145,11 @@ void TcpGroup::take_share(Gathering& gathering, size_t rank) {
   if (message.kind == Kind::failure) fail(printable(message.text));
   std::vector<std::string> texts;
   if (message.kind != Kind::give || gathering.have[rank] || !split(message.text, texts) || texts.size() != 3)
-    lost(rank, "it does not speak as a rank does", collective(gathering.what));
+    lost(rank, "it does not follow the protocol of ranks", collective(gathering.what));
   const std::string theirs =
       concat("'", printable(texts[0]), "', collective ", message.sequence, ", in ", printable(texts[1]));
   if (theirs != collective(gathering.what))
-    fail(concat("ranks do different things: ", name(0), " does ", collective(gathering.what), ", ", name(rank_of(rank)),
+    fail(concat("ranks are out of step: ", name(0), " does ", collective(gathering.what), ", ", name(rank_of(rank)),
                 " does ", theirs));
   gathering.texts[rank] = std::move(texts[2]);
   gathering.have[rank] = true;
@@ -203,7 +203,7 @@ void TcpGroup::share(Gathering& gathering) {
     }
     if (message.kind != Kind::result || message.sequence != sequence_ || !split(message.text, gathering.texts) ||
         gathering.texts.size() != ranks)
-      lost(0, "it does not speak as rank 0 does", collective(gathering.what));
+      lost(0, "it does not follow the protocol of rank 0", collective(gathering.what));
     return;
   }
 }
@@ -248,7 +248,7 @@ void TcpGroup::look_for_losses() {
   const std::lock_guard lock(mutex_);
   if (busy_ || finishing_) return;
   for (size_t peer = 0; peer < peers_.size(); ++peer)
-    if (peers_[peer] && peers_[peer].is_gone()) lost(peer, "its connection ended", where());
+    if (peers_[peer] && peers_[peer].is_gone()) lost(peer, "the connection was closed", where());
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ class Reception {
   // False once it became a peer or must be closed.
   bool may_stay(Visitor& visitor) {
     Message message;
-    std::string why = "it says nothing";
+    std::string why = "it sent no greeting";
     const Socket::Arrived arrived = visitor.socket.receive(message, visitor.proven ? kHelloBytes : 0, why);
     if (arrived == Socket::Arrived::no && !visitor.deadline.is_past()) return true;
     if (arrived != Socket::Arrived::yes) {
@@ -168,7 +168,7 @@ class Reception {
       visitor.proven = message.kind == Kind::proof && visitor.socket.send({Kind::proof, 0, {}}, in(0), why);
       return visitor.proven;
     } else if (Hello hello; message.kind != Kind::hello || !read(message.text, hello)) {
-      tell_of_stranger(visitor.caller, "it does not speak as a rank does");
+      tell_of_stranger(visitor.caller, "it does not follow the protocol of ranks");
     } else if (hello.job == tcp_.job && hello.members != tcp_.members) {
       end_all(
           concat("the ranks were given different lists of processes: rank 0 on ", meeting_.places[0].host, " has ",
@@ -176,7 +176,7 @@ class Reception {
           &visitor.socket);
     } else if (const std::string reason = objection(hello); !reason.empty()) {
       static_cast<void>(visitor.socket.send({Kind::refuse, 0, reason}, in(1), why));
-      tell_user(concat("sent away, from ", hello.host, " pid ", hello.pid, ": ", reason));
+      tell_user(concat("rejected a rank from ", hello.host, " pid ", hello.pid, ": ", reason));
     } else {
       const auto rank = static_cast<size_t>(hello.rank);
       meeting_.peers[rank] = std::move(visitor.socket);
@@ -199,11 +199,10 @@ class Reception {
   }
 
   [[noreturn]] void give_up(double limit) {
-    end_all(concat("set-up: no word within ", limit, " s from ", list_of(missing()), " (rank 0 on ",
-                   meeting_.places[0].host, " listens on port ", tcp_.port, ")",
-                   unproven_.empty()
-                       ? ""
-                       : concat("; a caller from ", unproven_, " did not prove the job secret: ", kSecretAdvice)));
+    end_all(concat(
+        "set-up: no connection within ", limit, " s from ", list_of(missing()), " (rank 0 on ", meeting_.places[0].host,
+        " listens on port ", tcp_.port, ")",
+        unproven_.empty() ? "" : concat("; a caller from ", unproven_, " failed to authenticate: ", kSecretAdvice)));
   }
   // `visitor`: also notified.
   [[noreturn]] void end_all(const std::string& text, Socket* visitor = nullptr) {
@@ -230,8 +229,8 @@ class Reception {
   }
   // Strangers may connect repeatedly; reports are limited.
   void tell_of_stranger(const std::string& caller, const std::string& why) {
-    if (++strangers_ <= kTold) tell_user(concat("somebody at ", caller, " who is no rank has called: ", why));
-    if (strangers_ == kTold) tell_user("who else calls and is no rank is not reported");
+    if (++strangers_ <= kTold) tell_user(concat("rejected a connection from ", caller, ": ", why));
+    if (strangers_ == kTold) tell_user("further rejected connections are not reported");
   }
 
   const TcpOptions& tcp_;
@@ -253,7 +252,7 @@ std::vector<Place> places_in(const std::string& welcome, int size) {
     places[i].host = printable(texts[2 * i]);
     sound = read_number(texts[2 * i + 1], places[i].pid);
   }
-  if (!sound) throw Error(Fault::communication, "rank 0 sent a list of ranks that is none");
+  if (!sound) throw Error(Fault::communication, "rank 0 sent a malformed list of ranks");
   number(places);
   return places;
 }
@@ -273,7 +272,7 @@ Socket call_rank_zero(const TcpOptions& tcp, const Bytes32& key, double patience
   if (met) return socket;
   // Rank 0 closes connections with wrong proofs, but also surplus ones.
   const bool refused = greeted && (socket.has_failed_proof() || socket.is_gone());
-  why = concat("whoever listens there does not prove to be rank 0 of this job (this rank was given ",
+  why = concat("the listener failed to authenticate as rank 0 of this job (this rank was given ",
                tcp.secret.empty() ? "no secret" : "a secret", ")", why.empty() ? "" : ": ", why,
                refused ? concat("; it probably has another job secret: ", kSecretAdvice) : "");
   unproven = why;
@@ -301,7 +300,7 @@ Meeting visit(const TcpOptions& tcp, const Bytes32& key, double limit, const War
     if (socket && socket.send({Kind::hello, 0, write(hello)}, deadline, why) &&
         socket.receive(answer, most, deadline, why)) {
       if (answer.kind == Kind::refuse)
-        throw Error(concat("rank ", tcp.rank, " was sent away by rank 0 at ", tcp.address, " port ", tcp.port, ": ",
+        throw Error(concat("rank ", tcp.rank, " was rejected by rank 0 at ", tcp.address, " port ", tcp.port, ": ",
                            printable(answer.text)));
       if (answer.kind == Kind::failure)
         throw Error(Fault::communication, concat("rank 0 gave up: ", printable(answer.text)));
@@ -311,7 +310,7 @@ Meeting visit(const TcpOptions& tcp, const Bytes32& key, double limit, const War
         meeting.peers.push_back(std::move(socket));
         return meeting;
       }
-      why = "it does not speak as rank 0 does";
+      why = "it does not follow the protocol of rank 0";
     }
     std::this_thread::sleep_for(std::chrono::duration<double>(pause));
   }

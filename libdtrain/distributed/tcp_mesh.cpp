@@ -114,7 +114,7 @@ class Mesh {
       return false;
     const bool seals = answer.text == hello(group_.rank(), rank, true);
     if (answer.kind != Kind::welcome || (!seals && (far || answer.text != hello(group_.rank(), rank, false)))) {
-      why = "it does not speak as a rank does";
+      why = "it does not follow the protocol of ranks";
       return false;
     }
     keep(rank, std::move(socket), seals);

@@ -104,7 +104,7 @@ void protect(TcpOptions& tcp, const Environment& environment) {
   const Setting secret = first_set(environment, {"DTRAIN_JOB_SECRET"});
   const Setting file = first_set(environment, {"DTRAIN_JOB_SECRET_FILE"});
   const Setting trust = first_set(environment, {"DTRAIN_TRUST_NETWORK"});
-  DT_CHECK(!secret || !file, "DTRAIN_JOB_SECRET and DTRAIN_JOB_SECRET_FILE are both set: which is meant?");
+  DT_CHECK(!secret || !file, "DTRAIN_JOB_SECRET and DTRAIN_JOB_SECRET_FILE are both set; set only one");
   tcp.secret = file ? secret_in(file.value) : secret.value;
   const Setting& source = file ? file : secret;
   DT_CHECK(!source || tcp.secret.size() >= kLeast, source.name, ": a secret of ", tcp.secret.size(),

@@ -37,7 +37,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 56);
 
-constexpr char kForeign[] = "it does not speak as a rank does", kSilent[] = "it says nothing";
+constexpr char kForeign[] = "it does not follow the protocol of ranks", kSilent[] = "it sent no greeting";
 constexpr size_t kStep = 1 << 20;  // memory grows with received, not announced, bytes
 
 std::string reason(int error) { return std::strerror(error); }
@@ -173,7 +173,7 @@ bool Socket::send_bytes(const std::string& bytes, Deadline deadline, std::string
       why = reason(errno);
       return false;
     } else if (!wait_for(file_, POLLOUT, deadline)) {
-      why = "it takes nothing";
+      why = "it receives nothing";
       return false;
     }
   }
@@ -199,7 +199,7 @@ Socket::Arrived Socket::take(size_t wanted, std::string& why) {
     begun_.resize(before + static_cast<size_t>(std::max<ssize_t>(taken, 0)));
     if (taken > 0) continue;
     if (taken < 0 && (error == EAGAIN || error == EINTR)) return Arrived::no;
-    why = taken == 0 ? "its connection ended" : reason(error);
+    why = taken == 0 ? "the connection was closed" : reason(error);
     return Arrived::gone;
   }
   return Arrived::yes;
@@ -219,7 +219,7 @@ Socket::Arrived Socket::receive(Message& message, size_t most, std::string& why)
   begun_.clear();
   if (!same(header.tag, receives_.value().next(header.sealed(), text))) {
     failed_proof_ = true;
-    why = "it does not prove that it knows this job's secret";
+    why = "it failed to authenticate with this job's secret";
     return Arrived::gone;
   }
   message = {static_cast<Kind>(header.kind), header.sequence, std::move(text)};

@@ -119,7 +119,7 @@ size_t MessageStream::take_bytes(std::byte* bytes, size_t count) {
     if (came < 0 && errno == EINTR) continue;
     if (came < 0 && errno == EAGAIN) return taken;
     if (came <= 0) {
-      end_ = came == 0 ? "its connection ended" : std::strerror(errno);
+      end_ = came == 0 ? "the connection was closed" : std::strerror(errno);
       return taken;
     }
     taken += static_cast<size_t>(came);
@@ -135,7 +135,7 @@ bool MessageStream::take_header() {
   if (incoming_.came < size) return false;
   Header header;
   std::memcpy(&header, incoming_.header.data(), sizeof header);
-  if (header.bytes > kMostBytes || header.channel >= kMostChannels) refuse("it does not speak as a rank does");
+  if (header.bytes > kMostBytes || header.channel >= kMostChannels) refuse("it does not follow the protocol of ranks");
   incoming_.channel = static_cast<int>(header.channel);
   incoming_.count = header.bytes;
   Channel& channel = channels_[incoming_.channel];
@@ -176,7 +176,7 @@ void MessageStream::finish_incoming() {
     Bytes32 tag;
     std::memcpy(tag.data(), message.header.data() + kPlain, tag.size());
     if (!same(tag, link_.seals->receives.next(view(message.header.data(), kPlain), body)))
-      refuse("it does not prove that it knows this job's secret");
+      refuse("it failed to authenticate with this job's secret");
   }
   Channel& channel = channels_[message.channel];
   if (message.wanted) {

@@ -145,7 +145,7 @@ std::string Watchdog::states() const {
 
 std::string Watchdog::answers() const {
   const std::string missing = silent();
-  return (missing.empty() ? "all others answer: one does something else, or the network does not deliver" : missing) +
+  return (missing.empty() ? "all others answer: one is out of step, or the network drops messages" : missing) +
          states();
 }
 
@@ -158,11 +158,11 @@ std::string Watchdog::suspects(const CollectiveId& id) const {
   std::string text = silent();
   if (!behind.empty())
     text += fmt::format("{}{} did not come to it", text.empty() ? "" : "; ", fmt::join(behind, ", "));
-  return text.empty() ? "all ranks are in it, the network between them does not deliver" : text;
+  return text.empty() ? "all ranks have begun it: the network between them drops messages" : text;
 }
 
 std::string Watchdog::mismatch(const CollectiveId& mine, int other, const CollectiveId& theirs) const {
-  return fmt::format("ranks do different things: {} does {}, {} does {}; last collectives here: {}",
+  return fmt::format("ranks are out of step: {} does {}, {} does {}; last collectives here: {}",
                      ranks_[static_cast<size_t>(rank_)], mine.to_string(), ranks_[static_cast<size_t>(other)],
                      theirs.to_string(), history());
 }

@@ -39,7 +39,7 @@ void with_type(DType wire, const Use& use) {
     case DType::f16:
       return use(Half{});
     default:
-      throw Error(concat("numbers on the wire of type ", wire, ": expected f32, bf16 or f16"));
+      throw Error(concat("wire type ", wire, ": expected f32, bf16 or f16"));
   }
 }
 

@@ -54,8 +54,8 @@ def together():
 
 QUESTIONS = b"".join(frame(0, b"?\nall is well") for _ in range(200_000))
 STATE = "rank 1 on .* sent a malformed watchdog state"
-FOREIGN = "rank 1 on .*it does not speak as a rank does"
-DIFFERENT = "ranks do different things: rank 0 on .* does .*, rank 1 on .* does"
+FOREIGN = "rank 1 on .*it does not follow the protocol of ranks"
+DIFFERENT = "ranks are out of step: rank 0 on .* does .*, rank 1 on .* does"
 
 # name, command, lies in what is gathered, lies in sums, the victim's rank, its codes, what a line of its says; ranks
 ROWS = [
@@ -93,26 +93,26 @@ ROWS = [
      FOREIGN),
     ("a length of 2^63", INFO, says(shouts(struct.pack("<QQQ", GIVE, 2, 2**63) + bytes(32))), None, 0, 4, FOREIGN),
     ("a seal that is none", INFO, says(shouts(struct.pack("<QQQ", GIVE, 2, 10) + bytes(42))), None, 0, 4,
-     "rank 1 on .* does not prove that it knows"),
+     "rank 1 on .* failed to authenticate"),
     ("half a message, then silence", INFO, says(shouts(struct.pack("<QQQ", GIVE, 2, 9000) + bytes(100))), None, 0, 4,
      "rank 1 on .* did not come to .* within 5 s"),
     ("a byte now and then", INFO, says(shouts(struct.pack("<QQQ", GIVE, 2, 1 << 20) + bytes(2000), 0.05)), None, 0, 4,
      "rank 1 on .* did not come to .* within 5 s"),
-    ("an end within a message", INFO, says(closes), None, 0, 4, "lost rank 1 on .*its connection ended"),
+    ("an end within a message", INFO, says(closes), None, 0, 4, "lost rank 1 on .*the connection was closed"),
     ("last words that forge a line", INFO, says(lambda _, sequence, text: [(FAILURE, sequence, EVIL * 1000)]), None,
      0, 4,
      r"\\x0aerror: all is lost"),
-    ("a rank beyond the last", INFO, hello_of(b"7", b"2"), None, 0, 4, "sent away, .* it is rank 7, expected 1 to 1"),
-    ("rank 0 once more", INFO, hello_of(b"0", b"2"), None, 0, 4, "sent away, .* it is rank 0, expected 1 to 1"),
+    ("a rank beyond the last", INFO, hello_of(b"7", b"2"), None, 0, 4, "rejected a rank from .* it is rank 7, expected 1 to 1"),
+    ("rank 0 once more", INFO, hello_of(b"0", b"2"), None, 0, 4, "rejected a rank from .* it is rank 0, expected 1 to 1"),
     ("a rank of another job's size", INFO, hello_of(b"1", b"99999999999999"), None, 0, 4,
-     "does not speak as a rank does"),
+     "does not follow the protocol of ranks"),
     ("rank 0 is late for ever", INFO, zero_says(late_for_ever), None, 1, 4,
-     "rank 0 on .*it does not speak as rank 0 does"),
+     "rank 0 on .*it does not follow the protocol of rank 0"),
     ("rank 0 is silent", INFO, zero_says(stays_silent), None, 1, 4, "rank 0 on .* did not come to"),
     ("rank 0 passes on too few texts", INFO, zero_says(lambda _, n, text: [(RESULT, n, join(b""))]), None, 1, 4,
-     "rank 0 on .*it does not speak as rank 0 does"),
+     "rank 0 on .*it does not follow the protocol of rank 0"),
     ("rank 0 welcomes too many", INFO, lambda _, to_zero, kind, n, text:
-     [(kind, n, text + text)] if kind == WELCOME else None, None, 1, 4, "rank 0 sent a list of ranks that is none"),
+     [(kind, n, text + text)] if kind == WELCOME else None, None, 1, 4, "rank 0 sent a malformed list of ranks"),
     ("a chief that is none", train(), gives("the chief", lambda _: b"-5"), None, 0, 4,
      "the chief: a rank says that it is rank -5"),
     ("a chief that is no number", train(), gives("the chief", lambda _: b"12 " + EVIL), None, 0, 4,

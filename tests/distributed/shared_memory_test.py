@@ -16,7 +16,7 @@ from faults_test import HOST, MPIRUN, PROGRAMS, Job, wait_until
 from tcp_ranks_test import run
 
 SUMS = os.environ["DTRAIN_SUMMING_RANKS"]
-NOTICE = "not through shared memory, which is faster: rank 0 on"
+NOTICE = "instead of shared memory, which is faster: rank 0 on"
 MEMORY = "/memfd:dtrain-sums"
 
 
@@ -38,7 +38,7 @@ def refused(folder, ranks):
     job = Job(pathlib.Path(folder), (*MPIRUN, "-np", ranks, sys.executable, "-B", __file__, "refuse", SUMS,
                                      "--gtest_filter=Communicator.AddsInAFixedOrder:TheEnd.*"),
               {"DTRAIN_TEST_SHARES": "0"})
-    job.ends(0, "[  PASSED  ]", f"sums go over MPI, {NOTICE}", "memfd_create: Operation not permitted")
+    job.ends(0, "[  PASSED  ]", f"all-reduce over MPI {NOTICE}", "memfd_create: Operation not permitted")
     communicators = 5  # that the tests make
     if job.errors().count(NOTICE) != communicators:
         raise AssertionError(f"expected a notice for each of {communicators} communicators; {job.written()}")

@@ -216,7 +216,7 @@ def test_a_false_rank_zero_is_found_out(folder):
 
 def test_a_rank_zero_that_waits_for_ever_does_not_hold_the_others(folder):
     with false_rank_zero("", late_for_ever) as port:
-        job = start(folder, 1, port, secret=None, timeout=2).ends(4, "it does not speak as rank 0 does")
+        job = start(folder, 1, port, secret=None, timeout=2).ends(4, "it does not follow the protocol of rank 0")
     expect("\x1b" not in job.errors(), job.errors())
 
 

@@ -75,7 +75,7 @@ TEST(TcpGroup, RefusesWhatComesAfterTheEnd) {
   const auto group = make_tcp_group({}, rank_of(0, 1, free_port()));
   expect_error([&] { group->broadcast("text", 1, "word"); }, Fault::config, "word: from rank 1 of 1");
   group->finish();
-  expect_error([&] { group->barrier("texts"); }, Fault::config, "texts: asked for after Group::finish()");
+  expect_error([&] { group->barrier("texts"); }, Fault::config, "texts: called after Group::finish()");
 }
 
 TEST(TcpGroup, EndsWithItsCodeWhereNobodySaysHow) {
@@ -90,17 +90,17 @@ TEST(TcpGroup, EndsWithItsCodeWhereNobodySaysHow) {
   });
   if (is_rank()) return;
   for (const RankResult& result : results) EXPECT_EQ(result.code, 4) << result.out;
-  EXPECT_NE(results[0].out.find("WARNING: ranks do different things"), std::string::npos) << results[0].out;
+  EXPECT_NE(results[0].out.find("WARNING: ranks are out of step"), std::string::npos) << results[0].out;
 }
 
 TEST(TcpGroup, NamesWhoDoesNotCome) {
   const int port = free_port();
   std::thread first([port] {
     expect_error([&] { make_tcp_group(limits(3), rank_of(0, 3, port)); }, Fault::communication,
-                 "no word within 3 s from rank 2");
+                 "no connection within 3 s from rank 2");
   });
   expect_error([&] { make_tcp_group(limits(60), rank_of(1, 3, port)); }, Fault::communication,
-               "rank 0 gave up: set-up: no word within 3 s from rank 2");
+               "rank 0 gave up: set-up: no connection within 3 s from rank 2");
   first.join();
   expect_error([&] { make_tcp_group(limits(0.2), rank_of(1, 3, port)); }, Fault::communication,
                "did not reach rank 0 at localhost port");
@@ -143,14 +143,14 @@ TEST(TcpGroup, SendsAwayWhoIsNoRank) {
   };
   TcpOptions other = rank_of(1, 2, port);
   other.job = "an\nother";
-  refused(other, "sent away by rank 0 at localhost port");
+  refused(other, "rejected by rank 0 at localhost port");
   refused(other, "it belongs to job 'an\\x0aother', rank 0 to job 'this job'");
   refused(rank_of(1, 3, port), "it was started as one of 3 ranks, rank 0 as one of 2");
   make_tcp_group(limits(60), rank_of(1, 2, port))->finish();
   first.join();
   EXPECT_GE(warnings.size(), nonsense.size() + 4);
   for (const std::string& line : warnings)
-    EXPECT_TRUE(contains(line, "somebody at 127.0.0.1 who is no rank has called: ") || contains(line, "sent away"))
+    EXPECT_TRUE(contains(line, "rejected a connection from 127.0.0.1: ") || contains(line, "rejected a rank from"))
         << line;
 }
 
@@ -171,9 +171,9 @@ TEST(TcpGroup, SaysThatSecretsDiffer) {
   std::thread rank_zero([&] { first = failure(0, "0123456789abcdef", 1); });
   const std::string second = failure(1, "fedcba9876543210", 1);
   rank_zero.join();
-  EXPECT_TRUE(contains(first, "no word within 1 s from rank 1")) << first;
-  EXPECT_TRUE(contains(first, "; a caller from 127.0.0.1 did not prove the job secret: all ranks need one")) << first;
-  EXPECT_TRUE(contains(second, "whoever listens there does not prove to be rank 0 of this job")) << second;
+  EXPECT_TRUE(contains(first, "no connection within 1 s from rank 1")) << first;
+  EXPECT_TRUE(contains(first, "; a caller from 127.0.0.1 failed to authenticate: all ranks need one")) << first;
+  EXPECT_TRUE(contains(second, "the listener failed to authenticate as rank 0 of this job")) << second;
   EXPECT_TRUE(contains(second, "it probably has another job secret: all ranks need one")) << second;
 }
 

@@ -60,7 +60,7 @@ TEST(TcpSocket, ACallerIsNotItsOwnListener) {
   }
 }
 
-constexpr char kNoProof[] = "it does not prove that it knows this job's secret";
+constexpr char kNoProof[] = "it failed to authenticate with this job's secret";
 
 TEST(TcpSocket, RefusesWhatOneWithoutTheSecretSays) {
   for (const std::string secret : {"", "another secret"}) {

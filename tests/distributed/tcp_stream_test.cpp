@@ -131,7 +131,7 @@ TEST(MessageStream, RefusesChannelsThatNoRankOpens) {
     std::string word = "word";
     Delivery sent;
     a.send(channel, bytes_of(word), word.size(), sent);
-    expect_error([&] { b.take_some(); }, Fault::communication, "it does not speak as a rank does");
+    expect_error([&] { b.take_some(); }, Fault::communication, "it does not follow the protocol of ranks");
   }
 }
 
@@ -143,7 +143,7 @@ TEST(MessageStream, RefusesWhatIsNotSealed) {
     std::string word = "word!", between(48 + word.size(), '\0');
     if (!changed) {
       ASSERT_EQ(write(pair.files[0], plain.data(), plain.size()), static_cast<ssize_t>(plain.size()));
-      expect_error([&] { b.take_some(); }, Fault::communication, "it does not speak as a rank does");
+      expect_error([&] { b.take_some(); }, Fault::communication, "it does not follow the protocol of ranks");
       close(pair.files[0]);
       continue;
     }
@@ -155,7 +155,7 @@ TEST(MessageStream, RefusesWhatIsNotSealed) {
     ASSERT_EQ(read(other.files[1], between.data(), between.size()), static_cast<ssize_t>(between.size()));
     between.back() = static_cast<char>(between.back() ^ 1);
     ASSERT_EQ(write(pair.files[0], between.data(), between.size()), static_cast<ssize_t>(between.size()));
-    expect_error([&] { b.take_some(); }, Fault::communication, "it does not prove that it knows this job's secret");
+    expect_error([&] { b.take_some(); }, Fault::communication, "it failed to authenticate with this job's secret");
     close(pair.files[0]);
     close(other.files[1]);
   }
@@ -166,7 +166,7 @@ TEST(MessageStream, SaysThatItsPeerHasGone) {
   MessageStream b(Link{Socket(pair.files[1])});
   close(pair.files[0]);
   b.take_some();
-  EXPECT_EQ(b.end(), "its connection ended");
+  EXPECT_EQ(b.end(), "the connection was closed");
 }
 
 }  // namespace

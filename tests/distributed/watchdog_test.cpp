@@ -98,7 +98,7 @@ TEST_F(WatchdogTest, NamesTheSilentBeforeThoseBehind) {
 
 TEST_F(WatchdogTest, SuspectsTheNetworkWhereAllAreInIt) {
   const std::string failure = failure_after({{1, state_of(1, 2, true)}, {2, state_of(2, 3, false)}});
-  EXPECT_TRUE(has(failure, ": all ranks are in it, the network between them does not deliver; ")) << failure;
+  EXPECT_TRUE(has(failure, ": all ranks have begun it: the network between them drops messages; ")) << failure;
 }
 
 TEST_F(WatchdogTest, ForgetsWhatWasHeardBeforeTheWarning) {
@@ -159,7 +159,7 @@ TEST_F(WatchdogTest, TellsWhoAnsweredAndWhat) {
       << watchdog_.answers();
   watchdog_.hear(2, state_of(2, 2, true));
   EXPECT_TRUE(watchdog_.answers().starts_with(
-      "all others answer: one does something else, or the network does not deliver\n  rank 1 on a: in step 7;"));
+      "all others answer: one is out of step, or the network drops messages\n  rank 1 on a: in step 7;"));
   watchdog_.forget();
   EXPECT_EQ(watchdog_.answers(), "rank 1 on a, rank 2 on b did not answer: stopped, or cut off");
 }
@@ -167,7 +167,7 @@ TEST_F(WatchdogTest, TellsWhoAnsweredAndWhat) {
 TEST_F(WatchdogTest, ShowsBothSidesOfAMismatch) {
   watchdog_.begin(bucket(3), at(0));
   EXPECT_EQ(watchdog_.mismatch(bucket(3), 2, {"gradients", 3, "bucket 3 of 3", 512, Section::step, 7}),
-            "ranks do different things: rank 0 on a does gradients #3 'bucket 2 of 3', 4096 bytes, of step 7, rank 2 "
+            "ranks are out of step: rank 0 on a does gradients #3 'bucket 2 of 3', 4096 bytes, of step 7, rank 2 "
             "on b does gradients #3 'bucket 3 of 3', 512 bytes, of step 7; last collectives here: gradients #3 "
             "'bucket 2 of 3', 4096 bytes, of step 7");
 }

@@ -104,7 +104,7 @@ def test_a_late_worker_is_awaited(folder):
 
 def test_a_worker_that_does_not_come_is_named(folder):
     job = Workers(folder, 2, "--num_batches=2", "--start_timeout=1").start(0)
-    job.ends(4, "error: ", "no word within 1 s from rank 1 (rank 0 on ")
+    job.ends(4, "error: ", "no connection within 1 s from rank 1 (rank 0 on ")
 
 
 def test_other_lists_of_workers_end_all(folder):

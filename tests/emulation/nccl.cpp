@@ -82,7 +82,7 @@ struct Collective {
   // What NCCL does then is anybody's guess, and mostly that its kernels wait for ever.
   bool mismatch(int rank) {
     if (!std::exchange(told, true))
-      std::fprintf(stderr, "emulated NCCL: ranks %d and %d do different things\n", comm->rank, rank);
+      std::fprintf(stderr, "emulated NCCL: ranks %d and %d are out of step\n", comm->rank, rank);
     return false;
   }
 

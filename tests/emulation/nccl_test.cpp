@@ -217,7 +217,7 @@ TEST(Nccl, EndsAStepThatARankDoesNotComeTo) {
   if (is_rank()) return;
   EXPECT_EQ(results[0].code, 4) << results[0].out;
   EXPECT_EQ(results[1].code, 4) << results[1].out;
-  EXPECT_TRUE((results[0].out + results[1].out).find("step 7 was queued on its GPU") != std::string::npos)
+  EXPECT_TRUE((results[0].out + results[1].out).find("step 7 was enqueued on its GPU") != std::string::npos)
       << results[0].out << results[1].out;
 }
 

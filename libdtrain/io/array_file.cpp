@@ -21,13 +21,13 @@ bool is_archive(const std::string& path, const std::string& begin) {
   return path.ends_with(".npz") || begin.starts_with(kMember) || begin.starts_with(kEmptyArchive);
 }
 
-// PyTorch's archives hold a pickle.
+// PyTorch archives contain a pickle.
 bool holds_pickle(const std::string& path, Fault fault) {
   const ZipFile zip(path, fault);
   return std::ranges::any_of(zip.members(), [](const ZipMember& one) { return one.name.ends_with("/data.pkl"); });
 }
 
-// Of a file that is no weights, what it is; empty of all others.
+// Description of a file that holds no weights; empty otherwise.
 std::string foreign_file(const std::string& path, const std::string& begin, Fault fault) {
   if (std::string what = foreign_weights(begin); !what.empty()) return what;
   return is_archive(path, begin) && holds_pickle(path, fault) ? kPickleAdvice : "";
@@ -36,7 +36,7 @@ std::string foreign_file(const std::string& path, const std::string& begin, Faul
 }  // namespace
 
 std::vector<std::string_view> unwrapped_names(std::string_view name) {
-  constexpr size_t kMostWrappers = 4;  // a hostile name has a million
+  constexpr size_t kMostWrappers = 4;  // bound for hostile names
   std::vector<std::string_view> inner;
   for (bool found = true; found && inner.size() < kMostWrappers;) {
     found = false;

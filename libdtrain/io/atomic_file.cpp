@@ -47,7 +47,7 @@ void OutputFile::write(const void* data, size_t size) {
 }
 
 void OutputFile::sync() {
-  // FIFOs and most devices keep nothing that could be flushed.
+  // FIFOs and most devices do not support fsync.
   if (files_.sync(fd_) < 0 && errno != EINVAL) throw Error(Fault::resource, describe_errno("fsync", path_));
   close();
 }
@@ -68,7 +68,7 @@ void AtomicFile::commit(bool durable) {
   if (durable) require_success(files_.sync_directory(directory_of(path_)), "fsync", directory_of(path_));
 }
 
-// Not by std::random_device, whose instruction of the processor takes a quarter of a millisecond for these digits.
+// Not std::random_device: RDSEED takes a quarter of a millisecond for these digits.
 std::string unique_suffix() {
   uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random)
@@ -102,7 +102,7 @@ void make_directories(FileSystem& files, const std::string& path) {
   const std::string parent = directory_of(path);
   if (parent != path) make_directories(files, parent);
   const int status = files.make_directory(path);
-  if (status < 0 && errno == EEXIST) return;  // another process was faster
+  if (status < 0 && errno == EEXIST) return;  // created by another process in between
   require_success(status, "mkdir", path);
   require_success(files.sync_directory(parent), "fsync", parent);
 }

@@ -1,5 +1,4 @@
-// Durable output: a file that is on the disk once sync() returns, a file that appears whole or not at all, and the same
-// for a directory.
+// Durable output: files that are on disk after sync(), and atomic creation of files and directories.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +9,27 @@
 
 namespace dtrain {
 
-// A new file, or one that the caller has opened, written front to back. Every failure throws Error(Fault::resource)
-// naming the path.
+// New file, or one opened by the caller, written sequentially. Failures throw Error(Fault::resource) naming the path.
 class OutputFile {
  public:
   OutputFile(FileSystem& files, std::string path);
-  // Writes to `fd`, just opened, which belongs to the object from now on; `path` names it in errors.
+  // Takes ownership of `fd`; `path` is for errors.
   OutputFile(FileSystem& files, std::string path, int fd);
-  // Closes. What was written and not synced may or may not be on the disk.
+  // Closes. Data that was not synced may be lost on a power failure.
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
   void write(const void* data, size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  // Flushes to the disk and closes: nothing may be written afterwards.
+  // Flushes to disk and closes: the last call.
   void sync();
-  // Closes without flushing: a loss of power may leave the file empty or damaged.
+  // Closes without flushing: after a power failure the file may be empty or damaged.
   void close();
 
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }
-  // CRC-32C of all that was written.
+  // CRC-32C of all written bytes.
   uint32_t crc() const { return crc_; }
 
  private:
@@ -42,8 +40,8 @@ class OutputFile {
   uint32_t crc_ = 0;
 };
 
-// A file that replaces `path` in one step when it is complete: written beside it, synced, renamed, and the directory
-// synced. Without commit() it leaves nothing behind.
+// Atomic replacement of `path`: written to a temporary file beside it, synced, renamed, directory synced. Without
+// commit() it is removed.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path, FileSystem& files = system_files());
@@ -53,11 +51,11 @@ class AtomicFile {
 
   void write(const void* data, size_t size) { file_.write(data, size); }
   void write(std::string_view text) { file_.write(text); }
-  // `durable` false: nothing is synced, for what is cheaply made again and found out when it is damaged.
+  // `durable` false: no syncs, for files that are cheap to recreate and whose damage is detected.
   void commit(bool durable = true);
 
   const std::string& path() const { return path_; }
-  // The file beside `path` that is being written.
+  // The temporary file.
   OutputFile& output() { return file_; }
 
  private:
@@ -67,22 +65,21 @@ class AtomicFile {
   bool committed_ = false;
 };
 
-// 16 random hex digits: names with them do not collide between processes and hosts.
+// 16 random hex digits: unique among processes and hosts.
 std::string unique_suffix();
 // "<path>.tmp-<unique_suffix()>".
 std::string temporary_name(const std::string& path);
-// True for what temporary_name() makes of a path.
+// Whether the path has the form of temporary_name().
 bool is_temporary_name(std::string_view path);
-// The directory that holds `path`: "." for a bare name.
+// Parent directory of `path`; "." for a bare name.
 std::string directory_of(const std::string& path);
 
-// Makes `path` and what leads to it; each new directory is entered durably in its parent. Throws Error(Fault::config)
-// where a file is in the way, Error(Fault::resource) where the disk fails.
+// Creates `path` and its parents, durably. Throws Error(Fault::config) if a file is in the way, Error(Fault::resource)
+// if the disk fails.
 void make_directories(FileSystem& files, const std::string& path);
-// Removes a directory of plain files, and nothing through a link. Returns false, with errno set, where something is
-// left.
+// Removes a directory of plain files, without following links. Returns false, with errno set, if something remains.
 bool remove_files(FileSystem& files, const std::string& path);
-// Gives the complete and synced directory `from` its final name `to`, durably.
+// Renames the complete, synced directory `from` to `to`, durably.
 void commit_directory(FileSystem& files, const std::string& from, const std::string& to);
 
 }  // namespace dtrain

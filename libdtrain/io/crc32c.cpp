@@ -1,6 +1,6 @@
-// Hardware arm: three independent CRC streams, since the instruction takes three cycles but one can start in each;
-// their results are joined by carry-less multiplication (V. Gopal et al., "Fast CRC computation for iSCSI polynomial
-// using CRC32 instruction", Intel 2011). Portable arm: eight tables, eight bytes a step.
+// Hardware version: three independent streams, since the CRC instruction has a latency of three cycles and a throughput
+// of one per cycle; combined by carry-less multiplication (V. Gopal et al., "Fast CRC computation for iSCSI polynomial
+// using CRC32 instruction", Intel 2011). Portable version: slicing-by-8.
 #include "libdtrain/io/crc32c.h"
 
 #include <array>
@@ -17,7 +17,7 @@ constexpr uint32_t kPolynomial = 0x82f63b78;  // bit i is the coefficient of x^(
 
 constexpr uint32_t times_x(uint32_t p) { return (p >> 1) ^ ((p & 1) ? kPolynomial : 0); }
 
-// Entry [k][b]: the effect of byte b with k zero bytes after it.
+// Entry [k][b]: CRC of byte b followed by k zero bytes.
 constexpr std::array<std::array<uint32_t, 256>, 8> make_tables() {
   std::array<std::array<uint32_t, 256>, 8> tables{};
   for (uint32_t b = 0; b < 256; ++b) {
@@ -46,8 +46,8 @@ constexpr uint32_t power_of_x(uint64_t n) {
   return p;
 }
 
-// What moves a CRC past `bytes` zero bytes: the product of two 32-bit reflected polynomials is short of a factor x, and
-// reducing it with the CRC instruction multiplies by x^32.
+// Factor that advances a CRC over `bytes` zero bytes: the product of two 32-bit reflected polynomials lacks a factor x,
+// and reduction by the CRC instruction multiplies by x^32.
 constexpr uint32_t shift_factor(uint64_t bytes) { return power_of_x(8 * bytes - 33); }
 
 __attribute__((target("sse4.2,pclmul"))) inline __m128i product(uint64_t crc, uint32_t factor) {
@@ -55,7 +55,7 @@ __attribute__((target("sse4.2,pclmul"))) inline __m128i product(uint64_t crc, ui
                               0);
 }
 
-// Consumes blocks of three times kStream bytes.
+// Processes blocks of three times kStream bytes.
 template <size_t kStream>
 __attribute__((target("sse4.2,pclmul"))) inline uint64_t three_streams(const uint8_t*& at, size_t& size, uint64_t crc) {
   constexpr uint32_t kByOne = shift_factor(kStream), kByTwo = shift_factor(2 * kStream);

@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli), the checksum of TFRecord files and of our manifests.
+// CRC-32C (Castagnoli), the checksum of TFRecord files and our manifests.
 #pragma once
 
 #include <cstddef>
@@ -6,14 +6,14 @@
 
 namespace dtrain {
 
-// CRC-32C of `size` bytes. `crc` is that of the bytes before them: crc32c(b, m, crc32c(a, n)) covers a, then b. Uses
-// the processor's CRC instruction where it has one.
+// CRC-32C of `size` bytes. `crc`: checksum of preceding bytes, so crc32c(b, m, crc32c(a, n)) covers a and b. Uses the
+// CPU's CRC instruction if available.
 uint32_t crc32c(const void* data, size_t size, uint32_t crc = 0);
 
-// The same by table lookup, on any processor.
+// Table-driven version for any CPU.
 uint32_t crc32c_portable(const void* data, size_t size, uint32_t crc = 0);
 
-// TFRecord stores its checksums rotated and shifted, so that a CRC over bytes that hold a CRC stays meaningful.
+// TFRecord masks its checksums (rotate and add), so that CRCs of data that contains CRCs stay meaningful.
 constexpr uint32_t mask_crc32c(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
 
 }  // namespace dtrain

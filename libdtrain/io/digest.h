@@ -1,4 +1,4 @@
-// Digest: names bytes by their content, so that nobody can make others of the same name.
+// Digest: cryptographic hash for content addressing.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace dtrain {
 
-// BLAKE2b with 256 bits.
+// BLAKE2b-256.
 class Digest {
  public:
   Digest();
   ~Digest();
   void add(const void* data, size_t size);
-  // Of all that was added, as kDigits hexadecimal digits. Nothing may be added afterwards.
+  // kDigits hexadecimal digits. Ends the digest: nothing may be added afterwards.
   std::string hex();
   static constexpr size_t kDigits = 64;
 

@@ -25,7 +25,7 @@ std::string content(int fd) {
   return {text.data(), got > 0 ? static_cast<size_t>(got) : 0};
 }
 
-// True for what holders leave in their file, after a loss of power as well, which may leave zeros.
+// Whether the content is that of a lock file, which may be zeros after a power failure.
 bool is_of_a_lock(int fd) {
   using namespace std::string_view_literals;
   struct stat info;
@@ -34,7 +34,7 @@ bool is_of_a_lock(int fd) {
          text.find_first_not_of("0123456789\n\0"sv) == std::string::npos;
 }
 
-// Tries again as long as wait() is true.
+// Retries while wait() is true.
 int lock(int fd, const std::function<bool()>& wait) {
   constexpr std::chrono::milliseconds kBetween{50};
   while (::flock(fd, LOCK_EX | LOCK_NB) < 0) {

@@ -1,4 +1,4 @@
-// A lock on a directory or a file, held by one process at a time and released by its death.
+// FileLock: inter-process lock on a file or directory, released when its holder ends.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,10 @@ class FileLock {
  public:
   enum class IfHeld { refuse, wait };
 
-  // Locks by flock on the file `path`, made where it is missing; the holder's process id is written in it. Where
-  // another process holds it, waits for it or throws Error(Fault::config) naming that id. Throws Error(Fault::config),
-  // too, where `path` is a link or holds something else, which stays as it is, and Error(Fault::resource) where it
-  // cannot be opened or locked.
-  // `stop` is asked while it waits: true ends the waiting with Error(Fault::resource).
+  // Locks the file `path` by flock, creating it if necessary, and writes the holder's process id to it. If another
+  // process holds the lock, waits or throws Error(Fault::config) naming its id. Also throws Error(Fault::config),
+  // leaving it unchanged, if `path` is a link or has other content, and Error(Fault::resource) if it cannot be opened
+  // or locked. While waiting, polls `stop`: true ends the wait with Error(Fault::resource).
   explicit FileLock(const std::string& path, IfHeld if_held = IfHeld::refuse, const std::function<bool()>& stop = {});
   ~FileLock();
   FileLock(const FileLock&) = delete;

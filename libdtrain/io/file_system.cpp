@@ -31,7 +31,7 @@ int FileSystem::sync_directory(const std::string& path) {
   const int status = ::fsync(fd);
   const int cause = errno;
   ::close(fd);
-  // Some network and FUSE file systems have no fsync of a directory; their renames are as durable as they get.
+  // Some network and FUSE file systems do not support fsync of directories; their renames are as durable as possible.
   if (status < 0 && (cause == EINVAL || cause == ENOTSUP)) return 0;
   errno = cause;
   return status;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf", kSpace = " \t\r\n", kZip = "PK\x03\x04";
 constexpr const char *kHdf5 = "an HDF5 file", *kPickle = "pickled Python objects";
-constexpr size_t kBraceOfSafetensors = 8;  // follows the size of the header
+constexpr size_t kBraceOfSafetensors = 8;  // offset of '{', after the header's size
 
 struct KnownBeginning {
   std::string_view bytes;
@@ -40,7 +40,7 @@ constexpr KnownBeginning kKnownBeginnings[] = {
     {"\xfe\xff", "text in UTF-16; save it as UTF-8"},
 };
 
-// In small letters, from the first visible character on.
+// Lower case, from the first printable character on.
 std::string visible_text(std::string_view bytes) {
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   bytes.remove_prefix(std::min(bytes.find_first_not_of(kSpace), bytes.size()));

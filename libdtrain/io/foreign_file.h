@@ -1,5 +1,5 @@
-// Files that are not what their name says, told by their first bytes: what a failed download or a repository without
-// its large files leaves, and what is often given by mistake.
+// Detection of wrong file types by their first bytes: results of failed downloads or missing Git LFS files, and common
+// mistakes.
 #pragma once
 
 #include <cstddef>
@@ -8,17 +8,17 @@
 
 namespace dtrain {
 
-inline constexpr size_t kForeignBytes = 64;  // what is looked at
+inline constexpr size_t kForeignBytes = 64;  // examined bytes
 
-// What a file is that begins with `bytes`, and the way out, for people: "an HTML page, such as ...; download ...".
-// Knows Git LFS pointers, HTML pages, packed files, HDF5, pickles of Python and text in UTF-16. Empty for all others.
+// Description of a file that begins with `bytes`, with advice: "an HTML page, such as ...; download ...". Detects Git
+// LFS pointers, HTML, compressed files, HDF5, Python pickles and UTF-16 text. Empty otherwise.
 std::string foreign_content(std::string_view bytes);
 
-// The same of a file that is to have weights: empty for safetensors, whatever the size of their header looks like, and
-// for zip archives, which NumPy's are.
+// For weight files: empty for safetensors, even if their header size resembles another type, and for zip archives,
+// which include NumPy's.
 std::string foreign_weights(std::string_view bytes);
 
-// What PyTorch's pickles are, which lie in zip archives, too.
+// Description of PyTorch pickles, also inside zip archives.
 extern const char* const kPickleAdvice;
 
 }  // namespace dtrain

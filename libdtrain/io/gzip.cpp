@@ -11,7 +11,7 @@ namespace dtrain {
 namespace {
 
 constexpr size_t kChunk = size_t{64} << 10;
-constexpr int kGzipWindow = 15 + 16;  // zlib: the largest window, in gzip's wrapping
+constexpr int kGzipWindow = 15 + 16;  // zlib: largest window, gzip format
 
 void require_ok(int status, const char* call) {
   if (status != Z_OK) throw Error(Fault::resource, concat("zlib ", call, " failed with status ", status));

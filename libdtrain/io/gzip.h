@@ -1,4 +1,4 @@
-// Streams of gzip bytes: unpacking from a file, packing into one.
+// gzip streams: decompression from a file, compression into a file.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace dtrain {
 
-// The unpacked bytes of a gzip file of one or more members.
+// Decompressed stream of a gzip file with one or more members.
 class GzipReader {
  public:
   explicit GzipReader(const InputFile& file);
   ~GzipReader();
-  // Up to `size` bytes; fewer only at the end, or where fault() says what is wrong with the stream.
+  // Reads up to `size` bytes; fewer only at the end, or on an error reported by fault().
   size_t read(void* to, size_t size);
-  // "truncated gzip stream", ...; null while all is well.
+  // Error such as "truncated gzip stream"; null if none.
   const char* fault() const { return fault_; }
 
  private:
@@ -30,7 +30,7 @@ class GzipReader {
   const char* fault_ = nullptr;
 };
 
-// Packs into `file` as one member without name or time, so that equal input gives equal bytes.
+// Compresses into `file` as one member without name and time: deterministic output.
 class GzipWriter {
  public:
   explicit GzipWriter(AtomicFile& file);

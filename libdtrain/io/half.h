@@ -1,4 +1,4 @@
-// Numbers of 16 bits as IEEE 754 has them, as files hold them.
+// IEEE 754 half precision in files.
 #pragma once
 
 #include <cmath>

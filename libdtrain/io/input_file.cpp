@@ -14,7 +14,7 @@
 namespace dtrain {
 
 InputFile::InputFile(std::string path, Fault fault) : path_(std::move(path)), fault_(fault) {
-  // Without O_NONBLOCK, opening a FIFO would wait for a writer.
+  // O_NONBLOCK: opening a FIFO must not wait for a writer.
   fd_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd_ < 0) fail("open");
   struct stat info;

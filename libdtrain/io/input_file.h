@@ -1,4 +1,4 @@
-// A regular file read by position.
+// InputFile: random-access reads of a regular file.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace dtrain {
 
-// Safe to read from many threads. Reading, not mapping: a file that shrinks or a disk that fails is then an error with
-// a name, not a SIGBUS. Failures throw Error(fault) naming the path, or Error(Fault::resource) where descriptors or
-// memory are used up; a directory, FIFO or device is refused.
+// Thread-safe. Uses pread instead of mmap: a truncated file or failing disk is an error with a path, not a SIGBUS.
+// Failures throw Error(fault) naming the path, or Error(Fault::resource) for a lack of descriptors or memory. Refuses
+// directories, FIFOs and devices.
 class InputFile {
  public:
   explicit InputFile(std::string path, Fault fault = Fault::data);
@@ -20,11 +20,11 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
 
   const std::string& path() const { return path_; }
-  // In bytes, when it was opened.
+  // Size in bytes, when opened.
   uint64_t size() const { return size_; }
-  // Reads `size` bytes from `offset`, fewer where the file ends; returns how many.
+  // Reads up to `size` bytes from `offset`, fewer at the end of the file; returns their number.
   size_t read_some(uint64_t offset, void* to, size_t size) const;
-  // Reads exactly `size` bytes; throws where the file ends before.
+  // Reads exactly `size` bytes; throws at the end of the file.
   void read(uint64_t offset, void* to, size_t size) const;
 
  private:
@@ -38,7 +38,7 @@ class InputFile {
 
 // CRC-32C of the whole file.
 uint32_t crc32c_of(const InputFile& file);
-// The whole of a small file; throws where it is larger than `limit` bytes.
+// Content of a small file; throws if it is larger than `limit` bytes.
 std::string read_text(const std::string& path, size_t limit, Fault fault = Fault::data);
 
 }  // namespace dtrain

@@ -6,7 +6,7 @@
 namespace dtrain {
 namespace {
 
-// Counts nlohmann's SAX events; the first one beyond a limit ends the parsing.
+// SAX handler that counts events; aborts at the first limit exceeded.
 class Counter {
  public:
   explicit Counter(const JsonLimits& limits) : limits_(limits) {}
@@ -51,7 +51,7 @@ class Counter {
   const JsonLimits& limits_;
   std::string problem_;
   size_t values_ = 0;
-  std::vector<size_t> keys_;  // of the objects and arrays that are open, the outermost first
+  std::vector<size_t> keys_;  // per open object or array, outermost first
 };
 
 }  // namespace
@@ -67,7 +67,7 @@ void JsonDeadline::check() const {
 }
 
 void JsonDeadline::Characters::check() {
-  constexpr int kCharacters = 4096;  // between two checks
+  constexpr int kCharacters = 4096;  // between checks
   deadline_->check();
   until_check_ = kCharacters;
 }

@@ -1,4 +1,4 @@
-// Trees of JSON from outside: the text is checked against limits before a parser makes a tree of it.
+// JSON parsing of untrusted input: limits are checked before a tree is built.
 #pragma once
 
 #include <chrono>
@@ -12,22 +12,21 @@
 
 namespace dtrain {
 
-// A tree takes about 75 bytes of memory per byte of text where each byte opens an array.
+// In the worst case (every byte opens an array) a tree takes about 75 bytes of memory per byte of text.
 struct JsonLimits {
   size_t bytes = size_t{16} << 20;
-  int depth = 16;            // of objects and arrays within one another
-  size_t keys = 10'000;      // of one object
-  size_t values = 10'000;    // strings, numbers, objects ... in all
-  double seconds = 60;       // for the check and the tree together
-  bool (*stop)() = nullptr;  // called every few KiB while JSON is read: true ends it
+  int depth = 16;            // nesting depth of objects and arrays
+  size_t keys = 10'000;      // per object
+  size_t values = 10'000;    // strings, numbers, objects ... in total
+  double seconds = 60;       // for checking and building the tree
+  bool (*stop)() = nullptr;  // polled every few KiB: true aborts
 };
 
-// Bounds the time of one reading: nlohmann's parsers take the text from its characters, which check the clock every few
-// KiB.
+// Timeout of one parse: nlohmann's parsers read through its character iterators, which check the clock every few KiB.
 class JsonDeadline {
  public:
   using Clock = std::chrono::steady_clock;
-  // All three outlive this.
+  // All arguments must outlive this.
   JsonDeadline(const std::string& where, Fault fault, const JsonLimits& limits);
 
   class Characters {
@@ -57,13 +56,12 @@ class JsonDeadline {
   Characters begin(std::string_view text) const { return {text.data(), this}; }
   Characters end(std::string_view text) const { return {text.data() + text.size(), this}; }
 
-  // Why `text` is not JSON, not UTF-8, or beyond the limits; empty where it is within them. Takes time in proportion to
-  // the text, and no memory for a tree. Throws Error(fault) once the time is over, and Error(Fault::resource) where
-  // stop() says so.
+  // Why `text` is not JSON, not UTF-8, or beyond the limits; empty if it is valid. Linear time, no memory for a tree.
+  // Throws Error(fault) on timeout, Error(Fault::resource) if stop() returns true.
   std::string problem_of(std::string_view text) const;
 
  private:
-  // Throws where the time is over.
+  // Throws on timeout.
   void check() const;
 
   const std::string& where_;
@@ -72,9 +70,8 @@ class JsonDeadline {
   const Clock::time_point begin_;
 };
 
-// The tree of `text`, an nlohmann::json, made in time in proportion to the text. Throws Error(fault), its message
-// beginning with `where`, for text that is not JSON or not UTF-8, or exceeds `limits`; Error(Fault::resource) where
-// limits.stop() ended the reading.
+// Parses `text` to an nlohmann::json in linear time. Throws Error(fault), prefixed by `where`, for invalid JSON or
+// UTF-8, or input beyond `limits`; Error(Fault::resource) if limits.stop() aborted.
 template <class Json>
 Json parse_json(std::string_view text, const std::string& where, Fault fault, const JsonLimits& limits = {}) {
   static_assert(
@@ -86,7 +83,7 @@ Json parse_json(std::string_view text, const std::string& where, Fault fault, co
   return Json::parse(deadline.begin(text), deadline.end(text));
 }
 
-// The same, and Json(value_t::discarded) for what is refused, of which the caller has more to say, such as its line.
+// Returns Json(value_t::discarded) instead of throwing, for callers that add details such as a line number.
 template <class Json>
 Json parse_json_line(std::string_view text, const JsonLimits& limits = {}) {
   try {
@@ -96,9 +93,8 @@ Json parse_json_line(std::string_view text, const JsonLimits& limits = {}) {
   }
 }
 
-// The whole number object[key] of an nlohmann object, whose own conversion has no defined result for one that does not
-// fit. Throws Error(fault), its message beginning with `where`, for anything but a whole number from 0 to `most`, and
-// what nlohmann throws where there is no such key.
+// Integer object[key] of an nlohmann object, whose own conversion is undefined for values out of range. Throws
+// Error(fault), prefixed by `where`, unless it is an integer in [0, most]; a missing key throws nlohmann's exception.
 template <class Json>
 uint64_t count_at(const Json& object, const char* key, uint64_t most, const std::string& where, Fault fault) {
   const Json& value = object.at(key);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kNpySuffix = ".npy", kMagic = "\x93NUMPY";
 constexpr size_t kLongestHeader = 65536;
 
-// Reads the little of Python's notation that headers are written in.
+// Parser of the subset of Python syntax used in headers.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, Fault fault) : text_(text), fault_(fault) {}
@@ -137,7 +137,7 @@ float element_of(const std::string& dtype, const char* bytes) {
   return element<Half>(bytes);
 }
 
-// From the first dimension fastest to the last one fastest.
+// Converts column-major to row-major order.
 std::vector<float> row_major(const std::vector<float>& values, const Shape& shape) {
   std::vector<float> rows(values.size());
   std::array<int64_t, Shape::kMaxRank> at{};
@@ -207,7 +207,7 @@ std::vector<float> NpzFile::read(const NpzEntry& entry) const {
   reader.read(header.data(), header.size());
   const size_t size = entry.array.bytes_of_element(), count = static_cast<size_t>(entry.array.shape.count());
   std::vector<float> values;
-  constexpr size_t kElements = 1 << 16;  // at a time, so that memory grows with what the file really has
+  constexpr size_t kElements = 1 << 16;  // per read: memory grows with actual, not announced, data
   std::string bytes;
   while (values.size() < count) {
     const size_t some = std::min(kElements, count - values.size());

@@ -1,4 +1,4 @@
-// NumPy's archives of arrays: a ZIP archive whose members NAME.npy have a header in Python's notation before their data
+// NumPy archives (.npz): a ZIP archive of NAME.npy members, each with a header in Python syntax before the data
 // (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, versions 1 to 3).
 #pragma once
 
@@ -14,32 +14,31 @@ namespace dtrain {
 
 struct NpyHeader {
   std::string dtype{};   // "f2", "f4", "f8", "i4", "i8" or "u1"
-  bool fortran = false;  // the first dimension varies fastest
+  bool fortran = false;  // column-major
   Shape shape{};
   size_t bytes_of_element() const { return static_cast<size_t>(dtype[1] - '0'); }
 };
 
-// "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", in any order. Throws Error(fault) saying what was
-// expected; pickled objects, records, big-endian numbers and other types are refused.
+// Parses "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", keys in any order. Throws Error(fault) stating
+// what was expected. Object arrays, structured types, big-endian and other types are refused.
 NpyHeader parse_npy_header(std::string_view text, Fault fault = Fault::data);
 
 struct NpzEntry {
   std::string name{};  // without ".npy"
   NpyHeader array{};
-  uint64_t data = 0;  // where the elements begin in the member
-  size_t member = 0;  // in the archive
+  uint64_t data = 0;  // offset of the elements in the member
+  size_t member = 0;  // index in the archive
 };
 
-// An open file whose headers have been checked against the sizes of their members. Failures throw Error(fault) naming
-// the file and the member.
+// Open file with validated headers and member sizes. Failures throw Error(fault) naming file and member.
 class NpzFile {
  public:
   explicit NpzFile(const std::string& path, Fault fault = Fault::data);
 
   const std::string& path() const { return zip_.path(); }
-  const std::vector<NpzEntry>& entries() const { return entries_; }  // in the order of the file
+  const std::vector<NpzEntry>& entries() const { return entries_; }  // in file order
   const NpzEntry* find(const std::string& name) const;
-  // The elements, row-major, whatever their order in the file; each is rounded to the nearest float.
+  // Elements in row-major order, whatever their order in the file, rounded to nearest f32.
   std::vector<float> read(const NpzEntry& entry) const;
 
  private:

@@ -10,12 +10,12 @@ namespace {
 
 constexpr uint32_t kMemberMark = 0x04034b50, kEntryMark = 0x02014b50, kEndMark = 0x06054b50;
 constexpr uint16_t kVersion = 20, kFlags = 0, kStored = 0;
-constexpr uint16_t kTime = 0, kDate = 1 << 5 | 1;  // midnight of the format's first day, 1980-01-01
+constexpr uint16_t kTime = 0, kDate = 1 << 5 | 1;  // 1980-01-01 00:00, the epoch of ZIP
 constexpr uint16_t kNone = 0;
 constexpr uint32_t kNoAttributes = 0;
 constexpr uint64_t kLargest = std::numeric_limits<uint32_t>::max();
 constexpr size_t kMostMembers = std::numeric_limits<uint16_t>::max(), kLongestName = 1000;
-constexpr size_t kAlignment = 64;  // of what follows a header, as NumPy has it
+constexpr size_t kAlignment = 64;  // of the data after a header, as in NumPy
 
 // Little-endian.
 template <class... Numbers>
@@ -25,14 +25,14 @@ std::string bytes_of(Numbers... numbers) {
   return bytes;
 }
 
-// As Python writes a tuple: (), (3,) and (3, 4).
+// Python tuple syntax: (), (3,) and (3, 4).
 std::string tuple_of(const Shape& shape) {
   std::string text = "(";
   for (int i = 0; i < shape.rank(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
   return text + (shape.rank() == 1 ? ",)" : ")");
 }
 
-// Version 1.0 of the format, spaces up to where the elements begin.
+// Format version 1.0, space-padded up to the elements.
 std::string npy_header(const TensorSpec& array) {
   const std::string type = array.dtype == DType::f32 ? "<f4" : "<i8";
   std::string text = concat("{'descr': '", type, "', 'fortran_order': False, 'shape': ", tuple_of(array.shape), ", }");
@@ -43,7 +43,7 @@ std::string npy_header(const TensorSpec& array) {
   return magic + bytes_of(static_cast<uint16_t>(text.size())) + text;
 }
 
-// zlib counts in 32 bits.
+// zlib's length arguments have 32 bits.
 uint32_t checksum(uint32_t crc, const void* data, uint64_t size) {
   return static_cast<uint32_t>(crc32(crc, static_cast<const Bytef*>(data), static_cast<uInt>(size)));
 }

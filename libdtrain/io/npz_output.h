@@ -1,5 +1,5 @@
-// NumPy's archives of arrays, written: stored members NAME.npy in the order in which they are added, without times, so
-// that equal arrays make equal files. libdtrain/io/npz.h reads them.
+// NpzOutput: NumPy archives of uncompressed NAME.npy members, in order, without timestamps: deterministic output.
+// Counterpart of libdtrain/io/npz.h.
 #pragma once
 
 #include <set>
@@ -12,13 +12,13 @@ namespace dtrain {
 
 class NpzOutput {
  public:
-  // Writes to `file`, which is empty, and which nobody else writes to before finish().
+  // Writes to `file`, which must be empty and not be written otherwise before finish().
   explicit NpzOutput(OutputFile& file) : file_(file) {}
 
-  // Adds an array of f32 or i64, row-major: `data` has as many elements as its shape. Throws Error for another type, a
-  // name that is empty, longer than 1000 bytes or not new, and where the archive would pass 4 GiB or 65,535 members.
+  // Adds an f32 or i64 array, row-major, with the elements of its shape at `data`. Throws Error for another type, an
+  // empty, duplicate or overlong name (1000 bytes), and an archive beyond 4 GiB or 65,535 members.
   void add(const TensorSpec& array, const void* data);
-  // Writes the directory, after the last array.
+  // Writes the central directory.
   void finish();
 
  private:

@@ -10,9 +10,9 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t kReadAhead = size_t{512} << 10;  // by a sequential reader: stays in the second-level cache
-constexpr size_t kWriteBehind = size_t{1} << 20;  // small records are gathered up to this
-constexpr uint64_t kUnknown = UINT64_MAX;         // length of a stream that is being unpacked
+constexpr size_t kReadAhead = size_t{512} << 10;  // of a sequential reader: fits in L2
+constexpr size_t kWriteBehind = size_t{1} << 20;  // write buffer
+constexpr uint64_t kUnknown = UINT64_MAX;         // length of a compressed stream
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "record headers are read and written as they lie in memory");
 
 template <class T>
@@ -24,7 +24,7 @@ T load(const std::byte* at) {
 
 uint32_t masked(const void* data, size_t size) { return mask_crc32c(crc32c(data, size)); }
 
-// 1f 8b 08 also begins a plain record of a certain length, whose header checksum then holds.
+// 1f 8b 08 may also begin a plain record; then its header checksum holds.
 bool looks_gzip(const InputFile& file) {
   std::array<std::byte, kRecordHeader> head{};
   const size_t got = file.read_some(0, head.data(), head.size());
@@ -32,11 +32,11 @@ bool looks_gzip(const InputFile& file) {
   return magic && !(got == head.size() && record_length(head));
 }
 
-// Where a record is, and how to complain about it.
+// Position of a record, for messages.
 struct Place {
   const std::string& path;
   uint64_t offset, index;
-  bool unpacked = false;  // the offset is in the unpacked stream of a gzip file
+  bool unpacked = false;  // offset in the decompressed stream of a gzip file
 
   [[noreturn]] void fail(const std::string& problem, const char* advice, bool rest_lost) const {
     throw RecordError(concat(path, ": record ", index, " at byte ", offset, unpacked ? " of the unpacked stream" : "",
@@ -47,7 +47,7 @@ struct Place {
     fail("truncated record, " + what, "the file was cut off: copy or make it again", true);
   }
 
-  // Length from the 12 bytes of a header, once its checksum holds; `left` bytes of the file follow the header.
+  // Length from a 12-byte header with a valid checksum; `left` bytes of the file follow the header.
   uint64_t length(const std::byte* header, uint64_t left, uint64_t limit) const {
     const auto found = record_length(std::span<const std::byte, kRecordHeader>(header, kRecordHeader));
     if (!found) {
@@ -85,8 +85,8 @@ struct RecordReader::State {
     if (looks_gzip(file)) gzip = std::make_unique<GzipReader>(file);
   }
 
-  // Makes `want` bytes from `begin` on available where the stream has them; returns how many are. The buffer grows with
-  // what arrives, never on a length's word alone.
+  // Makes `want` bytes from `begin` available, fewer at the end; returns their number. The buffer grows with received
+  // data, never by an announced length alone.
   size_t fill(size_t want) {
     while (end - begin < want && !exhausted) {
       std::memmove(buffer.get(), buffer.get() + begin, end - begin);
@@ -138,8 +138,8 @@ struct RecordReader::State {
   uint64_t max_record_bytes;
   size_t capacity = kReadAhead;
   std::unique_ptr<std::byte[]> buffer = std::make_unique_for_overwrite<std::byte[]>(kReadAhead);
-  size_t begin = 0, end = 0;  // unread bytes of the buffer
-  uint64_t position = 0;      // in the stream, after `end`
+  size_t begin = 0, end = 0;  // unread range of the buffer
+  uint64_t position = 0;      // in the stream, at `end`
   uint64_t offset = 0;        // in the stream, at `begin`
   uint64_t index = 0;
   bool exhausted = false, rest_lost = false;

@@ -1,7 +1,6 @@
 // TFRecord files: framing, checksums, sequential and random access, plain and gzip.
 //   record = u64 length | u32 masked CRC-32C of the length | length bytes | u32 masked CRC-32C of the bytes   (LE)
-// A file is a concatenation of records; an empty one has none. (TensorFlow, "TFRecord and tf.train.Example", file
-// format)
+// A file is a concatenation of records, possibly empty. (TensorFlow, "TFRecord and tf.train.Example", file format)
 #pragma once
 
 #include <array>
@@ -19,19 +18,19 @@
 
 namespace dtrain {
 
-inline constexpr uint64_t kRecordHeader = 12, kRecordFooter = 4;  // bytes around a record's own
-inline constexpr uint64_t kMaxRecordBytes = uint64_t{256} << 20;  // default limit of one record
+inline constexpr uint64_t kRecordHeader = 12, kRecordFooter = 4;  // framing bytes before and after the data
+inline constexpr uint64_t kMaxRecordBytes = uint64_t{256} << 20;  // default limit of a record's length
 
 enum class Compression : uint8_t { none, gzip };
 
-// A bad record. The message names the file, byte offset, record number, what is wrong and what to do.
+// Corrupt record. The message names file, byte offset, record number, cause and remedy.
 class RecordError : public Error {
  public:
   RecordError(const std::string& message, uint64_t offset, uint64_t index, bool rest_lost)
       : Error(Fault::data, message), offset_(offset), index_(index), rest_lost_(rest_lost) {}
-  uint64_t offset() const { return offset_; }  // where the record's header is
-  uint64_t index() const { return index_; }    // records before it in the file
-  // True where the length itself cannot be trusted, so that no later record of the file can be found.
+  uint64_t offset() const { return offset_; }  // of the record's header
+  uint64_t index() const { return index_; }    // of the record in the file
+  // Whether the length is corrupt, so that no later record of the file can be located.
   bool rest_lost() const { return rest_lost_; }
 
  private:
@@ -41,19 +40,19 @@ class RecordError : public Error {
 
 struct Record {
   std::span<const std::byte> bytes;
-  uint64_t offset = 0;  // where its header is; in the unpacked stream where the file is gzip
-  uint64_t index = 0;   // records before it
+  uint64_t offset = 0;  // of the header; in the decompressed stream for gzip
+  uint64_t index = 0;   // of the record in the file
 };
 
-// Front to back, every checksum verified. A length is believed only after its own checksum holds, and memory is taken
-// only for bytes that are there. Compression is found out from the first bytes.
+// Sequential reader; verifies every checksum. Lengths are trusted only after their checksum, and memory grows with data
+// actually read. Detects compression by the first bytes.
 class RecordReader {
  public:
   explicit RecordReader(const std::string& path, uint64_t max_record_bytes = kMaxRecordBytes);
   ~RecordReader();
 
-  // The next record, whose bytes stay valid until the next call; none at the end. Throws RecordError; a caller that
-  // wants to skip bad records calls again: it gets the record after the bad one, or none where the rest is lost.
+  // Next record, valid until the next call; nullopt at the end. Throws RecordError; to skip corrupt records, call
+  // again: it continues after the corrupt record, or returns nullopt if the rest is lost.
   std::optional<Record> next();
 
   const std::string& path() const;
@@ -64,25 +63,24 @@ class RecordReader {
   std::unique_ptr<State> state_;
 };
 
-// From the header of a record; none where its checksum fails.
+// Length from a record's header; nullopt if its checksum fails.
 std::optional<uint64_t> record_length(std::span<const std::byte, kRecordHeader> header);
 
-// Random access to a plain file; every function may be called from many threads.
+// Random access to an uncompressed file; thread-safe.
 class RecordFile {
  public:
-  // Throws Error(Fault::data) for a gzip file, naming the way out.
+  // Throws Error(Fault::data), with advice, for a gzip file.
   explicit RecordFile(const std::string& path, uint64_t max_record_bytes = kMaxRecordBytes);
   const std::string& path() const { return file_.path(); }
   uint64_t size() const { return file_.size(); }
 
-  // Length of the record whose header is at `offset`, from its verified header; the next one is at
-  // offset + kRecordHeader + length + kRecordFooter. `index` is for the message. Throws RecordError.
+  // Length of the record with its header at `offset`, checksum verified; the next header is at
+  // offset + kRecordHeader + length + kRecordFooter. `index`: for messages. Throws RecordError.
   uint64_t length_at(uint64_t offset, uint64_t index) const;
-  // The checksum of the `length` bytes of that record as the file states it: nothing but read_record_at looks at the
-  // bytes.
+  // Stored checksum of that record's `length` bytes; only read_record_at() verifies it.
   uint32_t stated_crc_at(uint64_t offset, uint64_t length) const;
-  // The record of `length` bytes (known from an index) at `offset`, both checksums verified, in one read into `buffer`,
-  // which is grown as needed and holds the result. Throws RecordError.
+  // Reads the record of `length` bytes (known from an index) at `offset` by one read into `buffer`, which grows as
+  // needed, and verifies both checksums. Throws RecordError.
   std::span<const std::byte> read_record_at(uint64_t offset, uint64_t length, uint64_t index,
                                             std::vector<std::byte>& buffer) const;
 
@@ -91,7 +89,7 @@ class RecordFile {
   uint64_t max_record_bytes_;
 };
 
-// What stands before and after a record's own bytes.
+// Header and footer of a record.
 class RecordFrame {
  public:
   explicit RecordFrame(std::span<const std::byte> record);
@@ -103,8 +101,8 @@ class RecordFrame {
   std::array<char, kRecordFooter> footer_;
 };
 
-// Writes a file that appears under its name when finish() returns, and not at all before. The bytes depend on the
-// records and on `compression` only.
+// Writes a file atomically: it appears under its name in finish(). Output depends on the records and `compression`
+// only.
 class RecordWriter {
  public:
   explicit RecordWriter(const std::string& path, Compression compression = Compression::none,
@@ -113,14 +111,14 @@ class RecordWriter {
 
   void append(std::span<const std::byte> record);
   void append(std::string_view record) { append(std::as_bytes(std::span(record))); }
-  // Flushes, syncs and names the file. Throws Error(Fault::resource).
+  // Flushes, syncs and renames the file. Throws Error(Fault::resource).
   void finish();
-  // Of the whole file, once it is finished.
+  // Size of the finished file.
   uint64_t bytes() const;
   uint32_t crc() const;  // CRC-32C
 
   uint64_t records() const;
-  uint64_t offset() const;  // where the next record's header is, in the unpacked stream
+  uint64_t offset() const;  // of the next record's header, in the uncompressed stream
 
  private:
   struct State;

@@ -13,13 +13,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the kernel makes of such a name is the open file itself, under whatever name it has or had.
+// Whether the name refers to an open descriptor rather than to a path.
 bool names_descriptor(const std::string& path) {
   std::error_code ignored;
   return fs::is_symlink(path, ignored) && fs::equivalent(directory_of(path), "/proc/self/fd", ignored);
 }
 
-// Where `path` leads: the first name that is no link, or that of a descriptor.
+// Final target of `path`: the first name that is neither a link nor a descriptor.
 std::string follow_links(std::string path) {
   constexpr int kMaxLinks = 40;  // the kernel's limit
   const std::string name = path;
@@ -49,7 +49,7 @@ ResultFile::ResultFile(const std::string& path, FileSystem& files) {
     through_.emplace(files, path, ::open(place.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
     return;
   }
-  // A file that is write-protected could be replaced all the same.
+  // rename() would replace a write-protected file, so access is checked.
   if (exists) require_success(::access(place.c_str(), W_OK), "write to", path);
   replaced_.emplace(place, files);
 }

@@ -1,4 +1,4 @@
-// Results where a user wants them: in a file, a FIFO, a device, or wherever a link leads.
+// ResultFile: output to a user-specified file, FIFO, device or link target.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,10 @@
 
 namespace dtrain {
 
-// What a user has named is written to and never replaced by something of another kind. A regular file, or one that is
-// not there yet, is an AtomicFile in the place to which links lead, and the links stay. A FIFO, a device or a socket is
-// written through as the bytes come, and so is a descriptor of this process, such as /dev/stdout; opening a FIFO waits
-// for its reader. Throws Error(Fault::config) for a directory and for links in a circle, Error(Fault::resource) where
-// it cannot be written.
+// Never replaces the named object by one of another kind. A regular or new file is written by AtomicFile at the end of
+// its links, which are kept. FIFOs, devices, sockets and descriptors of this process, such as /dev/stdout, are written
+// directly; opening a FIFO waits for its reader. Throws Error(Fault::config) for a directory or a link cycle,
+// Error(Fault::resource) if it cannot be written.
 class ResultFile {
  public:
   explicit ResultFile(const std::string& path, FileSystem& files = system_files());
@@ -28,7 +27,7 @@ class ResultFile {
   std::optional<OutputFile> through_;
 };
 
-// The regular file that ResultFile(path) would replace; empty where there is none.
+// Regular file that ResultFile(path) would replace; empty if there is none.
 std::string replaced_file(const std::string& path);
 
 }  // namespace dtrain

@@ -11,7 +11,7 @@
 namespace dtrain {
 namespace {
 
-constexpr uint64_t kPrefix = 8;  // the header's size
+constexpr uint64_t kPrefix = 8;  // size of the header's length field
 
 void refuse_foreign(const InputFile& file, Fault fault) {
   std::string begin(kForeignBytes, '\0');
@@ -112,7 +112,7 @@ std::string safetensors_header(std::span<const TensorSpec> tensors, const Safete
     offset = end;
   }
   std::string text = json.dump();
-  text.append((kPrefix - text.size() % kPrefix) % kPrefix, ' ');  // the format allows spaces: they align the data
+  text.append((kPrefix - text.size() % kPrefix) % kPrefix, ' ');  // spaces are allowed: aligns the data
   const uint64_t size = text.size();
   return std::string(reinterpret_cast<const char*>(&size), kPrefix) + text;
 }

@@ -1,7 +1,7 @@
-// The safetensors format: named tensors after a JSON header, read strictly.
+// safetensors format: a JSON header followed by tensors; strict reader.
 //   u64 header size (LE) | header: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...} |
 //   data
-// Offsets count from the end of the header; the tensors fill the data without gap or overlap.
+// Offsets count from the end of the header; tensors are contiguous.
 // (https://github.com/huggingface/safetensors, "Format")
 #pragma once
 
@@ -19,28 +19,28 @@ inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;  // bytes, as in 
 
 struct SafetensorsEntry {
   std::string name;
-  std::string dtype;  // as the file spells it: "F32", "I64", "BF16", ...
+  std::string dtype;  // in the file's spelling: "F32", "I64", "BF16", ...
   Shape shape;
   uint64_t offset = 0, bytes = 0;  // in the file
 };
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
-// An open file whose header has been checked against its size and the rules of the format. Takes memory in proportion
-// to the header that is there, never on a number's word. Failures throw Error(fault) naming the file and the tensor.
+// Open file with a validated header. Memory is proportional to the actual header, not to announced sizes. Failures
+// throw Error(fault) naming file and tensor.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path, Fault fault = Fault::data);
 
   const std::string& path() const { return file_.path(); }
-  // In the order of their data.
+  // In order of their data.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
   const SafetensorsEntry* find(const std::string& name) const;
   const SafetensorsMetadata& metadata() const { return metadata_; }
-  // The `entry.bytes` bytes of a tensor, row-major.
+  // Reads the `entry.bytes` bytes of a tensor, row-major.
   void read(const SafetensorsEntry& entry, void* to) const { file_.read(entry.offset, to, entry.bytes); }
-  // The elements of an F32, F16, BF16 or F64 tensor, each rounded to the nearest float; what a float cannot hold
-  // becomes an infinity. Throws Error for a tensor of another type.
+  // Elements of an F32, F16, BF16 or F64 tensor, rounded to nearest f32; overflow gives infinity. Throws Error for
+  // another type.
   std::vector<float> read_floats(const SafetensorsEntry& entry) const;
 
  private:
@@ -50,9 +50,9 @@ class SafetensorsFile {
   SafetensorsMetadata metadata_;
 };
 
-// Whether read_floats() takes tensors of this type.
+// Whether read_floats() supports the type.
 bool is_floating(const std::string& dtype);
-// The format's name of an element type: "F32".
+// safetensors name of a DType: "F32".
 std::string safetensors_dtype(DType dtype);
 
 struct TensorSpec {
@@ -61,8 +61,8 @@ struct TensorSpec {
   Shape shape{};
 };
 
-// What a file of `tensors` begins with; their data follows in the same order, without gaps. Names must differ and be
-// UTF-8. Tensors of wide elements belong first, so that all data is aligned to its element size.
+// Header of a file with `tensors`, whose data follows contiguously in the same order. Names must be unique and UTF-8.
+// Put wide element types first, so that all data is aligned to its element size.
 std::string safetensors_header(std::span<const TensorSpec> tensors, const SafetensorsMetadata& metadata = {});
 
 }  // namespace dtrain

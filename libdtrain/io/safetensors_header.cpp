@@ -27,7 +27,7 @@ constexpr std::array<ElementType, 15> kElementTypes = {{{"BOOL", 1},
                                                         {"U64", 8},
                                                         {"F64", 8}}};
 
-// Follows nlohmann's SAX events through the only structure that is allowed; the first event that does not fit fails.
+// SAX state machine of the only valid structure; fails at the first event that deviates.
 class HeaderReader {
  public:
   explicit HeaderReader(std::string where) : where_(std::move(where)) {}

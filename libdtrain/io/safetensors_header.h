@@ -1,4 +1,4 @@
-// The JSON of a safetensors header, parsed event by event, so that a hostile one costs no more memory than its size.
+// SAX parser of safetensors headers: memory stays proportional to the text.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@
 namespace dtrain {
 
 struct SafetensorsHeader {
-  std::vector<SafetensorsEntry> entries;  // as written; `offset` counts from the end of the header
+  std::vector<SafetensorsEntry> entries;  // in file order; `offset` counts from the end of the header
   SafetensorsMetadata metadata;
 };
 
-// Throws Error(fault), its message beginning with `path`, where `json` breaks a rule that can be seen in the header
-// alone: not UTF-8 or not JSON, a missing, doubled or unknown key, an unknown dtype, a negative, fractional or
-// overflowing number, a size that is not shape x element size.
+// Throws Error(fault), prefixed by `path`, for errors visible in the header alone: invalid UTF-8 or JSON, missing,
+// duplicate or unknown keys, unknown dtype, negative, fractional or overflowing numbers, a size that is not shape x
+// element size.
 SafetensorsHeader parse_safetensors_header(std::string_view json, const std::string& path, Fault fault);
 
 }  // namespace dtrain

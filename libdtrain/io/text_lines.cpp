@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kLongest = size_t{64} << 10;
 
-// `take` returns whether to go on. It gets a long line before the rest of it is read.
+// `take` returns whether to continue. It receives a long line before its remainder is read.
 void read_lines(const std::string& path, Fault fault, const std::function<bool(const TextLine& line)>& take) {
   const InputFile file(path, fault);
   std::vector<char> buffer(size_t{1} << 20);

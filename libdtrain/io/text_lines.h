@@ -1,4 +1,4 @@
-// Files of text, line by line.
+// Line-by-line reading of text files.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 namespace dtrain {
 
 struct TextLine {
-  uint64_t number = 0;   // from 1 on
-  std::string text{};    // without its end
-  bool is_long = false;  // it has more than 64 KiB, and `text` the first of them
-  bool is_cut = false;   // the file ends without the end of the line
+  uint64_t number = 0;   // from 1
+  std::string text{};    // without line terminator
+  bool is_long = false;  // longer than 64 KiB; `text` holds the first 64 KiB
+  bool is_cut = false;   // the file ends without a line terminator
 };
 
-// Memory is needed for one line. Throws Error(fault) as InputFile does.
+// Memory for one line only. Throws Error(fault) as InputFile does.
 void for_each_line(const std::string& path, const std::function<void(const TextLine& line)>& take,
                    Fault fault = Fault::data);
 
-// The first line, empty where there is none.
+// First line, empty if there is none.
 std::string first_line(const std::string& path);
 
 }  // namespace dtrain

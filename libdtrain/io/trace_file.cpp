@@ -14,10 +14,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of a line: what is no UTF-8 in the name of a file or a host must not end the trace.
+// Replaces invalid UTF-8, e.g. in file and host names.
 std::string text_of(const Json& event) { return event.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// In the format's unit, to the nanosecond.
+// Microseconds, with nanosecond resolution.
 double microseconds(std::chrono::steady_clock::duration time) {
   return static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(time).count()) / 1e3;
 }
@@ -36,7 +36,7 @@ TraceFile::TraceFile(const std::string& path, const std::string& process, Clock:
   file_->write("[\n" + text_of(metadata("process_name", 0, "name", process)));
 }
 
-// Each event brings the comma before it, so that what there is and a bracket are an array at any time.
+// Each event is preceded by its comma, so that appending a bracket always gives a valid array.
 void TraceFile::write_event(const std::string& event) {
   if (file_) file_->write(",\n" + event);
 }

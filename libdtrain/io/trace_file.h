@@ -1,4 +1,4 @@
-// Traces that chrome://tracing and Perfetto show: lanes of named spans of time.
+// TraceFile: timelines for chrome://tracing and Perfetto.
 // Format: "Trace Event Format", JSON array,
 // https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 #pragma once
@@ -20,26 +20,26 @@ namespace dtrain {
 struct TraceSpan {
   std::string lane{}, name{};
   std::chrono::steady_clock::time_point begin{}, end{};
-  std::vector<std::pair<std::string, std::variant<std::string, double>>> args{};  // what is known of it
+  std::vector<std::pair<std::string, std::variant<std::string, double>>> args{};  // attributes
 };
 
-// A JSON array with an event on each line. A line is handed to the system whole and at once, so that of a program that
-// is killed all but the end of the array is there; the format allows for that. Several threads may add at a time.
+// JSON array with one event per line. Lines are written whole and unbuffered: after a kill only the closing bracket is
+// missing, which the format allows. Thread-safe.
 class TraceFile {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Replaces what is there. Times in the file count from `origin`; `process` names all lanes together. Throws
-  // Error(Fault::config) for a directory, Error(Fault::resource) where the file cannot be written.
+  // Replaces an existing file. Times are relative to `origin`; `process` is the name of the process track. Throws
+  // Error(Fault::config) for a directory, Error(Fault::resource) if the file cannot be written.
   TraceFile(const std::string& path, const std::string& process, Clock::time_point origin = Clock::now());
 
-  // The lanes of the file, in this order, before all that appear with a span. Not needed.
+  // Optional: fixes the order of lanes before their first spans.
   void add_lane(const std::string& name);
-  // Nothing is written once that has failed: see failure().
+  // After a failure nothing is written: see take_failure().
   void add(const TraceSpan& span) noexcept;
-  // Ends the array; nothing is written from then on.
+  // Ends the array: the last call.
   void close();
-  // Why nothing is written any more, once; empty where all is well, or has been told.
+  // Returns the reason of a failure, once; empty if there is none or it was already returned.
   std::string take_failure();
 
  private:
@@ -51,7 +51,7 @@ class TraceFile {
   std::mutex mutex_;
   const Clock::time_point origin_;
   std::optional<OutputFile> file_;
-  std::map<std::string, size_t> lanes_;  // from 1 on
+  std::map<std::string, size_t> lanes_;  // from 1
   std::string failure_;
 };
 

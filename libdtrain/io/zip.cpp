@@ -17,7 +17,7 @@ constexpr uint32_t kIn64Bits = 0xffffffff;
 constexpr uint16_t kEncrypted = 1, kStored = 0, kDeflated = 8, kLargeSizes = 1;
 constexpr size_t kLongestComment = 0xffff, kLongestName = 1024;
 constexpr uint64_t kMostMembers = 100'000, kLargestDirectory = 100'000'000;
-constexpr uint64_t kMostPerByte = 1032;  // of deflate: 258 bytes for two bits
+constexpr uint64_t kMostPerByte = 1032;  // deflate's maximum ratio: 258 bytes per two bits
 constexpr size_t kChunk = size_t{64} << 10;
 
 // Little-endian.
@@ -60,7 +60,7 @@ ZipFile::ZipFile(const std::string& path, Fault fault) : file_(path, fault), fau
   }
 }
 
-// The end record is the last thing in the file but for a comment.
+// The end record is last in the file, apart from a comment.
 ZipFile::Directory ZipFile::find_directory() const {
   if (file_.size() < kEnd) fail("no ZIP archive: shorter than the end of one");
   const auto tail_size = static_cast<size_t>(std::min<uint64_t>(file_.size(), kEnd + kLongestComment));
@@ -121,7 +121,7 @@ ZipMember ZipFile::read_entry(const std::string& bytes, size_t& at) const {
   return member;
 }
 
-// Sizes and offsets that need more than 32 bits follow in an extra field, in this order.
+// Sizes and offsets beyond 32 bits are in an extra field, in this order.
 void ZipFile::read_large_sizes(ZipMember& member, const std::string& extra) const {
   for (size_t at = 0; at + 4 <= extra.size();) {
     const size_t size = u16(extra, at + 2);
@@ -156,15 +156,15 @@ void ZipFile::locate(ZipMember& member, uint64_t end) const {
 struct ZipFile::Reader::ZlibStream {
   z_stream z{};
   std::array<Bytef, kChunk> input;
-  uint64_t taken = 0;     // packed bytes
-  uint64_t unpacked = 0;  // bytes
+  uint64_t taken = 0;     // compressed bytes read
+  uint64_t unpacked = 0;  // uncompressed bytes written
   uLong crc = 0;
-  bool ended = false;  // the packed stream has
+  bool ended = false;  // end of the deflate stream
 };
 
 ZipFile::Reader::Reader(const ZipFile& zip, const ZipMember& member)
     : zip_(zip), member_(member), stream_(std::make_unique<ZlibStream>()) {
-  const int status = inflateInit2(&stream_->z, -MAX_WBITS);  // without a wrapping
+  const int status = inflateInit2(&stream_->z, -MAX_WBITS);  // raw deflate
   if (status != Z_OK) throw Error(Fault::resource, concat("zlib inflateInit2 failed with status ", status));
 }
 
@@ -191,7 +191,7 @@ void ZipFile::Reader::read(void* to, size_t size) {
   if (left() == 0) finish();
 }
 
-// As much of the packed bytes as fills the output, or all of them up to the end of the stream.
+// Decompresses until the output is full or the stream ends.
 void ZipFile::Reader::inflate(unsigned char* to, size_t size) {
   ZlibStream& s = *stream_;
   s.z.next_out = to;

@@ -1,6 +1,6 @@
-// ZIP archives read strictly: stored and deflated members, with 64-bit sizes where they need them.
-//   member 1 | member 2 | ... | directory | (end record of ZIP64, its locator) | end record
-// (PKWARE's APPNOTE.TXT, 4.3). What a member's own header says must be what the directory says.
+// Strict reader of ZIP archives: stored and deflated members, ZIP64 sizes.
+//   member 1 | member 2 | ... | central directory | (ZIP64 end record and locator) | end record
+// (PKWARE's APPNOTE.TXT, 4.3). Local headers must agree with the central directory.
 #pragma once
 
 #include <memory>
@@ -14,32 +14,31 @@ namespace dtrain {
 struct ZipMember {
   std::string name{};
   bool deflated = false;
-  uint32_t crc32 = 0;               // of the unpacked bytes
-  uint64_t packed = 0, size = 0;    // in bytes
-  uint64_t header = 0, offset = 0;  // in the file: of the member, and of its packed bytes
+  uint32_t crc32 = 0;               // of the uncompressed bytes
+  uint64_t packed = 0, size = 0;    // compressed and uncompressed bytes
+  uint64_t header = 0, offset = 0;  // file offsets of the local header and of the compressed data
 };
 
-// An open archive whose directory has been checked against the file: names are unlike, without control characters;
-// members lie one after the other before the directory; none claims to unpack to more than deflate can hold. Takes
-// memory in proportion to the directory that is there. Encrypted members, other methods and archives of several disks
-// are refused. Failures throw Error(fault) naming the file and the member.
+// Open archive with a validated central directory: unique names without control characters, contiguous members,
+// plausible compression ratios. Memory is proportional to the actual directory. Refuses encrypted members, other
+// methods and multi-disk archives. Failures throw Error(fault) naming file and member.
 class ZipFile {
  public:
   explicit ZipFile(const std::string& path, Fault fault = Fault::data);
 
   const std::string& path() const { return file_.path(); }
-  const std::vector<ZipMember>& members() const { return members_; }  // in the order of the file
+  const std::vector<ZipMember>& members() const { return members_; }  // in file order
   // Throws Error(fault) "path: member NAME: what".
   [[noreturn]] void fail(const ZipMember& member, const std::string& what) const;
 
-  // The unpacked bytes of a member, from its beginning. The one that reads the last of them compares the checksum.
+  // Sequential reader of a member's uncompressed bytes. Verifies the checksum at the end.
   class Reader {
    public:
     Reader(const ZipFile& zip, const ZipMember& member);
     ~Reader();
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
-    // Exactly `size` bytes; throws Error(fault) where there are fewer, or they are not what was packed.
+    // Reads exactly `size` bytes; throws Error(fault) if there are fewer or the data is corrupt.
     void read(void* to, size_t size);
     uint64_t left() const;
 

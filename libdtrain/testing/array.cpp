@@ -9,7 +9,7 @@
 namespace dtrain {
 namespace {
 
-// A float's bits shortened to those of a bfloat16 or of an IEEE half, to nearest, ties to even.
+// Rounds a float to bf16 or IEEE half bits, nearest even.
 uint16_t bf16_bits(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40);
@@ -29,7 +29,7 @@ uint16_t f16_bits(float value) {
   const double magnitude = std::abs(static_cast<double>(value));
   if (std::isnan(value)) return sign | 0x7E00;
   if (magnitude >= 65520) return sign | 0x7C00;
-  // Units in the last place: halves are integers of them, and the encoding counts through the exponents.
+  // In units in the last place: halves are integers of it, and the encoding is monotonic across exponents.
   const int exponent = magnitude < std::ldexp(1.0, -14) ? -14 : std::ilogb(magnitude);
   const auto units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
   return static_cast<uint16_t>(sign + (exponent + 14) * 1024 + units);

@@ -1,4 +1,4 @@
-// Host arrays in double precision, to compare with what a device computes.
+// Array: host arrays in double precision for reference implementations.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace dtrain {
 
-// A host array in double precision: what references take and give.
+// Host array in double precision: input and output of reference implementations.
 struct Array {
   Shape shape;
   std::vector<double> values;
@@ -21,7 +21,7 @@ struct Array {
   int64_t count() const { return shape.count(); }
   double& operator[](int64_t i) { return values[static_cast<size_t>(i)]; }
   double operator[](int64_t i) const { return values[static_cast<size_t>(i)]; }
-  // The element of an [n, h, w, c] array.
+  // Element of an [n, h, w, c] array.
   double& at(int64_t n, int64_t h, int64_t w, int64_t c) { return (*this)[index(n, h, w, c)]; }
   double at(int64_t n, int64_t h, int64_t w, int64_t c) const { return (*this)[index(n, h, w, c)]; }
 
@@ -31,15 +31,15 @@ struct Array {
   }
 };
 
-// U[low, high), each value exactly a float; a function of (shape, seed) only.
+// U[low, high), values exact in f32; depends on (shape, seed) only.
 Array random_array(Shape shape, uint64_t seed, float low = -1, float high = 1);
 
-// Copies between host arrays and tensors of f32, bf16 or f16.
+// Copies between host arrays and f32, bf16 or f16 tensors.
 Tensor to_device(Context& context, const Array& array, DType dtype = DType::f32);
 Array to_host(Context& context, const Tensor& tensor);
-// Each value rounded to the nearest that `dtype` holds (ties to even).
+// Values rounded to `dtype`, nearest even.
 Array rounded(const Array& array, DType dtype);
-// Copies of values as they are, of any type.
+// Bitwise copies of any type.
 template <class T>
 Tensor to_device(Context& context, Shape shape, const std::vector<T>& values) {
   DT_CHECK(shape.count() == static_cast<int64_t>(values.size()), values.size(), " values for ", shape);
@@ -55,7 +55,7 @@ std::vector<T> values_of(Context& context, const Tensor& tensor) {
   return values;
 }
 
-// The largest absolute value.
+// Largest absolute value.
 double largest(const Array& array);
 // Throws Error(Fault::numeric) unless |actual - expected| <= bound * (|expected| + the largest |expected|) everywhere;
 // the message has `what`, the worst element's index and both values.

@@ -9,8 +9,8 @@
 namespace dtrain {
 namespace {
 
-constexpr double kDifferenceStep = 1e-5;  // the reference is smooth and in double precision
-constexpr int64_t kSamples = 32;          // elements of an input whose gradient is compared
+constexpr double kDifferenceStep = 1e-5;  // step of central differences; the reference is in double
+constexpr int64_t kSamples = 32;          // compared gradient elements per input
 
 template <class... Parts>
 void require(bool condition, const Parts&... parts) {
@@ -23,7 +23,7 @@ double dot(const Array& a, const Array& b) {
   return sum;
 }
 
-// previous + <weights, y>: the scalar that is differentiated. Keeps no value alive, as an op that saves nothing.
+// previous + <weights, y>: the differentiated scalar. Saves no value, like an op that needs none.
 Var probe(Tape& tape, const Var& y, const Array& weights, const Var* previous = nullptr) {
   Context& context = tape.context();
   const Var before = previous ? *previous : tape.constant(to_device(context, Array({1})));
@@ -51,7 +51,7 @@ struct Outcome {
   }
 };
 
-// One case on one device in one compute type; its inputs are exact in their types.
+// A case on one device in one compute type, with inputs exact in their types.
 struct Setting {
   Context& context;
   const OpCase& test;
@@ -67,7 +67,7 @@ struct Setting {
   }
 };
 
-// `others`, where given, are weights of a second consumer of each input, whose gradient is there before the op's.
+// `others`: weights of a second consumer of each input, whose gradient is written before the op's.
 Outcome run(const Setting& setting, const Array& weights, const std::vector<Array>* others = nullptr) {
   const OpCase& test = setting.test;
   Context& context = setting.context;
@@ -87,7 +87,7 @@ Outcome run(const Setting& setting, const Array& weights, const std::vector<Arra
   return outcome;
 }
 
-// The elements compared: all of a small input, else kSamples drawn ones.
+// Compared elements: all of a small input, else kSamples random ones.
 std::vector<int64_t> sampled(int64_t count) {
   std::vector<int64_t> elements;
   RandomStream random(17, static_cast<uint64_t>(count));
@@ -128,7 +128,7 @@ void check_gradient(const OpCase& test, size_t input, const Array& weights, cons
   require(2 * compared >= std::min(dx.count(), kSamples), what, ": too many elements at a kink");
 }
 
-// What the CPU gives in f32, where it is to be compared with: one of another device has the same arithmetic.
+// `cpu`: f32 results of the CPU, to compare another device with; both use the same arithmetic.
 void check_training(const Setting& setting, const Array& expected, const Outcome* cpu) {
   const OpCase& test = setting.test;
   const Bounds bounds = bounds_of(setting.dtype);

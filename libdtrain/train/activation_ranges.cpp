@@ -10,10 +10,10 @@ namespace {
 
 constexpr size_t kBins = 4096;
 constexpr uint8_t kMiddle = 128;
-constexpr float kLevels = 255, kSignedLevels = 127;  // above the zero
-constexpr double kLeftOut = 1e-4;                    // by RangeRule::percentile
-constexpr int kLimits = 64;                          // that are compared by RangeRule::squared_error
-constexpr float kLeastLimit = 0x1p-100f;             // so that kBins over a limit is a float
+constexpr float kLevels = 255, kSignedLevels = 127;  // above the zero point
+constexpr double kLeftOut = 1e-4;                    // of RangeRule::percentile
+constexpr int kLimits = 64;                          // candidates of RangeRule::squared_error
+constexpr float kLeastLimit = 0x1p-100f;             // keeps kBins / limit finite in f32
 
 }  // namespace
 
@@ -29,7 +29,7 @@ const char* name_of(RangeRule rule) {
   return "squared error";
 }
 
-// Two bins become one until the limit is above `most`: counts stay exact.
+// Merges pairs of bins until the limit exceeds `most`: counts stay exact.
 void ActivationRange::grow(float most) {
   if (bins_.empty()) bins_.resize(kBins);
   if (limit_ == 0 && most > 0) limit_ = std::max(kLeastLimit, std::ldexp(1.0f, std::ilogb(most)));
@@ -45,7 +45,7 @@ void ActivationRange::add(std::span<const float> values) {
   for (const float value : values) {
     low = value < low ? value : low;
     high = value > high ? value : high;
-    sum += value - value;  // NaN where one is not finite
+    sum += value - value;  // NaN if any value is not finite
   }
   if (sum != 0 || std::isnan(sum)) throw Error(Fault::numeric, "an activation is not finite");
   const float most = std::max(std::fabs(low), std::fabs(high));
@@ -64,7 +64,7 @@ void ActivationRange::add(std::span<const float> values) {
   for (const float value : values) ++bins_[static_cast<size_t>(std::fabs(value) * factor)];
 }
 
-// By the bins' middles; elements below half a level become zero, others are off by up to half a level.
+// By bin centres: elements below half a level become zero, others are off by up to half a level.
 float ActivationRange::least_error_limit(float levels) const {
   const double width = double{limit_} / kBins;
   double best = std::numeric_limits<double>::infinity();

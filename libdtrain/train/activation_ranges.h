@@ -1,4 +1,4 @@
-// How large the elements of a tensor are, over many of them, and which bytes stand for them best.
+// ActivationRange: histogram of activation magnitudes for int8 calibration.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace dtrain {
 
-// How much of a range its bytes cover.
+// Clipping rule of an activation range.
 enum class RangeRule {
-  max,            // all of it
-  percentile,     // all but 1 in 10,000 elements, the largest, which become the last byte
-  squared_error,  // as much as makes the mean squared error of the elements the least
+  max,            // no clipping
+  percentile,     // clips the largest 1 in 10,000 elements
+  squared_error,  // minimises the mean squared quantisation error
 };
 inline constexpr RangeRule kRangeRules[] = {RangeRule::max, RangeRule::percentile, RangeRule::squared_error};
 // "max", "percentile", "squared error"
 const char* name_of(RangeRule rule);
 
-// Counts of elements by their magnitude, in equal bins, from 0 to a limit that grows.
+// Histogram of magnitudes: equal bins from 0 to a limit that grows.
 class ActivationRange {
  public:
-  // Throws Error(Fault::numeric) where one is not finite.
+  // Throws Error(Fault::numeric) for non-finite values.
   void add(std::span<const float> values);
   float lowest() const { return lowest_; }
-  // Its zero is 0 where no element was negative, or where those that were become 0 anyway, else 128.
+  // Quantisation parameters. Zero point: 0 if no element was negative or a relu follows, else 128.
   ByteForm form(RangeRule rule, bool closed_by_relu = false) const;
 
  private:

@@ -1,4 +1,4 @@
-// Checksums first: what a job of thousands of ranks sends is short as long as all is well.
+// Compares checksums first: messages stay short while all ranks agree.
 #include "libdtrain/train/agreement.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// None where the rank does not know it.
+// nullopt if the rank lacks the key.
 std::optional<std::string> value_of(const RankSettings& settings, const std::string& key) {
   const auto found = std::ranges::find(settings, key, [](const auto& entry) { return entry.first; });
   return found == settings.end() ? std::nullopt : std::optional(found->second);

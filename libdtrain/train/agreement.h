@@ -1,4 +1,4 @@
-// Making sure that the ranks of a job were started alike.
+// Consistency check of settings across ranks.
 #pragma once
 
 #include <string>
@@ -9,15 +9,14 @@
 
 namespace dtrain {
 
-// By key, in an order that is the same on all ranks: what differs first is reported.
+// Key and value, in the same order on all ranks: the first difference is reported.
 using RankSettings = std::vector<std::pair<std::string, std::string>>;
 
-// The first lines in which texts of several lines differ; "nothing" where one has ended.
+// First differing lines of two multi-line texts; "nothing" where one has ended.
 std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b);
 
-// Throws Error(Fault::config) on all ranks where one has another value than the first rank: it names the first such
-// key, both values, or the first lines in which they differ, and the ranks that have them. `what` names these settings
-// in reports. Collective.
+// Throws Error(Fault::config) on all ranks if a value differs from rank 0's: names the first such key, both values or
+// their first differing lines, and the ranks. `what`: name of the settings in reports. Collective.
 void check_equal(Group& group, const RankSettings& mine, const char* what);
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// A model by the moving average of its parameters, for a while.
+// Scoped use of a model's exponential moving average of parameters.
 #pragma once
 
 #include <functional>
@@ -7,9 +7,9 @@
 
 namespace dtrain {
 
-// Calls body() while the store holds `average` in place of its values(); running statistics stay as they are. What it
-// held before is there again afterwards, bit for bit, also where `body` throws. For that time the values are in memory
-// twice. `average`: laid out like values(), see Optimizer::average().
+// Calls body() while the store's values() are replaced by `average`; running statistics stay. Restores the previous
+// values bitwise, also if `body` throws. Holds the values in memory twice meanwhile. `average`: laid out like values(),
+// see Optimizer::average().
 void with_average(ParameterStore& store, const Tensor& average, const std::function<void()>& body);
 
 }  // namespace dtrain

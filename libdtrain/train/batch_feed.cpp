@@ -11,7 +11,7 @@ BatchFeed::BatchFeed(Context& context, int batches)
 BatchFeed::~BatchFeed() {
   try {
     wait_until_copied();
-  } catch (const Error&) {  // the device has failed: nothing is copied any more
+  } catch (const Error&) {  // the device has failed: no copy is in flight
   }
 }
 
@@ -25,7 +25,7 @@ void BatchFeed::allocate(const std::vector<Tensor>& batch) {
   if (context_->is_cpu()) return;
   for (Staging& staging : staging_) {
     staging.tensors = like_batch();
-    // What is still queued may read the memory's former contents.
+    // Work in flight may still read the memory's former contents.
     staging.read = context_->record();
   }
 }

@@ -1,4 +1,4 @@
-// BatchFeed: brings batches from host memory to where a step reads them, while earlier steps run.
+// BatchFeed: asynchronous upload of batches to the device, overlapped with earlier steps.
 #pragma once
 
 #include <array>
@@ -9,39 +9,38 @@
 
 namespace dtrain {
 
-// What a step reads has fixed addresses, so that a captured step can be replayed. A batch goes through a copy queue of
-// its own into one of two staging buffers, and from there, within the device and in the order of the steps, to where
-// the step reads it. On a CPU a batch is read where it is.
+// A step reads fixed addresses, as captured steps must. Batches are uploaded on the copy stream into one of two staging
+// buffers, then copied within the device, ordered with the steps. On a CPU batches are used in place.
 class BatchFeed {
  public:
-  // `batches`: those of one step, one per micro-step.
+  // `batches`: per step, one per micro-step.
   explicit BatchFeed(Context& context, int batches = 1);
   ~BatchFeed();
   BatchFeed(const BatchFeed&) = delete;
   BatchFeed& operator=(const BatchFeed&) = delete;
 
-  // Queues the copy of the next batch, whose tensors are in host memory, best that of Context::host_allocator(). Throws
-  // Error where shapes or types are not those of the first call. Returns what the step reads: valid for what is queued
-  // before the call after the next `batches` - 1.
+  // Enqueues the upload of the next batch from host memory, preferably of Context::host_allocator(). Throws Error if
+  // shapes or types differ from the first call. Returns the step's tensors: valid for work enqueued before the call
+  // after the next `batches` - 1.
   //
-  // `make`, for a GPU, queues on Stream::copy what writes the first tensor, before the others are copied. The first one
-  // of the batch then gives no more than shape and type.
+  // `make`, for a GPU, enqueues on Stream::copy the work that writes the first tensor, before the others are copied;
+  // the batch's first tensor then only gives shape and type.
   using Make = std::function<void(const Tensor& to)>;
   const std::vector<Tensor>& put(const std::vector<Tensor>& batch, const Make& make = {});
-  // Waits until the tensors last put may be changed: before a loader is asked for its next batch.
+  // Waits until the tensors of the last put() may be changed: before a loader is asked for its next batch.
   void wait_until_copied() { context_->wait(copied_); }
 
  private:
   struct Staging {
     std::vector<Tensor> tensors;
-    Event read;  // by the copy to the step's tensors
+    Event read;  // when the step's tensors have been copied from it
   };
   void allocate(const std::vector<Tensor>& batch);
 
   CheckedRef<Context> context_;
   std::array<Staging, 2> staging_;
   std::vector<std::vector<Tensor>> batches_;
-  size_t count_ = 0;  // calls of put
+  size_t count_ = 0;  // calls of put()
   Event copied_;
 };
 

@@ -1,4 +1,4 @@
-// Candidates, and the choice among them.
+// Candidates and their selection.
 #include "libdtrain/train/bucket_tuner.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace dtrain {
 BucketTuner::BucketTuner(const BucketOptions& first, int64_t bytes) : candidates_{first} {
   for (const int64_t mebibytes : {1, 4, 10, 25, 64, 256}) {
     const BucketOptions candidate{.bytes = mebibytes << 20, .last_bytes = first.last_bytes};
-    // All sizes above that of the gradients make one bucket, and the last.
+    // All sizes above the gradients' size give one bucket.
     const bool known = std::ranges::any_of(candidates_, [&](const BucketOptions& other) {
       return other.bytes == candidate.bytes || (other.bytes >= bytes && candidate.bytes >= bytes);
     });
@@ -18,7 +18,7 @@ BucketTuner::BucketTuner(const BucketOptions& first, int64_t bytes) : candidates
 
 BucketOptions BucketTuner::choose(Group& group) const {
   DT_CHECK(done(), "sizes of buckets: chosen before all have been tried");
-  std::vector<int64_t> slowest;  // in nanoseconds, by candidate
+  std::vector<int64_t> slowest;  // nanoseconds per candidate
   for (size_t i = 0; i < candidates_.size(); ++i) {
     const auto steps = seconds_.begin() + static_cast<std::ptrdiff_t>(i * kSteps);
     const double seconds = *std::min_element(steps + 1, steps + kSteps);

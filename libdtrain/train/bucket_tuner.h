@@ -1,4 +1,4 @@
-// BucketTuner: finds the size of the gradient buckets by trying, in the first steps of a run.
+// BucketTuner: online tuning of the gradient bucket size in the first steps of a run.
 #pragma once
 
 #include <vector>
@@ -9,18 +9,18 @@ namespace dtrain {
 
 class BucketTuner {
  public:
-  // Tries `first` and sizes around what is usual, as far as they differ for gradients of `bytes`.
+  // Tries `first` and common sizes, where they give different partitions for gradients of `bytes`.
   BucketTuner(const BucketOptions& first, int64_t bytes);
 
-  // The options of the next step; others after every kSteps steps.
+  // Options of the next step; change every kSteps steps.
   const BucketOptions& next() const { return candidates_[seconds_.size() / kSteps]; }
-  // What that step took on this rank. At all ranks in the same steps.
+  // Adds the duration of that step on this rank. Call it for the same steps on all ranks.
   void add(double seconds) { seconds_.push_back(seconds); }
   bool done() const { return seconds_.size() == candidates_.size() * kSteps; }
-  // Once done: the candidate with which the slowest rank was fastest, the same on all ranks. Collective.
+  // Once done: the candidate with the shortest time of the slowest rank, equal on all ranks. Collective.
   BucketOptions choose(Group& group) const;
 
-  // The first of them is not counted: memory and connections are made in it.
+  // Steps per candidate; the first is warm-up and not counted.
   static constexpr size_t kSteps = 3;
 
  private:

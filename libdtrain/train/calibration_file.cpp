@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-using Json = nlohmann::json;  // finds a key among many without going through all of them
+using Json = nlohmann::json;  // looks keys up in logarithmic time
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "dtrain calibration 1";
@@ -45,7 +45,7 @@ QuantizedLayer layer_from(const Json& json, const std::string& where) {
 }
 
 std::string text_of(const Calibration& calibration) {
-  OrderedJson::object_t layers;  // appended to: its operator[] would go through all of them
+  OrderedJson::object_t layers;  // built by appending: its operator[] is linear
   for (const auto& [name, layer] : calibration.layers) layers.emplace_back(name, json_of(layer));
   OrderedJson json = {{"format", kFormat},
                       {"identity", calibration.identity},
@@ -73,7 +73,7 @@ Calibration calibration_from(const std::string& text, const std::string& path) {
   } catch (const nlohmann::json::exception& error) {
     throw Error(Fault::data, concat(path, ": damaged: ", error.what()));
   }
-  // It is intact where it is, byte for byte, what would be written for what it says.
+  // A file is intact if it equals the serialisation of its content byte for byte.
   if (text_of(calibration) != text) throw Error(Fault::data, path + ": damaged: its checksum does not hold");
   return calibration;
 }

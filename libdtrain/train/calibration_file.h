@@ -1,4 +1,4 @@
-// A calibration as a file: how the layers of one set of weights infer in int8.
+// Calibration files: int8 quantisation parameters of a model's layers.
 #pragma once
 
 #include <map>
@@ -9,27 +9,27 @@
 namespace dtrain {
 
 struct Calibration {
-  std::map<std::string, std::string> identity{};  // what must be equal where it is used, by what a person calls it
-  std::string weights{};                          // weights_digest() of those that it belongs to
+  std::map<std::string, std::string> identity{};  // must match at inference, by display name
+  std::string weights{};                          // weights_digest() of its weights
   std::string ranges{};                           // name_of(RangeRule)
-  uint64_t images = 0;                            // that were looked at
+  uint64_t images = 0;                            // calibration images
   NamedLayers layers{};
 };
 
-// Names the values of parameters and buffers, and what they are called. Throws Error before allocate().
+// Digest of names and values of parameters and buffers. Throws Error before allocate().
 std::string weights_digest(const ParameterStore& store);
 
-// Writes a JSON file, which appears whole or not at all.
+// Writes JSON atomically.
 void save_calibration(const Calibration& calibration, const std::string& path);
-// Throws Error(Fault::data) where there is no such file or it is none, or damaged.
+// Throws Error(Fault::data) for a missing, malformed or damaged file.
 Calibration load_calibration(const std::string& path);
 
-// Which weights of its model a calibration may be used with: its ranges are exact for those that it was made on, and
-// roughly those of the same model some steps of training later.
+// Weights accepted for a calibration: those it was made with, or any weights of the model, for which its ranges are
+// approximate, e.g. after more training steps.
 enum class WeightsOfCalibration { same, any };
 
-// The layers for PreparedWeights::quantize. Throws Error(Fault::config), its line beginning with `path`, where the
-// calibration is of another identity, or of other weights than those of the store and these have to be the same.
+// Layers for PreparedWeights::quantize. Throws Error(Fault::config), prefixed by `path`, if the identity differs, or
+// the weights do and must not.
 QuantizedLayers layers_of(const Calibration& calibration, const std::string& path,
                           const std::map<std::string, std::string>& identity, const ParameterStore& store,
                           WeightsOfCalibration weights = WeightsOfCalibration::same);

@@ -13,10 +13,10 @@ constexpr size_t kImages = 0, kWeights = 1, kResidual = 3;  // inputs of a layer
 
 bool is_linear(const RecordedOp& op) { return std::string(op.name) == "linear"; }
 
-// What passes bytes on as they are.
+// Ops that pass int8 tensors through unchanged.
 bool is_passage(const std::string& op) { return op == "relu" || op == "max_pool" || op == "reshape"; }
 
-// Whether the op is a layer of a kind that int8 knows.
+// Whether int8 supports the op.
 bool may_be_quantized(const RecordedOp& op) {
   if (op.inputs.size() <= kWeights) return false;
   const auto* const options = std::any_cast<Conv2dOptions>(&op.options);
@@ -83,7 +83,7 @@ std::vector<std::vector<Calibrator::Use>> Calibrator::uses() const {
   return all;
 }
 
-// Whether all that reads a value knows bytes with this zero.
+// Whether all readers of a value accept int8 with this zero point.
 bool Calibrator::takes_bytes(const std::vector<std::vector<Use>>& uses, int64_t value, uint8_t zero) const {
   const auto& own = uses[static_cast<size_t>(value)];
   return !own.empty() && std::ranges::all_of(own, [&](const Use& use) {

@@ -1,4 +1,4 @@
-// Calibrator: looks on while a model infers in f32, and says how it infers in int8.
+// Calibrator: observes f32 inference and derives int8 quantisation parameters.
 #pragma once
 
 #include <map>
@@ -12,30 +12,30 @@
 
 namespace dtrain {
 
-// Layers by the names of their weights.
+// By the names of their weights.
 using NamedLayers = std::map<std::string, QuantizedLayer>;
 
-// Layers in int8 are the convolutions of one group and the linear layers of a model, except those whose weights are not
-// parameters or are used more than once. Bytes pass from one to the next where nothing else reads them: through relu,
-// max_pool and reshape and into sums with residuals. All other ops are given floats.
+// Quantised layers: convolutions with one group and linear layers, unless their weights are not parameters or are used
+// more than once. Tensors stay in int8 between such layers if nothing else reads them: through relu, max_pool, reshape
+// and residual additions. All other ops run in f32.
 class Calibrator {
  public:
-  // The store outlives it.
+  // `store` must outlive it.
   explicit Calibrator(const ParameterStore& store) : store_(store) {}
 
-  // Shows it one forward pass: by a tape with PreparedWeights that are not quantised, over the store, in f32. Every
-  // pass has the same ops. Throws Error where they are others, and Error(Fault::numeric) where an activation is not
-  // finite. Keeps all activations in memory until the next pass, as training would.
+  // Observes one forward pass of a tape over the store in f32, with PreparedWeights that are not quantised. All passes
+  // must have the same ops. Throws Error if they differ, Error(Fault::numeric) for non-finite activations. Keeps all
+  // activations until the next pass, as in training.
   void observe(Tape& tape);
-  // Called after at least one pass. Throws Error where the model has no such layer.
+  // Requires at least one pass. Throws Error if the model has no such layer.
   NamedLayers layers(RangeRule rule) const;
 
  private:
-  // What an op made, or what it was given from outside.
+  // Output of an op, or an input from outside.
   struct Value {
     std::string op{};
-    std::vector<int64_t> inputs{};  // numbers of values; -1: a parameter, or left out
-    const void* weights = nullptr;  // of a convolution or a linear layer that may be in int8
+    std::vector<int64_t> inputs{};  // indices of values; -1: parameter, or omitted
+    const void* weights = nullptr;  // of a quantisable convolution or linear layer
     int64_t channels = 0;
     ActivationRange range{};
   };
@@ -45,7 +45,7 @@ class Calibrator {
   };
   using Forms = std::vector<std::optional<ByteForm>>;
 
-  int64_t find(const Tensor& x) const;  // -1 where no op that was observed made it
+  int64_t find(const Tensor& x) const;  // -1 if no observed op produced it
   int64_t add(const RecordedOp& op, const Tensor& value, std::vector<int64_t> inputs);
   void look(const RecordedOp& op);
   std::vector<std::vector<Use>> uses() const;
@@ -57,13 +57,13 @@ class Calibrator {
   const ParameterStore& store_;
   std::vector<Value> values_;
   int64_t passes_ = 0, next_ = 0;
-  // Which value lies at an address, in this pass, and its memory, so that nothing else comes to lie there.
+  // Value at each address in this pass; holds its memory, so that addresses are not reused.
   std::map<const void*, std::pair<int64_t, Tensor>> at_;
   std::map<const void*, std::string> names_;  // of the store's weights
-  std::map<const void*, int> times_used_;     // weights, in the first pass
+  std::map<const void*, int> times_used_;     // of weights, in the first pass
 };
 
-// For PreparedWeights::quantize. Throws Error where the store has no such weights.
+// For PreparedWeights::quantize. Throws Error if the store lacks such weights.
 QuantizedLayers layers_of(const NamedLayers& layers, const ParameterStore& store);
 
 }  // namespace dtrain

@@ -20,11 +20,11 @@
 namespace dtrain {
 namespace {
 
-constexpr uint64_t kMargin = uint64_t{1} << 20;  // headers and JSON, generously
+constexpr uint64_t kMargin = uint64_t{1} << 20;  // headers and JSON, with margin
 
 using Settings = std::map<std::string, std::string>;
 
-// "model: checkpoint resnet18, this run resnet50", for each key that differs.
+// "model: checkpoint resnet18, this run resnet50", per differing key.
 std::vector<std::string> differences(const Settings& saved, const Settings& current) {
   std::set<std::string> keys;
   for (const auto* settings : {&saved, &current})
@@ -82,12 +82,12 @@ struct Checkpointer::Writer {
     if (thread.joinable()) thread.join();
   }
 
-  // Rethrows what only `warn` can have thrown: write() catches the rest.
+  // Rethrows exceptions of `warn`; write() catches all others.
   void finish_thread() {
     const bool saved = thread.joinable();
     join_thread();
     if (thrown) std::rethrow_exception(std::exchange(thrown, nullptr));
-    if (saved) link_best(/*durable=*/false);  // which may have become known too late for the thread
+    if (saved) link_best(/*durable=*/false);  // may have become known after the thread's last check
   }
 
   void start_thread() {
@@ -134,8 +134,7 @@ struct Checkpointer::Writer {
                                           needed >> 20, " MiB: make room, or keep fewer checkpoints"));
   }
 
-  // What a later step left, in a run that this one does not continue, must neither be taken for the newest checkpoint
-  // nor be lost.
+  // Checkpoints of later steps, from a run that this one does not continue, must not count as newest, but are kept.
   void set_aside_from(uint64_t step) const {
     std::vector<uint64_t> steps = list_checkpoints(directory);
     for (const BrokenLink& link : list_broken_links(directory)) steps.push_back(link.step);
@@ -150,7 +149,7 @@ struct Checkpointer::Writer {
       require_success(files.unlink(link), "remove", link);
   }
 
-  // The steps whose checkpoints are kept: the best, and one that may turn out to be.
+  // Protected steps: the best checkpoint and a candidate.
   std::pair<std::optional<uint64_t>, std::optional<uint64_t>> kept() const {
     const std::lock_guard guard(mutex);
     return {best, candidate};
@@ -158,7 +157,7 @@ struct Checkpointer::Writer {
 
   std::string best_link() const { return options.train_dir + "/best"; }
 
-  // Also the one that the link leads to, which another run may have made.
+  // Includes the target of an existing link, which another run may have made.
   bool is_kept(uint64_t step) const {
     std::error_code missing;
     const auto [known, possible] = kept();
@@ -166,9 +165,8 @@ struct Checkpointer::Writer {
            std::filesystem::equivalent(best_link(), checkpoint_path(directory, step), missing);
   }
 
-  // The link is made under another name first: at any time there is one that leads to a complete checkpoint. `durable`:
-  // the thread waits for the disk; others do not, since ranks wait for them, and a link that a loss of power takes is
-  // made again by the next start.
+  // Replaces the link atomically, by renaming a temporary one. `durable`: syncs, on the writer thread; other callers
+  // must not wait, and a link lost in a power failure is restored at the next start.
   void link_best(bool durable) const {
     std::error_code missing;
     const std::string link = best_link(), made = link + ".new";
@@ -176,7 +174,7 @@ struct Checkpointer::Writer {
     if (!known || !looks_complete(checkpoint_path(directory, *known)) ||
         std::filesystem::equivalent(link, checkpoint_path(directory, *known), missing))
       return;
-    files.unlink(made);  // of a run that was killed here
+    files.unlink(made);  // left by a killed run
     if (files.symlink(checkpoint_path("checkpoints", *known), made) < 0 || files.rename(made, link) < 0 ||
         (durable && files.sync_directory(options.train_dir) < 0))
       warn(describe_errno("link the best checkpoint", link));
@@ -207,7 +205,7 @@ struct Checkpointer::Writer {
     }
   }
 
-  // Removes what is older than the newest `keep` complete checkpoints, but not the best. A damaged one does not count.
+  // Prunes all but the newest `keep` complete checkpoints and the protected ones. Damaged ones do not count.
   void prune() const {
     std::vector<uint64_t> steps = list_checkpoints(directory);
     int64_t kept = 0;
@@ -217,8 +215,8 @@ struct Checkpointer::Writer {
     }
     for (uint64_t step : steps) {
       const std::string path = checkpoint_path(directory, step), doomed = temporary_name(path);
-      if (std::filesystem::is_symlink(path) || is_kept(step)) continue;  // whoever moved it away wants to keep it
-      // Renamed first, so that one half removed is not taken for a damaged checkpoint.
+      if (std::filesystem::is_symlink(path) || is_kept(step)) continue;  // moved elsewhere by the user, so kept
+      // Renamed first: a partly removed one must not appear as damaged.
       if (files.rename(path, doomed) < 0 || !remove_files(files, doomed))
         warn(describe_errno("remove old checkpoint", path));
     }
@@ -248,13 +246,13 @@ struct Checkpointer::Writer {
   std::thread thread;
   std::atomic<bool> writing = false;
   mutable std::mutex mutex;
-  std::optional<uint64_t> best, candidate;  // under the mutex: the thread reads them
-  // Written by the thread while it runs; everyone else joins it first.
+  std::optional<uint64_t> best, candidate;  // guarded by the mutex: read by the thread
+  // Owned by the writer thread while it runs; others join it first.
   CheckpointSnapshot snapshot;
   std::chrono::steady_clock::time_point begin;
-  std::optional<SaveReport> last;  // also the checkpoint restored from
+  std::optional<SaveReport> last;  // also after a restore
   int failures = 0;
-  Fault fault = Fault::resource;  // of the last failure, which `problem` says in words
+  Fault fault = Fault::resource;  // of the last failure; its text is `problem`
   std::string problem;
   std::exception_ptr thrown;
 };
@@ -321,7 +319,7 @@ std::optional<RestoreReport> Checkpointer::restore_latest(const TrainState& expe
     try {
       verified = verify_checkpoint(path);
     } catch (const Error& error) {
-      if (error.fault() == Fault::resource) throw;  // it need not be damaged
+      if (error.fault() == Fault::resource) throw;  // not a sign of damage
       problems.push_back(error.what());
       notices.push_back(concat("passed over a damaged checkpoint: ", error.what()));
       continue;

@@ -29,11 +29,11 @@ constexpr const char* kTrainState = "state.json";
 constexpr const char* kManifest = "MANIFEST.json";
 constexpr const char* kAveraged = "averaged.safetensors";
 constexpr std::array kListed = {kModel, kState, kTrainState, kAveraged};
-constexpr size_t kAlways = 3;  // of these are in every checkpoint
+constexpr size_t kAlways = 3;  // always present
 constexpr int kFormat = 1;
 constexpr JsonLimits kManifestLimits = {.bytes = size_t{64} << 10, .values = 100};
 constexpr JsonLimits kStateLimits = {};
-constexpr uint64_t kMaxCount = uint64_t{1} << 53;  // of steps and samples: what a double counts exactly
+constexpr uint64_t kMaxCount = uint64_t{1} << 53;  // steps and samples: exact in double
 
 struct ListedFile {
   std::string name;
@@ -65,7 +65,7 @@ std::string manifest_text(const Manifest& manifest) {
   return json.dump(2) + "\n";
 }
 
-// Runs `read` on the JSON of a file; whatever is wrong with it becomes our error.
+// Parses a file's JSON by `read`; converts all errors to ours.
 template <class Read>
 auto read_json(const std::string& path, const std::string& text, const JsonLimits& limits, const Read& read) {
   const auto json = parse_json<Json>(text, path, Fault::checkpoint, limits);
@@ -76,7 +76,7 @@ auto read_json(const std::string& path, const std::string& text, const JsonLimit
   }
 }
 
-// A manifest is intact where it is, byte for byte, what would be written for what it says.
+// A manifest is intact if it equals the serialisation of its content byte for byte.
 Manifest read_manifest(const std::string& directory) {
   const std::string path = directory + "/" + kManifest;
   const std::string text = read_text(path, kManifestLimits.bytes, Fault::checkpoint);
@@ -149,11 +149,11 @@ void load_state(const std::string& path, ParameterStore& store) {
       context.upload(host.data(), arena.slice(parameter.offset, parameter.offset + parameter.shape.count()));
     }
   }
-  // State that the saved run had not used yet was zero.
+  // Optimiser state that the saved run had not used yet is zero.
   for (int i = static_cast<int>(states); i < store.optimizer_states(); ++i) context.fill_zero(store.optimizer_state(i));
 }
 
-// What a directory holds. Throws Error where it cannot be listed.
+// Directory entries. Throws Error if it cannot be read.
 std::vector<fs::directory_entry> entries_of(const std::string& directory) {
   std::vector<fs::directory_entry> entries;
   std::error_code failure;
@@ -164,7 +164,7 @@ std::vector<fs::directory_entry> entries_of(const std::string& directory) {
   return entries;
 }
 
-// The step that a checkpoint's name states; none for other names.
+// Step in a checkpoint's name; nullopt for other names.
 std::optional<uint64_t> step_of(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename();
   uint64_t step = 0;
@@ -173,7 +173,7 @@ std::optional<uint64_t> step_of(const fs::directory_entry& entry) {
   return name == concat(kPrefix, step) ? std::optional(step) : std::nullopt;
 }
 
-// Whether an entry is a directory or a link to one. Throws Error where that cannot be found out, but for links.
+// Whether an entry is a directory or a link to one. Throws Error if unknown, except for links.
 bool is_directory(const fs::directory_entry& entry) {
   std::error_code failure, unknown;
   const fs::file_type type = entry.status(failure).type();
@@ -220,7 +220,7 @@ std::string checkpoint_path(const std::string& directory, uint64_t step) {
 std::optional<std::string> newest_checkpoint(const std::string& train_dir,
                                              const std::function<bool(const std::string& path)>& usable) {
   const std::string directory = train_dir + "/checkpoints";
-  std::error_code failure;  // of which list_checkpoints() tells
+  std::error_code failure;  // reported by list_checkpoints()
   const fs::file_type type = fs::status(directory, failure).type();
   if (type != fs::file_type::directory && type != fs::file_type::none) return std::nullopt;
   std::vector<uint64_t> steps = list_checkpoints(directory);
@@ -317,7 +317,7 @@ TrainState train_state_from(const std::string& text, const std::string& path) {
       return count_at(object, key, most, path + ": damaged", Fault::checkpoint);
     };
     StepState device;
-    if (json.contains("loss_scale")) {  // not in checkpoints from before there was one
+    if (json.contains("loss_scale")) {  // missing in checkpoints of earlier versions
       const Json& saved = json.at("loss_scale");
       saved.at("value").get_to(device.loss_scale);
       if (!(device.loss_scale > 0 && std::isfinite(device.loss_scale)))

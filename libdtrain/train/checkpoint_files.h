@@ -1,4 +1,4 @@
-// What a checkpoint is on the disk: its files, their manifest, and the directory that holds many of them.
+// On-disk format of checkpoints: files, manifest, and the directory of checkpoints.
 #pragma once
 
 #include <functional>
@@ -11,63 +11,62 @@
 
 namespace dtrain {
 
-// A copy in host memory of all that a checkpoint holds.
+// Host copy of a checkpoint's content.
 struct CheckpointSnapshot {
   TrainState state;
   std::vector<float> values, buffers;         // whole arenas
-  std::vector<float> average{};               // that of the average of the values; empty where there is none
-  std::vector<std::vector<float>> optimizer;  // one arena per state of the optimiser
-  uint64_t bytes() const;                     // about what its files take
+  std::vector<float> average{};               // moving average; empty: none
+  std::vector<std::vector<float>> optimizer;  // one arena per optimiser state
+  uint64_t bytes() const;                     // approximate size of its files
 };
 
-// Steps of the checkpoints step-<N> in `directory`, ascending; complete or not. Folders of other names, step-007 for
-// instance, are none.
+// Steps of checkpoints step-<N> in `directory`, ascending, complete or not. Other names, e.g. step-007, are ignored.
 std::vector<uint64_t> list_checkpoints(const std::string& directory);
 
-// A link of such a name that cannot be followed.
+// Dangling or cyclic link with a checkpoint's name.
 struct BrokenLink {
   uint64_t step = 0;
   std::error_code reason;
-  // A link in a loop has never led to a checkpoint; the target of another may be on storage that is not mounted now.
+  // A cyclic link never was a checkpoint; the target of a dangling one may be on unmounted storage.
   bool is_loop() const { return reason == std::errc::too_many_symbolic_link_levels; }
 };
-// Ascending by steps.
+// Ascending by step.
 std::vector<BrokenLink> list_broken_links(const std::string& directory);
 std::string checkpoint_path(const std::string& directory, uint64_t step);
-// The path of the newest checkpoint of `train_dir` for which usable(path) is true; none where there is no such folder.
-// Throws Error where the folder cannot be read.
+// Path of the newest checkpoint of `train_dir` for which usable(path) is true; nullopt if there is no such directory.
+// Throws Error if the directory cannot be read.
 std::optional<std::string> newest_checkpoint(const std::string& train_dir,
                                              const std::function<bool(const std::string& path)>& usable);
 
-// The file of weights that `path` stands for: the file itself, model.safetensors of the checkpoint's folder `path`, or
-// that of the newest complete checkpoint of the train_dir `path`. Throws Error(fault) for a folder that is neither.
+// Weight file for `path`: the file itself, model.safetensors of the checkpoint directory `path`, or that of the newest
+// complete checkpoint of the train_dir `path`. Throws Error(fault) for any other directory.
 std::string weights_file(const std::string& path, Fault fault = Fault::checkpoint);
 
-// Writes the files of a checkpoint into the new directory `path`, each synced, the manifest last; returns their size.
+// Writes a checkpoint's files into the new directory `path`, each synced, the manifest last; returns their total size.
 // Throws Error(Fault::resource).
 uint64_t write_checkpoint(FileSystem& files, const std::string& path, const ParameterStore& store,
                           const CheckpointSnapshot& snapshot);
 
 struct VerifiedCheckpoint {
   TrainState state;
-  std::vector<std::string> extra;  // names of files that the manifest does not list
+  std::vector<std::string> extra;  // files that the manifest does not list
 };
 
-// Reads all files of a checkpoint. Throws Error(Fault::checkpoint) naming the first one that is not what the manifest
-// says, or holds a number that no run has written.
+// Reads and verifies all files of a checkpoint. Throws Error(Fault::checkpoint) naming the first file that differs from
+// the manifest or has implausible values.
 VerifiedCheckpoint verify_checkpoint(const std::string& path);
-// Whether sizes are as the manifest says; the files are not read.
+// Whether file sizes match the manifest; does not read the files.
 bool looks_complete(const std::string& path);
 
-// The text of state.json, and back; `path` names it in errors. Throws Error(Fault::checkpoint) where it is no such text
-// or exceeds JsonLimits.
+// Serialisation of state.json and its parser; `path` is for errors. Throws Error(Fault::checkpoint) for malformed text
+// or beyond JsonLimits.
 std::string train_state_text(const TrainState& state);
 TrainState train_state_from(const std::string& text, const std::string& path);
-// Loads every tensor into the store and, where it is defined, the average, see CheckpointOptions; throws
-// Error(Fault::checkpoint) where names or shapes differ from the store's.
+// Loads all tensors into the store and into `average` if defined, see CheckpointOptions. Throws
+// Error(Fault::checkpoint) if names or shapes differ from the store's.
 void load_tensors(const std::string& path, ParameterStore& store, const Tensor& average = {});
 
-// Removes what killed writers left in `directory`, and no link; returns how many.
+// Removes files left by killed writers in `directory`, but no links; returns their number.
 int remove_leftovers(FileSystem& files, const std::string& directory);
 
 }  // namespace dtrain

@@ -26,7 +26,7 @@ namespace {
   throw Error(Fault::resource, concat("metrics file ", path, ": cannot ", what, ": ", std::strerror(errno)));
 }
 
-constexpr std::string_view kRow = "{\"step\":";  // the beginning of each line
+constexpr std::string_view kRow = "{\"step\":";  // start of each line
 
 bool begins_as_row(std::string_view text) { return text.starts_with(kRow) || kRow.starts_with(text); }
 
@@ -41,12 +41,12 @@ uint64_t step_of(const std::string& line, const std::string& path, size_t number
   return row["step"].get<uint64_t>();
 }
 
-// Bytes of the leading lines whose step is at most `last_step`.
+// Size of the leading lines with steps up to `last_step`.
 uintmax_t length_to_keep(const std::string& path, uint64_t last_step) {
   uintmax_t kept = 0;
   bool keeps = true;
   const auto take = [&](const TextLine& line) {
-    // The last one may be cut, as by a full disk.
+    // The last line may be partial, e.g. after a full disk.
     if (line.is_long || (line.is_cut && !begins_as_row(line.text))) refuse_line(path, line.number);
     if (line.is_cut) return;
     keeps = step_of(line.text, path, line.number) <= last_step && keeps;
@@ -113,7 +113,7 @@ MetricsFile::MetricsFile(std::string path, uint64_t last_step) : path_(std::move
   const bool exists = ::stat(path_.c_str(), &info) == 0;
   DT_CHECK(!exists || !S_ISDIR(info.st_mode), "metrics file ", path_, ": is a directory; choose another name");
   if (exists && !S_ISREG(info.st_mode)) {
-    // A FIFO that is open for reading as well waits for no reader, and raises no SIGPIPE when its reader goes.
+    // O_RDWR on a FIFO: open() does not wait for a reader, and no SIGPIPE is raised when it leaves.
     fd_ = ::open(path_.c_str(), (S_ISFIFO(info.st_mode) ? O_RDWR : O_WRONLY) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd_ < 0) fail("open it for writing", path_);
     return;
@@ -131,7 +131,7 @@ MetricsFile::~MetricsFile() {
 }
 
 void MetricsFile::write_through(const std::string& line) const {
-  constexpr int kPatience = 5000;  // milliseconds for which a run may be held up
+  constexpr int kPatience = 5000;  // milliseconds that a run may be blocked
   for (size_t done = 0; done < line.size();) {
     pollfd ready{fd_, POLLOUT, 0};
     if (::poll(&ready, 1, kPatience) == 0)
@@ -160,7 +160,7 @@ void MetricsFile::append_csv(uint64_t step, const Fields& fields) {
   if (more == 0) return write(step, line);
   if (first || fd_ >= 0) return write(step, header + "\n" + line);
   constexpr size_t kMostBytes = size_t{1} << 30;
-  ResultFile wide(path_);  // in the place to which a link leads
+  ResultFile wide(path_);  // at the target of a link
   wide.write(widened_csv(read_text(path_, kMostBytes), header, more) + line);
   wide.commit();
 }

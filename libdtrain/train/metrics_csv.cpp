@@ -20,7 +20,7 @@ std::string csv_quoted(const std::string& name) {
   return text + "\"";
 }
 
-// The cell at the front of `rest`, which loses it and the comma after it.
+// Removes the first cell and its comma from `rest`.
 std::string take_cell(std::string_view& rest) {
   std::string cell;
   bool inside = false;
@@ -107,7 +107,7 @@ uintmax_t csv_length_to_keep(const std::string& path, uint64_t last_step, CsvCol
   bool keeps = true;
   const auto take = [&](const TextLine& line) {
     const bool is_header = line.number == 1;
-    // The last one may be cut, as by a full disk.
+    // The last line may be partial, e.g. after a full disk.
     const bool is_sound =
         !line.is_long && (!is_header || (line.is_cut ? begins_as_header(line.text) : columns.read(line.text)));
     if (!is_sound) refuse_csv_line(path, line.number);

@@ -14,7 +14,7 @@ ParameterStore& trainable(ParameterStore& store) {
   return store;
 }
 
-// Throws Error for numbers that no update can have been meant by.
+// Throws Error for invalid hyperparameters.
 OptimizerOptions checked(const OptimizerOptions& o) {
   constexpr float kAny = std::numeric_limits<float>::max();
   const auto require = [](const char* name, float value, float most) {
@@ -33,11 +33,11 @@ OptimizerOptions checked(const OptimizerOptions& o) {
   return o;
 }
 
-// Runs of trainable parameters with equal factors, the padding between them included.
+// Ranges of trainable parameters with equal factors, including the padding between them.
 std::vector<UpdateSegment> segments_of(const ParameterStore& store, const OptimizerOptions& options) {
   std::vector<UpdateSegment> segments;
   const bool larc = options.update.larc != Larc::none;
-  int64_t next = 0;  // where a parameter must start to continue the last segment
+  int64_t next = 0;  // offset at which a parameter continues the last segment
   for (const Parameter& parameter : store.parameters()) {
     const ParameterOptions& own = parameter.options();
     if (own.frozen) continue;
@@ -99,7 +99,7 @@ Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
   for (int i = 0; i < state_arenas(options.update.rule); ++i) state_.push_back(store.optimizer_state(i));
   Context& context = store.context();
   if (fresh && options.update.rule == UpdateRule::rmsprop) {
-    // TensorFlow's mean squares start at 1, which damps the first steps.
+    // TensorFlow initialises mean squares with 1, which damps the first steps.
     const std::vector<float> ones(static_cast<size_t>(state_[1].count()), 1.0f);
     context.upload(ones.data(), state_[1]);
   }

@@ -7,7 +7,7 @@
 namespace dtrain {
 namespace {
 
-// Steps hold phases, and phases what has rows.
+// Nesting: step > phase > rows.
 constexpr int kPhaseDepth = 1, kRowDepth = 2;
 
 std::string shapes_of(const WorkRecord& record) {
@@ -56,7 +56,7 @@ std::vector<ProfileRow> profile_rows(std::span<const WorkRecord> records, Profil
       row.flops += record.flops;
       row.bytes += record.bytes;
     }
-    // What holds it has done the rest.
+    // The remaining time belongs to the parent.
     if (counts) rows.of(kOutsideOps, record.phase, "").seconds -= record.seconds;
     if (record.depth == kPhaseDepth) rows.of(kOutsideOps, "", "").seconds -= record.seconds;
   }

@@ -9,7 +9,7 @@ std::vector<RunningStatistics::Stretch> RunningStatistics::stretches() const {
   const auto& buffers = store_.buffers();
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i].constant()) continue;
-    // To the start of the next, so that the padding between neighbours keeps them in one message.
+    // Up to the next buffer, including padding, so that neighbours merge into one message.
     const int64_t end = i + 1 < buffers.size() ? buffers[i + 1].offset : store_.buffer_values().count();
     if (!all.empty() && all.back().end == buffers[i].offset)
       all.back().end = end;

@@ -1,4 +1,4 @@
-// RunningStatistics: the buffers of a model over the micro-steps and ranks of a step.
+// RunningStatistics: batch-norm buffers over the micro-steps and ranks of a step.
 #pragma once
 
 #include <vector>
@@ -7,24 +7,23 @@
 
 namespace dtrain {
 
-// Micro-steps stand for ranks that are not there: as those, each starts from the running statistics that the step
-// found, and the mean of their results is kept. Buffers that are constant() are neither summed nor rescaled: they
-// keep their bits.
+// Micro-steps are treated like ranks: each starts from the running statistics before the step, and the mean of their
+// results is kept. Constant buffers are neither reduced nor rescaled: their bits do not change.
 class RunningStatistics {
  public:
-  // `micro_steps`: those of a step.
+  // `micro_steps`: per step.
   RunningStatistics(ParameterStore& store, int micro_steps) : store_(store), micro_steps_(micro_steps) {}
 
-  // Before the forward pass of micro-step `micro_step`, and after that of the last. Queued; nothing is waited for.
+  // Call before the forward pass of micro-step `micro_step`, and end() after the last. Asynchronous.
   void begin(int micro_step);
   void end();
-  // What ranks sum: stretches of the buffer arena [n] f32, neighbours in one.
+  // Ranges to all-reduce: parts of the buffer arena [n] f32, neighbours merged.
   std::vector<Tensor> averaged() const;
-  // Makes means of what has been summed over `ranks`.
+  // Divides the all-reduced sums by `ranks`.
   void divide(int ranks);
 
  private:
-  // Elements of the arena, [begin, end).
+  // Range of arena elements, [begin, end).
   struct Stretch {
     int64_t begin = 0, end = 0;
   };

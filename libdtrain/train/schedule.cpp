@@ -13,13 +13,13 @@
 namespace dtrain {
 namespace {
 
-// tf_cnn_benchmarks truncates too. Beyond the steps of any run all are the same.
+// Truncates like tf_cnn_benchmarks; saturates beyond the steps of any run.
 uint64_t whole_steps(double epochs, double steps_per_epoch) {
   constexpr double kNever = 1e18;
   return static_cast<uint64_t>(std::min(epochs * steps_per_epoch, kNever));
 }
 
-// `what`: "piecewise learning rates", whose form is `expected`.
+// `what`: e.g. "piecewise learning rates"; `expected`: their format.
 struct Grammar {
   const char *what, *expected;
 };
@@ -31,7 +31,7 @@ double parse_number(const Grammar& grammar, const std::string& part, const char*
   double number = 0;
   const char* end = part.data() + part.size();
   const auto [stop, error] = std::from_chars(part.data(), end, number);
-  constexpr double kMost = 1e30;  // a rate becomes a float
+  constexpr double kMost = 1e30;  // fits in a float
   DT_CHECK(error == std::errc() && stop == end && number >= 0 && number <= kMost, grammar.what, " '", text, "': part ",
            position, ", '", part, "', is not a ", meaning, "; expected ", grammar.expected);
   return number;
@@ -57,7 +57,7 @@ std::vector<double> parse_list(const Grammar& grammar, const std::string& text, 
 
 bool divides_by_ten(double before, double after) { return std::abs(after - 0.1 * before) <= 1e-12 * before; }
 
-// An epoch of one step is none to a reader.
+// With one step per epoch, times are shown in steps.
 const char* unit_of(const Schedule& schedule) { return schedule.steps_per_epoch == 1 ? "step" : "epoch"; }
 
 std::string describe_piecewise(const Schedule& schedule) {
@@ -72,10 +72,10 @@ std::string describe_piecewise(const Schedule& schedule) {
   return tenths ? fmt::format(", x0.1 at {}{} {}", unit, schedule.values.size() > 1 ? "s" : "", epochs) : rates;
 }
 
-// From 1 at t = 0 to 0 at t = 1.
+// Half cosine from 1 at t = 0 to 0 at t = 1.
 double half_wave(double t) { return (1 + std::cos(std::numbers::pi * t)) / 2; }
 
-// Half waves one after the other: of `period` steps, then t_mul times as many and from a height m_mul times as great.
+// Consecutive half cosines: period grows by t_mul, height by m_mul.
 double restarted_wave(double step, double period, double t_mul, double m_mul) {
   if (t_mul == 1) {
     const double done = std::floor(step / period);

@@ -1,4 +1,4 @@
-// What one training step is asked for, and what it reports.
+// StepRequest and StepReport: options and results of a training step.
 #pragma once
 
 #include <cstdint>
@@ -9,38 +9,38 @@
 
 namespace dtrain {
 
-// What one step is asked for.
+// Options of a step.
 struct StepRequest {
-  std::string signature{};  // tells apart the steps of a run that differ in shapes: each is recorded on its own
-  bool l2_loss = false;     // the L2 term of the parameters before the update
-  bool asks = false;        // a request to all ranks, e.g. to stop: StepReport::requests counts them
+  std::string signature{};  // distinguishes steps of different shapes: each signature is captured separately
+  bool l2_loss = false;     // compute the L2 term of the parameters, before the update
+  bool asks = false;        // send a request to all ranks, e.g. to stop: counted in StepReport::requests
   bool record = true;       // false: it is run op by op where steps are replayed, too
 };
 
-// The device's time in seconds.
+// Device times in seconds.
 struct StepTimes {
-  double step = 0;    // from the forward pass to the update
-  double before = 0;  // where steps queue up: since the end of the one before, for input
-  // Its parts. `reduce`: the wait for other ranks after the backward pass.
+  double step = 0;    // from forward to update
+  double before = 0;  // with steps in flight: idle time since the end of the previous step, waiting for input
+  // Parts of the step. `reduce`: wait for other ranks after the backward pass.
   double forward = 0, backward = 0, reduce = 0, update = 0;
 };
 
 struct StepReport {
-  uint64_t step = 0;  // updates done, this one included
-  float loss = 0;     // mean over the micro-steps and ranks, without the L2 term
+  uint64_t step = 0;  // updates done, including this one
+  float loss = 0;     // mean over micro-steps and ranks, without the L2 term
   float learning_rate = 0;
-  float l2_loss = 0;  // if asked for
+  float l2_loss = 0;  // if requested
   float gradient_norm = 0;
-  std::vector<MetricValue> metrics{};  // those of the loss, over the micro-steps and ranks
-  int requests = 0;                    // ranks whose StepRequest::asks was set: the same number on all
-  bool finite = true;                  // false: the update was not applied, nor is any later one
+  std::vector<MetricValue> metrics{};  // of the loss, over micro-steps and ranks
+  int requests = 0;                    // ranks that set StepRequest::asks, equal on all ranks
+  bool finite = true;                  // false: neither this nor any later update is applied
   float loss_scale = 1;                // after this step
-  uint64_t skipped = 0;                // updates left out so far, each of which halved the loss scale
+  uint64_t skipped = 0;                // updates skipped so far, each of which halved the loss scale
   StepTimes times{};
-  // The bytes that the device has moved at least: each op's inputs and outputs forward, and twice that backward.
+  // Lower bound of memory traffic in bytes: inputs and outputs of each op, once forward and twice backward.
   double bytes = 0;
 
-  // The metric of this name; throws Error where the loss has none.
+  // Metric of this name; throws Error if the loss has none.
   double metric(const std::string& name) const;
 };
 

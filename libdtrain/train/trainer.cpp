@@ -19,7 +19,7 @@ double sum_of_squares(Context& context, const Tensor& x) {
   return sum;
 }
 
-// What of `names` is in `others` too; both in the order of registration.
+// Intersection of `names` and `others`, both in registration order.
 void keep_common(std::vector<std::string>& names, const std::vector<std::string>& others) {
   std::erase_if(names, [&](const std::string& name) { return std::ranges::find(others, name) == others.end(); });
 }
@@ -31,7 +31,7 @@ std::vector<GradientRange> gradient_ranges(const ParameterStore& store) {
   return ranges;
 }
 
-// What several ranks must agree on: otherwise they would train, and each something else.
+// Settings that must be equal on all ranks.
 RankSettings settings_of(const ParameterStore& store, const Optimizer& optimizer, const Schedule& schedule,
                          const TrainerOptions& options) {
   std::string parameters;
@@ -97,7 +97,7 @@ void Trainer::enter_step() {
   options_.communicator->group().enter(own < set_up ? Section::setup : Section::step, steps_done_ + 1);
 }
 
-// A bucket is complete with its trained parameters, and a recorded step computes the gradients of those alone.
+// Buckets and captured steps depend on which parameters are trainable.
 void Trainer::follow_layout() {
   if (layout_version_ == store_->layout_version()) return;
   layout_version_ = store_->layout_version();
@@ -120,8 +120,8 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   enter_step();
   const size_t slot = steps_done_ % kRing;
   Pending& pending = pending_[slot];
-  context.wait(pending.end);  // that of a step that nobody has collected
-  // Without a step on its way the device has stood still for other reasons than its input.
+  context.wait(pending.end);  // of an uncollected step
+  // With no step in flight, the device idled for other reasons than input.
   const Event before = steps_done_ > collected_ ? pending_[(slot + kRing - 1) % kRing].end : Event{};
   pending = {.before = before, .begin = {}, .end = {}, .l2_loss = request.l2_loss};
   context.set_scalars(
@@ -133,7 +133,7 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   if (request.l2_loss) context.download_later(optimizer_->queue_l2_loss(), host_l2_.data<float>() + slot);
   pending.begin = context.record();
   tunes_ = !context.is_cpu() && !std::exchange(captured_[request.signature].met, true);
-  if (uses_graphs() && request.record && context.profiler() == nullptr)  // which could not see inside
+  if (uses_graphs() && request.record && context.profiler() == nullptr)  // which cannot observe ops inside a graph
     run_graph(forward, request.signature, pending);
   else
     run(forward, pending.parts);
@@ -161,7 +161,7 @@ void Trainer::run_graph(const Forward& forward, const std::string& signature, Pe
       options_.cuda_graph = false;
       context.notices().push_back(concat("steps are run one op at a time, not recorded: ", error.what()));
     }
-    pending.begin = context.record();  // what recording took is no part of the step
+    pending.begin = context.record();  // excludes the time of the capture
     if (!captured.graph) return run(forward, pending.parts);
   }
   context.name_work("step");
@@ -227,7 +227,7 @@ void Trainer::add_metrics(const Loss& loss, bool add) {
   add_step_sums(context, sums, add, row_);
 }
 
-// The metrics and the running statistics of batch norm go with the last gradients, so that all ranks hold the same.
+// Metrics and running statistics are reduced with the last gradients, so that all ranks hold the same.
 void Trainer::sum_over_ranks(Parts& parts) {
   mark(parts, &StepTimes::reduce, "reduce");
   std::vector<Tensor> tail = {row_.slice(0, columns_.count() + kStepSummed)};
@@ -241,7 +241,7 @@ void Trainer::sum_over_ranks(Parts& parts) {
   if (!options_.equal_statistics) statistics_.divide(ranks());
 }
 
-// What is queued from here on belongs to `part`.
+// Work enqueued from here on belongs to `part`.
 void Trainer::mark(Parts& parts, double StepTimes::*part, const char* name) {
   Context& context = store_->context();
   context.name_work(name);
@@ -260,7 +260,7 @@ std::vector<StepReport> Trainer::collect(uint64_t leave) {
       break;
     reports.push_back(report_of(collected_));
     if (!reports.back().finite && diverged_ == 0) diverged_ = reports.back().step;
-    pending.parts.clear();  // a replay may take their place
+    pending.parts.clear();  // a graph launch may overwrite them
   }
   return reports;
 }

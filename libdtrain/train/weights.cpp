@@ -11,10 +11,10 @@ namespace dtrain {
 namespace {
 
 constexpr std::string_view kRunningMean = ".running_mean", kBatches = ".num_batches_tracked";
-constexpr std::string_view kOfRecord = "dtrain.";  // begins the keys of metadata that are of a record
+constexpr std::string_view kOfRecord = "dtrain.";  // prefix of our metadata keys
 constexpr size_t kNamesShown = 5;
 
-// Where element (k, i, r, s) of a filter lies in each layout; one loop serves both directions.
+// Index mapping of filter element (k, i, r, s) between the layouts, used in both directions.
 template <class Copy>
 void for_each_filter_element(const Shape& krsc, const Copy& copy) {
   const int64_t taps = krsc[1] * krsc[2], channels = krsc[3];
@@ -23,7 +23,7 @@ void for_each_filter_element(const Shape& krsc, const Copy& copy) {
       for (int64_t tap = 0; tap < taps; ++tap) copy((k * channels + i) * taps + tap, (k * taps + tap) * channels + i);
 }
 
-// A parameter as [k, r, s, c] filters: a `flat` weight reads an image of h * w by 1 pixels.
+// Parameter as [k, r, s, c] filters: a `flat` weight reads an image of h * w by 1 pixels.
 Shape filters_of(const Parameter& parameter) {
   const Shape& shape = parameter.shape;
   if (parameter.options().layout == Layout::krsc) return shape;
@@ -55,12 +55,12 @@ std::vector<float> download_arena(const ParameterStore& store, const Tensor& are
   return host;
 }
 
-// The arrays of a file that a model asks for.
+// Arrays of a file, requested by a model.
 class Arrays {
  public:
   Arrays(const std::string& path, Fault fault) : file_(path, fault) {}
 
-  // True, and `to` filled, where the file has `name` as numbers of this shape; else the report says why not.
+  // Fills `to` and returns true if the file has `name` as numbers of this shape; else notes the reason in the report.
   bool read(const std::string& name, const Shape& shape, std::vector<float>& to, WeightReport& report) {
     const ArrayEntry* entry = file_.find(name);
     if (!entry) {

@@ -1,4 +1,4 @@
-// Weights by torchvision's names, as safetensors: so that what is trained here loads there and the other way round.
+// Weights in safetensors with torchvision's names: exchangeable in both directions.
 #pragma once
 
 #include <map>
@@ -11,52 +11,49 @@
 
 namespace dtrain {
 
-// What became of each tensor of a file and of a model.
+// Matching of a file's tensors with a model's.
 struct [[nodiscard]] WeightReport {
   std::vector<std::string> loaded, missing, unexpected;
   std::vector<std::string> mismatched;  // "fc.weight: file F32 [1000, 2048], model F32 [10, 2048]"
-  std::vector<std::string> cast;        // "fc.weight (F16)": loaded, rounded to the nearest float
-  std::vector<std::string> unwrapped;   // "module.fc.weight": loaded without what wrappers put before the name
+  std::vector<std::string> cast;        // "fc.weight (F16)": loaded, rounded to nearest f32
+  std::vector<std::string> unwrapped;   // "module.fc.weight": loaded after removing wrapper prefixes
 
   bool complete() const { return missing.empty() && unexpected.empty() && mismatched.empty(); }
-  std::string summary() const;  // one line, and the first few names of each kind that went wrong or was converted
-  // Lines for people about what was cast and unwrapped; none where nothing was.
+  std::string summary() const;  // one line with the first few names of each kind that failed or was converted
+  // Messages about converted and unwrapped tensors; empty if there are none.
   std::vector<std::string> conversions() const;
-  // The same, or the summary where something does not fit.
+  // The same, or the summary if something does not match.
   std::vector<std::string> notices() const;
-  // Notes that an array, which was asked for by the name `asked`, was loaded as `ours`.
+  // Records that an array, requested as `asked`, was loaded as `ours`.
   void note_loaded(const std::string& ours, const std::string& asked, const ArrayEntry& entry);
-  // Throws Error(fault) where none of the store's parameters was loaded, though it has some.
+  // Throws Error(fault) if no parameter of a non-empty store was loaded.
   void require_useful(const ParameterStore& store, const std::string& path, Fault fault) const;
 };
 
-// What a file of weights says of itself, by what a person calls it: the model, its conventions, the names of its
-// classes. All text is UTF-8.
+// Metadata of weights by display name: model, conventions, class names. UTF-8.
 using WeightsRecord = std::map<std::string, std::string>;
-// As the metadata of safetensors, and back; other programs' metadata is none of a record.
+// Conversion to safetensors metadata and back; foreign metadata gives an empty record.
 SafetensorsMetadata metadata_of(const WeightsRecord& record);
 WeightsRecord record_in(const SafetensorsMetadata& metadata);
 
-// Shape of a parameter as torchvision has it: OIHW for convolution weights.
+// Shape in torchvision's layout: OIHW for convolution weights.
 Shape torch_shape(const Parameter& parameter);
-// The values of a store's parameter in that order, and those of a linear layer over an image channel by channel. Throws
-// Error before allocate().
+// Values in torchvision's layout; linear weights over an image are channel-major. Throws Error before allocate().
 std::vector<float> torch_values(const ParameterStore& store, const Parameter& parameter);
 
-// Writes parameters and buffers, f32, convolution weights as OIHW, and for each batch norm the i64 scalar
-// `num_batches_tracked` that torchvision has; `record` becomes metadata. The file is a ResultFile: it appears whole or
-// not at all, where links lead. Throws Error before allocate().
+// Writes parameters and buffers in f32, convolution weights as OIHW, and the i64 scalar `num_batches_tracked` of each
+// batch norm, as torchvision has it; `record` becomes metadata. Written atomically, through links (ResultFile). Throws
+// Error before allocate().
 void save_weights(const ParameterStore& store, const std::string& path, uint64_t batches_tracked = 0,
                   const WeightsRecord& record = {});
 
-// The same from host copies of the store's value and buffer arenas, into a file of the caller's.
+// The same from host copies of the value and buffer arenas, to an open file.
 void write_weights(OutputFile& file, const ParameterStore& store, const float* values, const float* buffers,
                    uint64_t batches_tracked, const WeightsRecord& record = {});
 
-// Loads what fits by name and shape from safetensors or NumPy's .npz, as ArrayFile finds and reads it.
-// `num_batches_tracked` entries are expected and ignored. Throws Error(fault) on a malformed file and where no
-// parameter of the model is in it, naming what was expected and what was found; Error(Fault::numeric) for a NaN or an
-// infinity; Error before allocate().
+// Loads tensors matching by name and shape from safetensors or .npz (see ArrayFile). `num_batches_tracked` is ignored.
+// Throws Error(fault) for a malformed file, and for one without any parameter of the model, naming expected and found
+// tensors; Error(Fault::numeric) for NaN or infinity; Error before allocate().
 WeightReport load_weights(ParameterStore& store, const std::string& path, Fault fault = Fault::data);
 
 }  // namespace dtrain

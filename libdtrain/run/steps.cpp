@@ -39,7 +39,7 @@ void Steps::queue(bool shown, bool asks) {
   try {
     if (tuner_) trainer_.set_buckets(tuner_->next());
     const bool faulty = options_.faults && options_.faults->meddles_with_sums(queued() + 1);
-    send({.l2_loss = shown, .asks = asks, .record = !tuner_ && !faulty});
+    send({.l2_loss = shown, .asks = asks, .capture = !tuner_ && !faulty});
     if (first) context().synchronize("the first step");
   } catch (const Error& error) {
     if (!first || error.fault() != Fault::resource || context().is_cpu() || !options_.advice_on_memory) throw;

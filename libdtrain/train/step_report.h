@@ -14,7 +14,7 @@ struct StepRequest {
   std::string signature{};  // distinguishes steps of different shapes: each signature is captured separately
   bool l2_loss = false;     // compute the L2 term of the parameters, before the update
   bool asks = false;        // send a request to all ranks, e.g. to stop: counted in StepReport::requests
-  bool record = true;       // false: it is run op by op where steps are replayed, too
+  bool capture = true;      // false: run this step eagerly, without CUDA graph
 };
 
 // Device times in seconds.

@@ -133,7 +133,7 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   if (request.l2_loss) context.download_later(optimizer_->queue_l2_loss(), host_l2_.data<float>() + slot);
   pending.begin = context.record();
   tunes_ = !context.is_cpu() && !std::exchange(captured_[request.signature].met, true);
-  if (uses_graphs() && request.record && context.profiler() == nullptr)  // which cannot observe ops inside a graph
+  if (uses_graphs() && request.capture && context.profiler() == nullptr)  // which cannot observe ops inside a graph
     run_graph(forward, request.signature, pending);
   else
     run(forward, pending.parts);

@@ -1,4 +1,4 @@
-// Restoring, sharing, agreeing, saving.
+// Restore, broadcast, coordination and saves.
 #include "libdtrain/run/checkpoints.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace dtrain {
 namespace {
 
-// A rank that waits for its disk says so as often.
+// Interval of heartbeats while a rank waits for its disk.
 constexpr double kHeartbeatSeconds = 1;
 
 }  // namespace
@@ -92,7 +92,7 @@ std::optional<RestoreReport> RunCheckpoints::load_common(const TrainState& state
     }
   });
   if (!files_) return std::nullopt;
-  if (!step) return files_->restore_latest(state);  // none, or an error that says why none can be used
+  if (!step) return files_->restore_latest(state);  // nullopt, or an error if none is usable
   return files_->restore(checkpoint_path(directory, *step), state);
 }
 
@@ -109,7 +109,7 @@ std::string RunCheckpoints::adopt(const std::optional<RestoreReport>& restored, 
 
 std::string RunCheckpoints::restore(TrainState& state) {
   std::string path;
-  trainer_.optimizer().restart_average();  // weights may have been loaded since it was made
+  trainer_.optimizer().restart_average();  // weights may have been loaded after its construction
   const bool writes = has_directory() && writes_checkpoints(group_, options_.chief, options_.local_checkpoints);
   if (writes) open();
   if (has_directory() && options_.local_checkpoints && options_.resume == Resume::newest &&
@@ -136,13 +136,13 @@ std::string RunCheckpoints::restore(TrainState& state) {
 }
 
 void RunCheckpoints::begin_steps() {
-  std::vector<int> pids;  // beside this one
+  std::vector<int> pids;  // of other processes
   const std::vector<Place>& places = group_.places();
   for (const Place& place : places)
     if (place.node == places[static_cast<size_t>(group_.rank())].node) pids.push_back(place.pid);
   if (has_directory() && (is_chief() || !options_.local_checkpoints)) crash_marker_.emplace(crash_loop_.crash_path());
   crash_loop_.begin_attempt(pids);
-  awake_since();  // the time of saves counts from here on
+  awake_since();  // starts measuring save durations
 }
 
 void RunCheckpoints::save_sooner(int kills, uint64_t step) {
@@ -171,7 +171,7 @@ bool RunCheckpoints::save_is_due(uint64_t step) {
   if (!has_directory() || step >= saving_.total_steps) return false;
   if (saving_.save_every_steps > 0) return step % saving_.save_every_steps == 0 && (!sooner_ || save_pays());
   if (saving_.save_every_seconds <= 0) return false;
-  // The chief's clock counts. Asking it in each step would cost many ranks more than it is worth.
+  // The chief's clock decides. Asking it in every step would be too expensive with many ranks.
   constexpr uint64_t kAskEvery = 10;
   if (group_.size() > 1 && !sooner_ && step % kAskEvery != 0) return false;
   const bool due =
@@ -203,7 +203,7 @@ void RunCheckpoints::mark_briefly(const std::function<void(CrashLoop& loop)>& ch
       change(loop);
       done->set_value();
     }).detach();
-  } catch (const std::system_error&) {  // no room for a thread: the start counts as one that was killed
+  } catch (const std::system_error&) {  // no thread available: the start counts as killed
     return;
   }
   done->get_future().wait_for(kPatience);
@@ -212,8 +212,7 @@ void RunCheckpoints::mark_briefly(const std::function<void(CrashLoop& loop)>& ch
 void RunCheckpoints::failed(const std::exception& error, uint64_t at) {
   const auto* const known = dynamic_cast<const Error*>(&error);
   const Error failure(known ? known->fault() : Fault::resource, error.what());
-  // The others wait for this rank, and are to hear what has happened before they give up. The checkpoint that is under
-  // way is what the next start goes on from.
+  // Waits for the save in progress, from which the next start continues; peers must be told before they time out.
   const double limit = options_.checkpoint_timeout, patience = group_.size() > 1 ? group_.limit() / 2 : limit;
   const auto begun = std::chrono::steady_clock::now();
   for (bool told = false; files_ && files_->busy(kHeartbeatSeconds);) {
@@ -248,7 +247,7 @@ void RunCheckpoints::tell_of_slow_save() {
 
 bool RunCheckpoints::wait_for_saves(double patience) {
   enum : int { kFree, kBusy, kTooLong };
-  // A rank whose disk takes longer than the limit ends by itself, unless it lies.
+  // A rank that exceeds the limit ends itself; the slack is for ranks that do not.
   const double limit = options_.checkpoint_timeout, most = limit + std::min(5.0, limit / 2);
   const double beat = std::min({kHeartbeatSeconds, patience, group_.limit() / 4});
   const auto begun = std::chrono::steady_clock::now();
@@ -282,7 +281,7 @@ void RunCheckpoints::write(const TrainState& state) {
 }
 
 void RunCheckpoints::save(const TrainState& state) {
-  verify(state.step);  // as long as a step may last, and no longer: it waits for no disk
+  verify(state.step);  // with the timeout of a step: it does not wait for a disk
   group_.enter(Section::checkpoint, state.step);
   wait_for_saves(std::numeric_limits<double>::infinity());
   write(state);

@@ -15,7 +15,7 @@ namespace {
 
 using Steps = std::vector<uint64_t>;
 
-// A rank that writes none says nothing, one without checkpoints a space.
+// Wire format: empty from a rank that writes none, a space without checkpoints.
 std::string text_of(const std::optional<Steps>& steps) {
   return steps ? " " + fmt::format("{}", fmt::join(*steps, " ")) : "";
 }
@@ -29,7 +29,7 @@ std::optional<Steps> steps_from(const std::string& text) {
   return steps;
 }
 
-// What all ranks have, by rank.
+// Steps of all ranks, by rank.
 std::vector<std::optional<Steps>> all_steps(Group& group, const std::optional<Steps>& own) {
   std::vector<std::optional<Steps>> all;
   read_texts(group, text_of(own), "steps of the checkpoints",
@@ -72,7 +72,7 @@ std::optional<uint64_t> newest_common_step(Group& group, std::optional<Steps> ow
                                            const std::function<bool(uint64_t)>& is_sound) {
   const auto at_first = all_steps(group, own);
   if (std::ranges::all_of(at_first, [](const auto& steps) { return !steps || steps->empty(); })) return std::nullopt;
-  // Only what would be continued is read: a damaged one is passed over by all.
+  // Verifies only the candidate: a damaged one is skipped by all.
   for (Steps common = common_steps(at_first); !common.empty(); common.pop_back()) {
     const bool sound = !own || is_sound(common.back());
     if (group.extremes(sound ? 1 : 0, "soundness of the checkpoints").first > 0) return common.back();

@@ -1,4 +1,4 @@
-// The checkpoints of a job that has no file system in common: each host has its own.
+// Checkpoints on per-host storage: the newest step available on all hosts.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,12 @@
 
 namespace dtrain {
 
-// Whether this rank writes checkpoints: the chief, and with one writer per host also the first rank of each other host.
+// Whether this rank writes checkpoints: the chief, and with `per_host` also the first rank of each other host.
 bool writes_checkpoints(const Group& group, int chief, bool per_host);
 
-// The newest step of which each writer has a sound checkpoint; nothing where no writer has any checkpoint. `own`: the
-// steps on the disk of this rank, ascending; nothing where it writes none. `is_sound` looks at one of them, and says
-// itself what is wrong with it. Throws Error(Fault::checkpoint) that tells who has which where none is common to all,
-// on every rank. Collective.
+// Newest step of which each writer has a valid checkpoint; nullopt if no writer has any. `own`: steps on this rank's
+// disk, ascending; nullopt if it writes none. `is_sound` verifies one and reports defects itself. Throws
+// Error(Fault::checkpoint) on every rank, listing who has which, if there is no common one. Collective.
 std::optional<uint64_t> newest_common_step(Group& group, std::optional<std::vector<uint64_t>> own,
                                            const std::function<bool(uint64_t step)>& is_sound);
 

@@ -1,4 +1,4 @@
-// The marker file.
+// Marker file of crash loops.
 #include "libdtrain/run/crash_loop.h"
 
 #include <utility>
@@ -15,10 +15,10 @@
 namespace dtrain {
 namespace {
 
-// A GPU is up to so many steps behind the host when an error is found.
+// Steps by which a GPU may lag behind the host when an error is detected.
 constexpr uint64_t kNear = 2;
 
-// A failure that another start would not cure.
+// Whether a restart cannot help.
 bool is_final(int code) { return code == static_cast<int>(Fault::data) || code == static_cast<int>(Fault::numeric); }
 
 bool are_near(uint64_t a, uint64_t b) { return (a < b ? b - a : a - b) <= kNear; }
@@ -31,7 +31,7 @@ CrashLoop::CrashLoop(const std::string& train_dir, bool is_chief, std::filesyste
       is_chief_(is_chief),
       root_(std::move(root)) {}
 
-// A marker that is damaged or of another step counts nothing: it shall not keep a job from its work.
+// A damaged or outdated marker counts nothing: it must not stop a job.
 CrashLoop::Marker CrashLoop::read() const {
   constexpr size_t kMaxBytes = 1 << 16;
   const Marker none{.step = marker_.step};
@@ -63,7 +63,7 @@ CrashLoop::Marker CrashLoop::read() const {
   return marker.step == marker_.step ? marker : none;
 }
 
-// Not flushed to the disk: what a loss of power takes is a count, and others would wait for a slow disk.
+// Not synced: a power failure loses only a count, and ranks would wait for a slow disk.
 void CrashLoop::write() const {
   const nlohmann::json json = {{"checkpoint_step", marker_.step},
                                {"starts", marker_.starts},
@@ -84,11 +84,11 @@ void CrashLoop::write() const {
     AtomicFile file(path_);
     file.write(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
     file.commit(/*durable=*/false);
-  } catch (const Error&) {  // a full disk: checkpoints have said so
+  } catch (const Error&) {  // full disk: already reported by checkpoints
   }
 }
 
-// How the last start ended, if it left no word.
+// Classifies the end of the last start from external evidence.
 void CrashLoop::classify_last_exit() {
   std::error_code none;
   const bool crashed = std::filesystem::remove(crash_path_, none);
@@ -101,7 +101,7 @@ void CrashLoop::classify_last_exit() {
   ++(for_memory ? marker_.memory : crashed ? marker_.errors : marker_.kills);
   marker_.code = for_memory ? static_cast<int>(Fault::resource) : 0;
   marker_.error = for_memory ? "killed for lack of memory" : crashed ? "a crash of a rank" : "";
-  write();  // the group may be another one the next time
+  write();  // the cgroup may change at the next start
 }
 
 void CrashLoop::refuse_memory() const {
@@ -152,7 +152,7 @@ void CrashLoop::first_step_done() {
   counted_ = true;
   if (!is_chief_) return;
   marker_ = read();
-  if (!marker_.open) return;  // another rank has failed in the next step, and has written it down
+  if (!marker_.open) return;  // a rank that failed in the next step has recorded it
   ++marker_.starts;
   marker_.trained = true;
   marker_.code = 0;
@@ -163,7 +163,7 @@ void CrashLoop::first_step_done() {
 void CrashLoop::record(const Error& error, uint64_t at) {
   if (path_.empty() || error.fault() == Fault::communication) return;
   marker_ = read();
-  if (!marker_.open) return;  // another rank has written it down
+  if (!marker_.open) return;  // another rank has recorded it
   marker_.open = false;
   if (counted_ || marker_.step > 0) {
     marker_.starts += marker_.trained ? 0 : 1;

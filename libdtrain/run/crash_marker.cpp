@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array kCrashes = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
-// What the handler reads; there is one of each process.
+// State of the signal handler; one per process.
 std::atomic<bool> is_taken = false;
 std::string marker_path;
 std::array<struct sigaction, kCrashes.size()> handlers_before;
@@ -24,8 +24,8 @@ void restore_handlers() {
   for (size_t i = 0; i < kCrashes.size(); ++i) sigaction(kCrashes[i], &handlers_before[i], nullptr);
 }
 
-// Calls only what is async-signal-safe. A fault of the processor happens again after the return; a signal that was sent
-// is sent again, and is no crash if another process sent it.
+// Async-signal-safe. A hardware fault recurs after the return; a sent signal is raised again, and is no crash if
+// another process sent it.
 void mark_crash(int number, siginfo_t* info, void* /*context*/) {
   const int error = errno;
   const bool was_sent = info->si_code <= 0;
@@ -38,7 +38,7 @@ void mark_crash(int number, siginfo_t* info, void* /*context*/) {
   errno = error;
 }
 
-// A stack overflow leaves the handler no other stack. For the thread that calls; those of libraries have their own.
+// Alternate signal stack, for stack overflows of the calling thread.
 void provide_signal_stack() {
   static std::array<std::byte, size_t{64} << 10> memory;
   stack_t stack{};

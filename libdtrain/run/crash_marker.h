@@ -1,13 +1,12 @@
-// Tells a process that crashed from one that was killed from outside: of both, nothing else is left.
+// CrashMarker: distinguishes a crash from an external kill after the fact.
 #pragma once
 
 #include <string>
 
 namespace dtrain {
 
-// While there is one, a crash of the process (SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT, unless another process sent
-// it) creates the empty file `path` and then takes its course: the handlers that were there before see it. One at a
-// time in a process; of several, the first counts.
+// For its lifetime, a crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT, unless sent by another process) creates the
+// empty file `path` and proceeds to the previous handlers. One per process; the first wins.
 class CrashMarker {
  public:
   explicit CrashMarker(const std::string& path);

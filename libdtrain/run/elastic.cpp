@@ -1,4 +1,4 @@
-// The global batch of a checkpoint, divided among ranks and micro-steps; and the order of its sums.
+// Partition of a checkpoint's global batch among ranks and micro-steps, and adoption of its order of additions.
 #include "libdtrain/run/elastic.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ using Settings = std::map<std::string, std::string>;
 constexpr int64_t kMaxGlobalBatch = INT32_MAX;
 constexpr int64_t kMostRanksNamed = 4096;
 
-// The state of the newest sound checkpoint of train_dir, or of the one to resume from; empty where the run starts
-// afresh, and where a checkpoint is damaged: whoever restores it says so.
+// State of the newest valid checkpoint of train_dir, or of `resume_from`; empty for a fresh start or a damaged
+// checkpoint, which the restore reports.
 std::string state_text_to_resume(const RunOptions& run) {
   std::string text;
   const auto is_sound = [&](const std::string& path) {
@@ -38,7 +38,7 @@ std::string state_text_to_resume(const RunOptions& run) {
   return text;
 }
 
-// That state on all ranks.
+// The same on all ranks.
 std::optional<TrainState> state_to_resume(const RunOptions& run, Group& group) {
   const std::string text =
       group.broadcast(group.rank() == run.chief ? state_text_to_resume(run) : "", run.chief, "state of the checkpoint");
@@ -54,7 +54,7 @@ std::string setting(const Settings& settings, const std::string& key) {
   return found == settings.end() ? "" : found->second;
 }
 
-// 0 where it is missing or is no positive number.
+// 0 if missing or not positive.
 int64_t number(const Settings& settings, const std::string& key) {
   const std::string text = setting(settings, key);
   const char* const end = text.data() + text.size();
@@ -63,7 +63,7 @@ int64_t number(const Settings& settings, const std::string& key) {
   return problem == std::errc() && read == end ? std::max<int64_t>(value, 0) : 0;
 }
 
-// 0 where none was saved.
+// 0 if none was saved.
 int64_t saved_global_batch(const TrainState& state) {
   constexpr char kKey[] = "global batch";
   const int64_t batch = number(state.identity, kKey);
@@ -104,13 +104,13 @@ DType wire_type(const std::string& name) {
   return name == "bf16" ? DType::bf16 : name == "fp16" ? DType::f16 : DType::f32;
 }
 
-// Takes over from `saved` what differs and was not asked for.
+// Adopts settings from `saved` that differ and were not given explicitly.
 class SumOrder {
  public:
   SumOrder(const RunShape& shape, const Settings& saved, std::vector<std::string>& notices)
       : asked_(summation_settings(shape.gradients, shape.buckets)), saved_(saved), notices_(notices) {}
 
-  // The checkpoint's value where it is to be taken.
+  // The checkpoint's value if it is to be adopted.
   std::optional<std::string> kept(const char* key, bool asked_for) const {
     const std::string before = setting(saved_, key);
     if (before.empty() || before == setting(asked_, key)) return std::nullopt;
@@ -121,7 +121,7 @@ class SumOrder {
                     key, setting(asked_, key), before));
     return std::nullopt;
   }
-  // A positive number likewise; 0 where nothing is to be taken.
+  // The same for a positive number; 0: nothing to adopt.
   int64_t kept_number(const char* key, bool asked_for) const { return kept(key, asked_for) ? number(saved_, key) : 0; }
 
  private:
@@ -136,7 +136,7 @@ void keep_sums(RunShape& shape, const AskedFor& asked, const Settings& saved, st
   if (const auto algorithm = order.kept(kAlgorithm, asked.algorithm)) shape.gradients.algorithm = *algorithm;
   if (const int64_t segment = order.kept_number(kSegment, false); segment > 0) shape.gradients.segment = segment;
   if (asked.bucket_count) return;
-  // Sizes that were found by trying are kept rather than tried again.
+  // Tuned sizes are adopted, not tuned again.
   const bool tuned = shape.tune_buckets && number(saved, kBucket) > 0;
   if (const int64_t bytes = order.kept_number(kBucket, asked.bucket_bytes && !tuned); bytes > 0)
     shape.buckets.bytes = bytes;
@@ -167,7 +167,7 @@ std::vector<std::string> continue_as_trained(RunShape& shape, const AskedFor& as
   keep_global_batch(shape, group.size(), saved_global_batch(*state), notices);
   if (setting(state->settings, "device") != shape.device) return notices;
   if (group.size() > 1) keep_sums(shape, asked, state->settings, notices);
-  // On another number of ranks each has other batches, and its share of the cores is another.
+  // With another number of ranks, batches and shares of the cores differ.
   const int64_t threads = number(state->settings, "compute threads");
   const bool kept = shape.device == "cpu" && !asked.threads && number(state->settings, "ranks") == group.size();
   if (kept && threads > 0 && threads <= shape.cores) shape.threads = static_cast<int>(threads);

@@ -1,4 +1,4 @@
-// Continuing a checkpoint as it was trained, on as many ranks or on others.
+// Elastic resume: continues a checkpoint with the same global batch on the same or another number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@
 
 namespace dtrain {
 
-// What fixes which samples a step takes and in which order numbers are added. To be settled before the context, the
-// communicator and the trainer are made.
+// Settings that fix the samples of a step and the order of additions. Decide them before context, communicator and
+// trainer are created.
 struct RunShape {
-  int64_t batch = 1;  // samples of a rank and micro-step
+  int64_t batch = 1;  // samples per rank and micro-step
   int micro_steps = 1;
   CommunicatorOptions gradients{};
   BucketOptions buckets{};
   bool tune_buckets = false;
   int threads = 0;             // compute threads, as CpuOptions::threads
-  int cores = 1;               // that this process may use: no more threads than that are taken over
+  int cores = 1;               // usable by this process: upper limit of adopted threads
   std::string device = "cpu";  // or "gpu"
 };
 
-// What the user asked for and the checkpoint must not change; a notice says that bits will differ.
+// Settings given explicitly by the user, which the checkpoint must not change; a notice warns that bits will differ.
 struct AskedFor {
   bool wire = false, algorithm = false, bucket_bytes = false, last_bucket_bytes = false;
-  bool bucket_count = false;  // a number of buckets, whose bytes follow from the model: their sizes are left alone
+  bool bucket_count = false;  // a number of buckets, whose bytes depend on the model: sizes stay unchanged
   bool threads = false;       // no notice for these
 };
 
@@ -40,7 +40,7 @@ struct AskedFor {
 std::vector<std::string> continue_as_trained(RunShape& shape, const AskedFor& asked, const RunOptions& run,
                                              Group& group);
 
-// What fixes the order of sums over ranks, for TrainState::settings.
+// Settings that fix the order of additions over ranks, for TrainState::settings.
 std::map<std::string, std::string> summation_settings(const CommunicatorOptions& gradients,
                                                       const BucketOptions& buckets);
 

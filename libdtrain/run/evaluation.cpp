@@ -13,9 +13,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kCounts = 2;  // the last two sums: batches, and samples that count
+constexpr size_t kCounts = 2;  // last two sums: batches, and valid samples
 
-// Sums over the ranks, in double precision. There are kCounts at least.
+// Sums over ranks in double precision, at least kCounts.
 std::vector<double> over_ranks(Group& group, const std::vector<double>& mine) {
   constexpr double kMost = 1e15;
   std::vector<double> sums(mine.size());
@@ -44,7 +44,7 @@ Evaluation evaluation_of(const MetricColumns& columns, const std::vector<double>
   return result;
 }
 
-// What two evaluations of the same samples come to.
+// Joins two evaluations of the same samples.
 Evaluation joined(Evaluation own, const Evaluation& averaged) {
   for (const MetricValue& value : averaged.values) own.values.push_back({"averaged_" + value.name, value.value});
   return own;
@@ -107,7 +107,7 @@ std::vector<MetricValue> metrics_of(Context& context, const std::function<Loss()
 
 namespace {
 
-// The observer is told its progress alone.
+// The observer receives progress only.
 std::future<Evaluation> evaluate_now(Task& task, Group& group, uint64_t step, int64_t show_every, Observer& observer,
                                      const std::function<bool()>& stop) {
   EvaluationRequest request;

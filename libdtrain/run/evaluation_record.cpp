@@ -31,7 +31,7 @@ EvaluationRecord::EvaluationRecord(FollowOptions options, const std::string& tra
   DT_CHECK(!options_.keep_best || !path_.empty(), "evaluations: keep_best needs a train_dir");
 }
 
-// A value that is not a number is null.
+// NaN becomes null.
 std::string EvaluationRecord::text() const {
   nlohmann::json list = nlohmann::json::array();
   for (const auto& [step, values] : evaluations_) list.push_back({{"step", step}, {"values", values}});

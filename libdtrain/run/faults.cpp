@@ -1,4 +1,4 @@
-// Reading a list of faults, and making them.
+// Parsing and injection of faults.
 #include "libdtrain/run/faults.h"
 
 #ifdef DTRAIN_FAULTS
@@ -87,7 +87,7 @@ bool is_of_sums(FaultKind kind) { return kind == FaultKind::nan || kind == Fault
 
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
-// By 1e-4 of a weight: too little for the loss to show it.
+// Changes a weight by 1e-4: too little to affect the loss visibly.
 void flip_bit(ParameterStore& store) {
   const Tensor weight = store.parameters().front().value.view({store.parameters().front().shape.count()}).slice(0, 1);
   Context& context = store.context();
@@ -101,7 +101,7 @@ void flip_bit(ParameterStore& store) {
   store.refresh_compute();
 }
 
-// Leaves out a sum, or puts a NaN into one.
+// Skips an all-reduce, or injects a NaN.
 class FaultyCommunicator : public Communicator {
  public:
   FaultyCommunicator(std::unique_ptr<Communicator> inner, Faults& faults, Context& context)

@@ -1,4 +1,4 @@
-// Faults on purpose, for tests of what a job does when a rank fails. Builds with DTRAIN_FAULTS make them.
+// Fault injection for tests of failing ranks, in builds with DTRAIN_FAULTS.
 #pragma once
 
 #include <memory>
@@ -21,20 +21,19 @@ struct PlannedFault {
 
 class Faults {
  public:
-  // `text`: faults such as "rank=1,step=7,kind=kill", with ';' between them; those for this rank are made. Throws
-  // Error(Fault::config) where it is not of that form, where it names no rank of the job, or where it is not empty and
-  // this build makes no faults.
+  // `text`: faults such as "rank=1,step=7,kind=kill", separated by ';'; those of this rank are injected. Throws
+  // Error(Fault::config) for malformed text, an unknown rank, and any text in builds without fault injection.
   Faults(const std::string& text, int rank, int size);
 
-  // The communicator of the gradients, through which `nan` and `skip_collective` come.
+  // Wraps the gradients' communicator to inject `nan` and `skip_collective`.
   std::unique_ptr<Communicator> around(std::unique_ptr<Communicator> communicator, Context& context);
-  // Step `step` begins on this rank: kill, hang, exception, bitflip, slow.
+  // Step `step` begins on this rank: injects kill, hang, exception, bitflip, slow.
   void begin_step(uint64_t step, ParameterStore& store);
-  // The evaluation after step `step` has been recorded, and nothing has followed from it: kill_evaluated.
+  // The evaluation after step `step` was recorded, before its consequences: injects kill_evaluated.
   void evaluated(uint64_t step);
-  // It has taken `seconds` of this rank's own time: what `slow` by a factor goes by.
+  // The step took `seconds` of this rank's own time, the base of a `slow` factor.
   void end_step(double seconds);
-  // True where a sum of step `step` is to be faulty: no recorded step can be that.
+  // Whether an all-reduce of `step` is to be faulty, which a captured step cannot be.
   bool meddles_with_sums(uint64_t step) const;
   // True once per fault, in its step.
   bool take(FaultKind kind);

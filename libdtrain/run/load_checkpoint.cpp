@@ -1,4 +1,4 @@
-// Parameters only: the optimizer's state is not needed to look at what a model has learnt.
+// Loads parameters only: inference needs no optimiser state.
 #include "libdtrain/run/load_checkpoint.h"
 
 #include <filesystem>
@@ -39,7 +39,7 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
                                                        Observer& observer) {
   Group& group = communicator.group();
   std::string found;    // "step path"
-  std::string average;  // a file of the chief's
+  std::string average;  // a file of the chief
   if (group.rank() == chief) {
     TrainState state;
     std::error_code unknown;
@@ -48,7 +48,7 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
         state = verify_checkpoint(candidate).state;
         return true;
       } catch (const Error& error) {
-        if (error.fault() == Fault::resource) throw;  // it need not be damaged
+        if (error.fault() == Fault::resource) throw;  // not a sign of damage
         observer.noticed({error.what()});
         return false;
       }
@@ -79,7 +79,7 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
 
 std::vector<std::string> kept_checkpoints(const std::string& train_dir, size_t n, Group& group, int chief) {
   const std::string folder = train_dir + "/checkpoints";
-  std::string steps;  // those to evaluate
+  std::string steps;  // to evaluate
   if (group.rank() == chief) {
     std::vector<uint64_t> kept = list_checkpoints(folder);
     std::erase_if(kept, [&](uint64_t step) { return !looks_complete(checkpoint_path(folder, step)); });

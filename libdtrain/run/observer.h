@@ -1,4 +1,4 @@
-// Observer: hears what happens in a run. Logs, metrics files and displays are observers.
+// Observer: receives the events of a run. Logs, metrics files and displays are observers.
 #pragma once
 
 #include <chrono>
@@ -14,69 +14,69 @@
 
 namespace dtrain {
 
-// The run has been restored, or starts afresh, and steps are about to be made.
+// The run was restored or starts afresh; steps follow.
 struct Begun {
-  uint64_t step = 0;            // made before this run
-  std::string restored_from{};  // the checkpoint, on the chief; empty for a fresh start
-  bool complete = false;        // the checkpoint is the end of the run already: no step follows
-  std::string schedule{};       // Schedule::describe
-  std::string update{};         // what an update does: the rule, decay, loss scale
-  std::map<std::string, std::string> identity{}, settings{};  // what checkpoints record of the run, as TrainState
+  uint64_t step = 0;                                          // steps done before this run
+  std::string restored_from{};                                // checkpoint, on the chief; empty: fresh start
+  bool complete = false;                                      // the checkpoint is already the end of the run
+  std::string schedule{};                                     // Schedule::describe
+  std::string update{};                                       // update rule, weight decay, loss scale
+  std::map<std::string, std::string> identity{}, settings{};  // as recorded in checkpoints, see TrainState
 };
 
-// A step is done. Steps may be queued ahead of the device; events come in the order of the steps.
+// A step is done. Steps may be in flight ahead of it; events come in step order.
 struct Stepped {
-  uint64_t step = 0;   // steps done, this one included
+  uint64_t step = 0;   // steps done, including this one
   bool shown = false;  // by Cadence::shows
   double loss = 0;     // mean over the global batch, without the L2 term
-  double l2_loss = 0;  // the L2 term of weight decay, for shown steps only
+  double l2_loss = 0;  // L2 term of weight decay, for shown steps only
   std::vector<MetricValue> metrics{};
   double learning_rate = 0;
   double gradient_norm = 0;
-  // Seconds since the step before was done or, where nothing was under way, since this one began; steps that are found
-  // done together share theirs equally.
+  // Seconds since the previous step was done, or since this one began if none was in flight; steps found done together
+  // share the time equally.
   double seconds = 0;
-  bool more_under_way = false;         // later steps have been queued already
-  double wait_seconds = 0;             // for data, since the run began
-  StepTimes times{};                   // by the clock of the device
-  CommunicatorTimes sums{};            // over the ranks, since the step before; zero for steps that are replayed
-  Straggler slowest{};                 // by what ranks last reported
-  std::vector<double> rank_seconds{};  // which that was: of each rank, for its own part of a step
+  bool more_under_way = false;         // later steps are in flight
+  double wait_seconds = 0;             // for data, since the start of the run
+  StepTimes times{};                   // device times
+  CommunicatorTimes sums{};            // all-reduce times since the previous step; zero for steps in CUDA graphs
+  Straggler slowest{};                 // by the last comparison of ranks
+  std::vector<double> rank_seconds{};  // of that comparison: each rank's own part of a step
   double bytes = 0;                    // as in StepReport
   float loss_scale = 1;
-  uint64_t skipped = 0;  // updates left out so far to lower the loss scale
+  uint64_t skipped = 0;  // updates skipped so far to lower the loss scale
 };
 
-// An evaluation is under way: `batches` 0 where it begins.
+// An evaluation is in progress; `batches` is 0 at its start.
 struct Evaluating {
   uint64_t step = 0;
   int64_t batches = 0;
-  int64_t examples = 0;  // over all ranks, since the event before
+  int64_t examples = 0;  // over all ranks, since the previous event
 };
 
 struct Evaluated {
   uint64_t step = 0;
   Evaluation result{};
-  bool suffices = false;  // RunOptions::enough said so: training ends
+  bool suffices = false;  // RunOptions::enough returned true: training ends
   bool best = false;      // so far, by FollowOptions::metric
-  bool stalls = false;    // none has improved for FollowOptions::patience: training ends
-  bool resumes = false;   // training goes on
+  bool stalls = false;    // no improvement for FollowOptions::patience: training ends
+  bool resumes = false;   // training continues
 };
 
-// A checkpoint is complete on the disk. The chief alone hears it.
+// A checkpoint is complete on disk. On the chief only.
 struct Saved {
   SaveReport report{};
 };
 
-// A line for people about something that does not end the run.
+// Non-fatal message for the user.
 struct Noticed {
   std::string text;
 };
 
 enum class Outcome {
-  finished,  // all steps are done
+  finished,  // all steps done
   enough,    // an evaluation was good enough
-  stopped,   // a request to stop; what was done is saved
+  stopped,   // stop requested; progress is saved
 };
 
 // The last step of the run is done and saved.
@@ -85,14 +85,13 @@ struct Ended {
   uint64_t step = 0;
 };
 
-// Derived by whoever wants to hear. All functions are called by the thread that runs the training. What they throw ends
-// the run.
+// Base class of observers. Functions are called on the training thread; exceptions end the run.
 class Observer {
  public:
   virtual ~Observer() = default;
 
   virtual void begun(const Begun&) {}
-  // Step `step` is about to be queued.
+  // Step `step` is about to be enqueued.
   virtual void stepping(uint64_t) {}
   virtual void stepped(const Stepped&) {}
   virtual void evaluating(const Evaluating&) {}
@@ -102,7 +101,7 @@ class Observer {
   virtual void ended(const Ended&) {}
 };
 
-// Several as one, in their order; none of them null.
+// Forwards events to several observers in order; none may be null.
 class Observers final : public Observer {
  public:
   explicit Observers(std::vector<Observer*> all = {}) : all_(std::move(all)) {}

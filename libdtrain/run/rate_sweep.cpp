@@ -14,7 +14,7 @@ void check(const RateSweepOptions& options) {
            ", expected 0 to less than 1");
 }
 
-// The rate of each step.
+// Rate per step.
 Schedule schedule_of(const RateSweepOptions& options) {
   Schedule schedule;
   schedule.decay = Schedule::Decay::exponential;
@@ -23,11 +23,11 @@ Schedule schedule_of(const RateSweepOptions& options) {
   return schedule;
 }
 
-// Differences as numpy.gradient has them: between neighbours at the ends, and across a point elsewhere.
+// Derivative as numpy.gradient: one-sided at the ends, central elsewhere.
 std::optional<size_t> steepest_descent(const std::vector<RateSweep::Point>& points, size_t first, size_t end) {
   if (end < first + 2) return std::nullopt;
   std::optional<size_t> found;
-  double least = -1e-9 * std::abs(points[first].smoothed);  // beyond what is rounded
+  double least = -1e-9 * std::abs(points[first].smoothed);  // beyond rounding errors
   for (size_t i = first; i < end; ++i) {
     const size_t before = std::max(i, first + 1) - 1, after = std::min(i + 1, end - 1);
     const double slope = (points[after].smoothed - points[before].smoothed) / static_cast<double>(after - before);
@@ -39,7 +39,7 @@ std::optional<size_t> steepest_descent(const std::vector<RateSweep::Point>& poin
   return found;
 }
 
-// Keeps the losses, and says when there are enough.
+// Records losses and decides when to stop.
 class Losses final : public Observer {
  public:
   explicit Losses(const RateSweepOptions& options) : options_(options) {}

@@ -1,4 +1,4 @@
-// A learning-rate range test: a short training whose rate grows from step to step, to see where the loss falls fastest.
+// Learning-rate range test: a short training with exponentially growing rate, to find where the loss falls fastest.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace dtrain {
 
-// By L. Smith, "Cyclical learning rates for training neural networks" (arXiv:1506.01186), with the numbers of PyTorch
+// L. Smith, "Cyclical learning rates for training neural networks" (arXiv:1506.01186), with the defaults of PyTorch
 // Lightning's learning-rate finder.
 struct RateSweepOptions {
-  double first = 1e-8, last = 1;  // rates of the first step and of the last; those between grow by a constant factor
-  uint64_t steps = 100;           // at least 2
-  double smoothing = 0.98;        // decay of the moving average of losses, which is corrected for its start
-  double stop_factor = 4;         // the sweep ends where that exceeds the least one so many times; 0: it does not
-  uint64_t skip_first = 10, skip_last = 1;  // points that are no suggestion, because they say little
+  double first = 1e-8, last = 1;            // rates of the first and last step, interpolated geometrically
+  uint64_t steps = 100;                     // at least 2
+  double smoothing = 0.98;                  // decay of the exponential moving average of losses, with bias correction
+  double stop_factor = 4;                   // stops once the average exceeds its minimum by this factor; 0: never
+  uint64_t skip_first = 10, skip_last = 1;  // points excluded from the suggestion
 };
 
 struct RateSweep {
@@ -25,18 +25,18 @@ struct RateSweep {
     double rate = 0, loss = 0, smoothed = 0;
   };
   std::vector<Point> points{};
-  bool diverged = false;  // the sweep ended before its last step
-  // The point where the smoothed loss falls fastest by the logarithm of the rate; none where too few have been seen.
+  bool diverged = false;  // stopped before the last step
+  // Point of steepest descent of the smoothed loss over the logarithm of the rate; nullopt with too few points.
   std::optional<size_t> suggestion{};
 };
 
-// The smoothed losses and the suggestion, of losses at rates that grow as the options say, up to where the sweep ends.
+// Smoothed losses and suggestion from losses at the options' rates, up to where the sweep stops.
 RateSweep evaluate_sweep(const RateSweepOptions& options, const std::vector<double>& losses);
 
-// Trains `task` with the optimizer of its store. Of `run` the cadence of what is shown, the batch, the chief and the
-// faults count: nothing is restored, saved or evaluated. The parameters are changed: whoever goes on with them has kept
-// them. A loss that is not finite ends the sweep. Nothing where `stop` asked for an end. Throws Error as Run::train
-// does, and for options that make no sweep. Collective, with the same result on all ranks.
+// Trains `task` with the store's optimizer. Uses cadence of reports, batch, chief and faults of `run`; does not
+// restore, save or evaluate. Changes the parameters: save them before if needed. A non-finite loss ends the sweep.
+// Returns nullopt if `stop` was true. Throws Error as Run::train does, and for invalid options. Collective, with equal
+// results on all ranks.
 std::optional<RateSweep> sweep_learning_rate(Task& task, Optimizer& optimizer, ParameterStore& store,
                                              const TrainerOptions& trainer, Group& group, const RunOptions& run,
                                              const RateSweepOptions& options, std::vector<Observer*> observers = {},

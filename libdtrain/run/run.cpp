@@ -1,4 +1,4 @@
-// The loop of a run: restore, step, show, save, evaluate, stop.
+// Main loop: restore, step, report, save, evaluate, stop.
 #include "libdtrain/run/run.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Steps that the device has before it when the host waits for one: its queue never runs empty.
+// Steps in flight while the host waits for one: the stream never runs empty.
 constexpr uint64_t kAhead = 2;
 
 double seconds_between(Clock::time_point from, Clock::time_point to) {
@@ -39,7 +39,7 @@ class Run::Training {
   void describe();
   int64_t show_every() const { return static_cast<int64_t>(options_.cadence.show_every); }
   bool ended() const { return state_.step >= options_.cadence.total_steps; }
-  // This rank wants all to stop.
+  // Whether this rank requests a stop.
   bool asks() const { return enough_later_ || (stop_ && stop_()); }
   bool stopping() const {
     if (group_.size() == 1) return asks();
@@ -47,20 +47,20 @@ class Run::Training {
   }
   Outcome make_steps();
   void loop();
-  // Queues a step and reports those that are done: all, where something is to be done after it.
+  // Enqueues a step and reports finished ones; waits for all if other work follows it.
   void make_step();
   void report(uint64_t leave);
   Stepped event_of(const Steps::Done& done, double seconds);
   void pass_on_notices();
   std::future<Evaluation> begin_evaluations();
   void evaluate_now();
-  // Reports the result of the evaluation under way, once it is there or `wait`; true where training ends by it.
+  // Reports the result of the pending evaluation, if available or with `wait`; returns whether training ends.
   bool take_evaluation(bool wait);
-  // Records an evaluation, and what it is among the others.
+  // Records an evaluation and ranks it among the others.
   void judge(Evaluated& event);
-  // What the evaluations of before come to where the run goes on.
+  // Applies the consequences of earlier evaluations at a resume.
   void follow_up();
-  // Saves the parameters that have been evaluated.
+  // Saves the evaluated parameters.
   void save_evaluated();
 
   Task& task_;
@@ -73,18 +73,18 @@ class Run::Training {
   Steps steps_;
   RankSpeeds speeds_;
   EvaluationRecord record_;
-  TrainState state_;  // after the last step reported
+  TrainState state_;  // after the last reported step
   bool started_ = false;
-  bool enough_ = false;                 // an evaluation suffices; known to all ranks
-  bool enough_later_ = false;           // one whose result came later does: known to this rank
-  bool came_later_ = false;             // some result did; known to all ranks
-  bool save_due_ = false;               // after the last queued step
-  std::optional<uint64_t> stop_after_;  // a step that all ranks know of
-  uint64_t first_step_ = 1;             // the first one of this run
+  bool enough_ = false;                 // an evaluation was good enough; known to all ranks
+  bool enough_later_ = false;           // an asynchronous one was; known to this rank
+  bool came_later_ = false;             // some result was asynchronous; known to all ranks
+  bool save_due_ = false;               // after the last enqueued step
+  std::optional<uint64_t> stop_after_;  // known to all ranks
+  uint64_t first_step_ = 1;             // first step of this run
   Clock::time_point step_began_;
   uint64_t skipped_ = 0;
   float loss_scale_ = 1;
-  std::future<Evaluation> evaluation_;  // one whose result is still to come
+  std::future<Evaluation> evaluation_;  // asynchronous evaluation in progress
   uint64_t evaluated_step_ = 0;
 };
 
@@ -122,7 +122,7 @@ Run::Training::Training(Task& task, Trainer& trainer, Group& group, RunOptions o
   describe();
 }
 
-// What the task has not said itself.
+// Adds settings that the task has not given.
 void Run::Training::describe() {
   const Context& context = trainer_.store().context();
   const TrainerOptions& trainer = trainer_.options();
@@ -185,7 +185,7 @@ Outcome Run::Training::make_steps() {
     steps_.describe(state_);
     checkpoints_.save_last(state_);
   }
-  if (came_later_) {  // the other ranks wait for the chief's result as long as an evaluation may take
+  if (came_later_) {  // other ranks wait for the chief's result, up to the timeout of evaluations
     group_.enter(Section::evaluation, state_.step);
     take_evaluation(/*wait=*/true);
     enough_ = group_.extremes(enough_later_ ? 1 : 0, "result of the evaluation").second > 0;
@@ -225,7 +225,7 @@ void Run::Training::make_step() {
 void Run::Training::report(uint64_t leave) {
   const std::vector<Steps::Done> finished = steps_.finished(leave);
   const Clock::time_point now = Clock::now();
-  // Those that are found done together share the time equally: the host did not see when each was.
+  // Steps found done together share the time equally: the host did not observe each.
   const double seconds = seconds_between(step_began_, now) / std::max<double>(1, static_cast<double>(finished.size()));
   if (!finished.empty()) step_began_ = now;
   for (const Steps::Done& done : finished) {
@@ -236,7 +236,7 @@ void Run::Training::report(uint64_t leave) {
     loss_scale_ = done.report.loss_scale;
     observers_.stepped(event_of(done, seconds));
     pass_on_notices();
-    // Ranks learn this step's requests when they have queued kAhead more at the latest.
+    // Requests of a step are known to all ranks at most kAhead enqueued steps later.
     if (done.report.requests > 0 && !stop_after_)
       stop_after_ = done.report.step + (trainer_.store().context().is_cpu() ? 0 : kAhead);
   }
@@ -277,8 +277,8 @@ std::future<Evaluation> Run::Training::begin_evaluations() {
                                    show_every(), observers_, stop_);
 }
 
-// A result that comes later may be the chief's alone, which then asks for a stop as a signal would. Its thread may be
-// so quick that the result is there at once: so ranks agree on what follows from any.
+// An asynchronous result may exist on the chief only, which then requests a stop like a signal does. It may also be
+// ready at once: so ranks agree on the consequences of any result.
 void Run::Training::evaluate_now() {
   take_evaluation(/*wait=*/true);
   group_.enter(Section::evaluation, state_.step);

@@ -1,4 +1,4 @@
-// RankSpeeds: how long each rank takes for its own part of a step, compared now and then.
+// RankSpeeds: periodic comparison of the ranks' own step times, to detect stragglers.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,10 @@ namespace dtrain {
 class RankSpeeds {
  public:
   explicit RankSpeeds(Group& group) : group_(group) {}
-  // A step has taken this rank `own` seconds without its wait for others, `idle` of which the device stood still before
-  // it.
+  // A step took this rank `own` seconds without waiting for others; before it the device was idle for `idle` of them.
   void add(double own, double idle);
-  // Shares the means of the steps since the last call and returns a line for people about each rank that has become
-  // slow. Collective; to be called where a step has been queued, as all ranks are then at the same place.
+  // Exchanges mean times since the last call and returns a message per rank that has become slow. Collective; call it
+  // right after enqueuing a step, when all ranks are at the same place.
   std::vector<std::string> compare();
   // By the last comparison.
   const Straggler& slowest() const { return stragglers_.slowest(); }
@@ -28,7 +27,7 @@ class RankSpeeds {
   Stragglers stragglers_;
   double own_ = 0, idle_ = 0;
   uint64_t steps_ = 0;
-  double compared_for_ = 0;  // seconds that the last comparison took, for which a device may have stood still
+  double compared_for_ = 0;  // seconds of the last comparison, during which a device may have been idle
 };
 
 }  // namespace dtrain

@@ -1,4 +1,4 @@
-// The order of a step: batches to the device, the step itself, and later its report.
+// Sequence of a step: upload of batches, the step itself, and later its report.
 #include "libdtrain/run/steps.h"
 
 #include <chrono>
@@ -23,7 +23,7 @@ void Steps::describe(TrainState& state) const {
 }
 
 void Steps::describe_sums(TrainState& state) const {
-  // What is only tried is not kept by the run that continues from here.
+  // Sizes under trial are not saved.
   for (const auto& [key, value] : summation_settings(trainer_.options().communicator->options(), buckets_)) {
     if (tuner_ && key.find("bucket") != std::string::npos)
       state.settings.erase(key);
@@ -77,7 +77,7 @@ std::vector<Steps::Done> Steps::finished(uint64_t leave) {
   return all;
 }
 
-// A CPU computes while the step is queued; a GPU later.
+// A CPU computes while the step is enqueued; a GPU afterwards.
 double Steps::own_seconds(const StepTimes& times, double host) const {
   return (context().is_cpu() ? host : times.before + times.step) - times.reduce;
 }
@@ -92,8 +92,8 @@ void Steps::tune(double seconds) {
                                             static_cast<double>(buckets_.bytes) / (1 << 20)));
 }
 
-// The worst layer is that of the last queued step, which on a GPU may be a later one: after the step in question
-// nothing is updated any more, so it diverges at the same place.
+// The worst layer is taken from the last enqueued step, on a GPU possibly a later one: no update follows the diverged
+// step, so later ones diverge at the same place.
 void Steps::report_divergence(const StepReport& report, const Sent& sent) const {
   throw Error(Fault::numeric,
               fmt::format("step {}: not finite: loss {}, learning rate {}, worst layer {}, samples {}; the update was "

@@ -1,4 +1,4 @@
-// The training steps of a run: queued ahead of the device, and reported once they are done.
+// Steps: training steps of a run, enqueued ahead of the device and reported once done.
 #pragma once
 
 #include <deque>
@@ -14,38 +14,38 @@ class Steps {
  public:
   Steps(Task& task, Trainer& trainer, Group& group, const RunOptions& options);
 
-  // Continues from a checkpoint: the stream of samples begins at its cursor.
+  // Continues from a checkpoint: the sample stream begins at its cursor.
   void resume(const TrainState& state) { cursor_ = state.cursor; }
 
-  // Queues the next step: all its batches, then the step. `shown`: the L2 term will be asked for. `asks`: all ranks
-  // shall stop; Done::requests counts those that ask.
+  // Enqueues the next step: all its batches, then the step. `shown`: compute the L2 term. `asks`: request a stop of all
+  // ranks, counted in Done::requests.
   void queue(bool shown, bool asks);
   uint64_t queued() const { return trainer_.steps_done(); }
 
-  // What a step has come to, and what it took this rank.
+  // Result of a step and its cost on this rank.
   struct Done {
     StepReport report{};
-    double wait_seconds = 0;  // for data, since the run began
-    double own_seconds = 0;   // for its own part, input included, without the wait for others
+    double wait_seconds = 0;  // for data, since the start of the run
+    double own_seconds = 0;   // own part of the step, including input, without waiting for others
   };
-  // The steps that are done and not reported yet; waits until all but `leave` are, or for all while sizes of buckets
-  // are tried. Throws Error(Fault::numeric) where a loss or a gradient was not finite.
+  // Finished steps not reported yet; waits until all but `leave` are done, or for all while bucket sizes are tuned.
+  // Throws Error(Fault::numeric) for a non-finite loss or gradient.
   std::vector<Done> finished(uint64_t leave);
-  // What a checkpoint needs after the last queued step. Waits for the device.
+  // State for a checkpoint after the last enqueued step. Waits for the device.
   void describe(TrainState& state) const;
-  // The part of it that says how several ranks make their sums.
+  // Its part about all-reduce settings.
   void describe_sums(TrainState& state) const;
 
  private:
-  // A step on its way.
+  // Step in flight.
   struct Sent {
     std::vector<uint64_t> samples;
     double wait_seconds = 0;
-    double seconds = 0;  // that the host took to queue it
+    double seconds = 0;  // host time to enqueue it
   };
   void send(StepRequest request);
   double own_seconds(const StepTimes& times, double host) const;
-  // What the last step took while sizes of buckets are tried, and the choice once all have been.
+  // Passes the last step's time to the tuner, and applies its choice at the end.
   void tune(double seconds);
   [[noreturn]] void report_divergence(const StepReport& report, const Sent& sent) const;
   Context& context() const { return trainer_.store().context(); }
@@ -54,8 +54,8 @@ class Steps {
   Trainer& trainer_;
   Group& group_;
   const RunOptions& options_;
-  BucketOptions buckets_;             // as they are now
-  std::optional<BucketTuner> tuner_;  // while it tries others
+  BucketOptions buckets_;             // current
+  std::optional<BucketTuner> tuner_;  // while tuning
   uint64_t cursor_ = 0;
   bool opened_ = false;
   std::deque<Sent> sent_;

@@ -1,4 +1,4 @@
-// Counting who is slow.
+// Consecutive counts of slow ranks.
 #include "libdtrain/run/stragglers.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ std::vector<Straggler> Stragglers::add(const std::vector<double>& seconds) {
   slowest_ = {};
   std::vector<double> sorted = seconds;
   std::sort(sorted.begin(), sorted.end());
-  // The lower middle one of an even number, so that with two ranks the slow one is held against the other.
+  // Lower median: with two ranks the slow one is compared with the other.
   const double median = sorted.empty() || sorted.front() <= 0 ? 0 : sorted[(sorted.size() - 1) / 2];
   std::vector<Straggler> found;
   if (median <= 0) return found;

@@ -1,4 +1,4 @@
-// Stragglers: which rank makes the others wait, by the time that each takes for its own part of a step.
+// Stragglers: detection of ranks that slow the others down, by each rank's own step time.
 #pragma once
 
 #include <vector>
@@ -7,15 +7,15 @@ namespace dtrain {
 
 struct Straggler {
   int rank = 0;
-  double factor = 0;  // as a multiple of the ranks' median; 0: nothing is known
+  double factor = 0;  // multiple of the median over ranks; 0: unknown
 };
 
 class Stragglers {
  public:
-  // Takes the seconds per step of each rank, without its wait for others; 0 for a rank that has made no step. Returns
-  // the ranks to warn about: each once, when it has been above kFactor times the median kPatience times in a row.
+  // Takes each rank's own seconds per step; 0: no step made. Returns ranks to warn about: each once, after exceeding
+  // kFactor times the median kPatience times in a row.
   std::vector<Straggler> add(const std::vector<double>& seconds);
-  // By what was added last, and that itself.
+  // Slowest rank of the last call, and its values.
   const Straggler& slowest() const { return slowest_; }
   const std::vector<double>& seconds() const { return seconds_; }
 
@@ -23,7 +23,7 @@ class Stragglers {
   static constexpr int kPatience = 3;
 
  private:
-  std::vector<int> slow_;  // by rank: times in a row
+  std::vector<int> slow_;  // by rank: consecutive times
   std::vector<bool> warned_;
   Straggler slowest_;
   std::vector<double> seconds_;

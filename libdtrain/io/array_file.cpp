@@ -94,7 +94,7 @@ ArrayOutput::ArrayOutput(OutputFile& file, ArrayFormat format, std::span<const T
 }
 
 void ArrayOutput::write(const void* data) {
-  DT_CHECK(written_ < plan_.size(), "an array more than the ", plan_.size(), " that were planned");
+  DT_CHECK(written_ < plan_.size(), "more arrays than the ", plan_.size(), " that were planned");
   const TensorSpec& array = plan_[written_++];
   if (archive_)
     archive_->add(array, data);

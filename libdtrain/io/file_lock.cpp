@@ -52,13 +52,13 @@ int lock(int fd, const std::function<bool()>& wait) {
 
 FileLock::FileLock(const std::string& path, IfHeld if_held, const std::function<bool()>& stop)
     : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666)) {
-  DT_CHECK(fd_ >= 0 || errno != ELOOP, path, ": is a link, which a lock may not be; move it away");
+  DT_CHECK(fd_ >= 0 || errno != ELOOP, path, ": is a link; a lock must be a file: move it away");
   require_success(fd_, "open", path);
   std::string problem;
   Fault fault = Fault::resource;
   const bool waits = if_held == IfHeld::wait;
   if (!is_of_a_lock(fd_)) {
-    problem = concat(path, ": is no lock, which would hold the number of a process and nothing else; move it away");
+    problem = concat(path, ": is not a lock file, which holds a process id and nothing else; move it away");
     fault = Fault::config;
   } else if (lock(fd_, [&] { return waits && !(stop && stop()); }) < 0) {
     if (errno == EWOULDBLOCK) {

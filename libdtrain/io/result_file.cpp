@@ -30,7 +30,7 @@ std::string follow_links(std::string path) {
     if (no_link) return path;
     path = (fs::path(directory_of(path)) / target).string();
   }
-  throw Error(concat(name, ": its links lead in a circle; choose another name"));
+  throw Error(concat(name, ": its links form a cycle; choose another name"));
 }
 
 }  // namespace

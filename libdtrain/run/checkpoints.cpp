@@ -87,7 +87,7 @@ std::optional<RestoreReport> RunCheckpoints::load_common(const TrainState& state
       verify_checkpoint(checkpoint_path(directory, candidate));
       return true;
     } catch (const Error& error) {
-      warn(concat("passed over a damaged checkpoint: ", error.what()));
+      warn(concat("skipped a damaged checkpoint: ", error.what()));
       return false;
     }
   });
@@ -266,7 +266,7 @@ bool RunCheckpoints::wait_for_saves(double patience) {
     });
     if (all != kBusy) return all == kFree;
     if (waited_since(begun) > most)
-      group_.fail(fmt::format("{} has said for {:.1f} s that it writes a checkpoint, limit {:g} s", group_.name(busy),
+      group_.fail(fmt::format("{} has been writing a checkpoint for {:.1f} s, limit {:g} s", group_.name(busy),
                               waited_since(begun), limit));
   }
 }

@@ -24,9 +24,9 @@ class RunCheckpoints {
   RunCheckpoints(const RunOptions& options, Trainer& trainer, Group& group, Observer& observer,
                  FileSystem& disk = system_files());
 
-  // Opens train_dir, if there is one, and brings parameters, optimizer state and `state` of all ranks to where its
-  // checkpoint was made, or to the initial parameters of the chief. Returns the checkpoint's path on the chief, nothing
-  // for a fresh start. `state` has the identity and the settings of this run.
+  // Opens train_dir, if any, and restores parameters, optimiser state and `state` on all ranks from its checkpoint, or
+  // broadcasts the chief's initial parameters. Returns the checkpoint's path on the chief, empty for a fresh start.
+  // `state` holds identity and settings of this run.
   std::string restore(TrainState& state);
   bool has_directory() const { return !options_.train_dir.empty(); }
 
@@ -66,9 +66,9 @@ class RunCheckpoints {
   std::string adopt(const std::optional<RestoreReport>& restored, TrainState& state);
   // Makes saves more frequent, by the number of starts from `step` that were killed before the next checkpoint.
   void save_sooner(int kills, uint64_t step);
-  // Waits until no rank writes a checkpoint any more, so many seconds at most, and says whether that is so. The ranks
-  // that write tell the others each second that they do: a slow disk does not count as a lost rank. Ends the job where
-  // one save takes longer than RunOptions::checkpoint_timeout. Collective.
+  // Waits until no rank is writing a checkpoint, at most `patience` seconds; returns whether that is so. Writing ranks
+  // send a heartbeat each second: a slow disk does not count as a lost rank. Ends the job if a save exceeds
+  // RunOptions::checkpoint_timeout. Collective.
   bool wait_for_saves(double patience);
   // On a rank with a save in progress: ends the job if it exceeds RunOptions::checkpoint_timeout.
   void check_save_timeout();

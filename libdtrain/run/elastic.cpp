@@ -116,7 +116,7 @@ class SumOrder {
     if (before.empty() || before == setting(asked_, key)) return std::nullopt;
     if (!asked_for) return before;
     notices_.push_back(
-        fmt::format("{}: {} is asked for, and the checkpoint was trained with {}: numbers are added in another order, "
+        fmt::format("{}: {} was requested, but the checkpoint was trained with {}: the order of additions changes, "
                     "so that bits will differ from those of a run that was not interrupted",
                     key, setting(asked_, key), before));
     return std::nullopt;
@@ -144,8 +144,7 @@ void keep_sums(RunShape& shape, const AskedFor& asked, const Settings& saved, st
     shape.buckets.last_bytes = bytes;
   if (!tuned) return;
   shape.tune_buckets = false;
-  notices.push_back(
-      fmt::format("gradient buckets of {} bytes are kept, with which the checkpoint was trained", shape.buckets.bytes));
+  notices.push_back(fmt::format("gradient buckets of {} bytes are adopted from the checkpoint", shape.buckets.bytes));
 }
 
 }  // namespace

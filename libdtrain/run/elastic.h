@@ -32,11 +32,10 @@ struct AskedFor {
   bool threads = false;       // no notice for these
 };
 
-// Where train_dir holds a checkpoint that this run will continue, adapts `shape` to it and returns notices: the number
-// of micro-steps is set so that the global batch stays that of the checkpoint, so samples, order and learning rate
-// continue as they would have on the ranks of before; what fixes the order of sums is taken over from there. Throws
-// Error(Fault::config) where the ranks cannot share that batch, with those numbers of ranks up to 4096 that
-// can, and Error(Fault::checkpoint) where the checkpoint's batch is no number of samples. Collective.
+// If train_dir holds a checkpoint to continue, adapts `shape` and returns notices: the number of micro-steps is chosen
+// so that the global batch, and with it samples, order and learning rate, continue unchanged; settings of the order of
+// additions are adopted. Throws Error(Fault::config) if the ranks cannot share that batch, listing the numbers of ranks
+// up to 4096 that can; Error(Fault::checkpoint) if the checkpoint's batch is invalid. Collective.
 std::vector<std::string> continue_as_trained(RunShape& shape, const AskedFor& asked, const RunOptions& run,
                                              Group& group);
 

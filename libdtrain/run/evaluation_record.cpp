@@ -24,7 +24,7 @@ constexpr JsonLimits kLimits = {.bytes = kMaxBytes, .values = size_t{4} << 20};
 EvaluationRecord::EvaluationRecord(FollowOptions options, const std::string& train_dir)
     : options_(std::move(options)), path_(train_dir.empty() ? "" : train_dir + "/evaluations.json") {
   DT_CHECK(!follows() || options_.better != Better::unset, "evaluations: '", options_.metric,
-           "' is followed, and nothing says which of its values are better: expected Better::higher or Better::lower");
+           "' needs a direction: set FollowOptions::better to Better::higher or Better::lower");
   DT_CHECK(options_.min_delta >= 0, "evaluations: an improvement by ", options_.min_delta, ", expected 0 or more");
   DT_CHECK(follows() || (!options_.keep_best && options_.patience == 0),
            "evaluations: keep_best and patience need the name of a metric");
@@ -62,7 +62,7 @@ std::string EvaluationRecord::restore(Group& group, int chief, uint64_t step) {
       if (text.ends_with(kRecordEnd)) {
         read(text);
       } else {
-        lost = path_ + ": cut off, as by a loss of power; earlier evaluations are not known any more";
+        lost = path_ + ": truncated, e.g. by a power failure; earlier evaluations are lost";
         text.clear();
       }
     } catch (const Error& error) {

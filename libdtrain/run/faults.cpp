@@ -135,7 +135,7 @@ Faults::Faults(const std::string& text, int rank, int size) {
   for (const PlannedFault& fault : parse_faults(text)) {
     DT_CHECK(fault.rank < size, "DTRAIN_FAULT: rank ", fault.rank, ": the job has ", size, " ranks");
     DT_CHECK(size > 1 || !is_of_sums(fault.kind),
-             "DTRAIN_FAULT: nan and skip_collective are of sums over several ranks; this job has one");
+             "DTRAIN_FAULT: nan and skip_collective are for several ranks; this job has one");
     if (fault.rank == rank) planned_.push_back(fault);
   }
 }
@@ -156,7 +156,7 @@ bool Faults::take(FaultKind kind) {
 void Faults::begin_step(uint64_t step, ParameterStore& store) {
   step_ = step;
   if (take(FaultKind::kill)) std::raise(SIGKILL);
-  if (take(FaultKind::exception)) throw Error(Fault::data, concat("step ", step, ": a fault on purpose"));
+  if (take(FaultKind::exception)) throw Error(Fault::data, concat("step ", step, ": an injected fault"));
   if (take(FaultKind::bitflip)) flip_bit(store);
   if (take(FaultKind::hang))
     while (true) pause();
@@ -177,8 +177,7 @@ void Faults::end_step(double seconds) {
 
 #else
 Faults::Faults(const std::string& text, int, int) {
-  DT_CHECK(text.empty(), "DTRAIN_FAULT='", text,
-           "': this build makes no faults on purpose; one with -DDTRAIN_FAULTS=ON does");
+  DT_CHECK(text.empty(), "DTRAIN_FAULT='", text, "': built without fault injection; configure with -DDTRAIN_FAULTS=ON");
 }
 
 std::unique_ptr<Communicator> Faults::around(std::unique_ptr<Communicator> communicator, Context&) {

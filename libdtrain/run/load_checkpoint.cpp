@@ -19,7 +19,7 @@ void check_identity(const std::string& path, const TrainState& state,
   for (const auto& [key, expected] : must_match) {
     const auto found = state.identity.find(key);
     if (found != state.identity.end() && found->second != expected)
-      throw Error(Fault::checkpoint, fmt::format("{}: {} is {}, asked for is {}", path, key, found->second, expected));
+      throw Error(Fault::checkpoint, fmt::format("{}: {} is {}, expected {}", path, key, found->second, expected));
   }
 }
 

@@ -154,8 +154,9 @@ Outcome Run::Training::train() {
   if (!record_lost.empty()) observers_.noticed({record_lost});
   if (const StepState& saved = state_.device;
       !restored.empty() && saved.double_after > 0 && trainer_.options().double_loss_scale_after > 0)
-    observers_.noticed({fmt::format("the loss scale goes on at {}, after {} good steps; {} updates were skipped so far",
-                                    saved.loss_scale, saved.good_steps, saved.skipped)});
+    observers_.noticed(
+        {fmt::format("the loss scale continues at {}, after {} good steps; {} updates were skipped so far",
+                     saved.loss_scale, saved.good_steps, saved.skipped)});
   if (ended()) {
     observers_.noticed({fmt::format("step {} is the end of the run already; a larger number of steps would continue it",
                                     state_.step)});

@@ -8,7 +8,7 @@ double Evaluation::value(const std::string& name) const {
 }
 
 std::future<Evaluation> Task::evaluate(const EvaluationRequest&) {
-  throw Error("this task has no evaluation: override Task::evaluate, or ask for none");
+  throw Error("this task has no evaluation: override Task::evaluate, or disable evaluation");
 }
 
 }  // namespace dtrain

@@ -74,7 +74,7 @@ void check_equal(Group& group, const RankSettings& mine, const char* what) {
     if (different.empty()) continue;
     if (first && other && (first->find('\n') != std::string::npos || other->find('\n') != std::string::npos))
       std::tie(first, other) = first_difference(*first, *other);
-    throw Error(fmt::format("the ranks were not started alike: {} is {} on {}, and {} on {}", key, quoted(first),
+    throw Error(fmt::format("the ranks have different settings: {} is {} on {}, and {} on {}", key, quoted(first),
                             names_of(group, alike), quoted(other), names_of(group, different)));
   }
 }

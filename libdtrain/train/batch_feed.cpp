@@ -4,7 +4,7 @@ namespace dtrain {
 
 BatchFeed::BatchFeed(Context& context, int batches)
     : context_(context, "a BatchFeed is used after its Context has been destroyed; expected one that outlives it") {
-  DT_CHECK(batches >= 1, "a feed of ", batches, " batches per step");
+  DT_CHECK(batches >= 1, "BatchFeed: ", batches, " batches per step");
   batches_.resize(static_cast<size_t>(batches));
 }
 

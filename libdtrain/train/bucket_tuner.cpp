@@ -17,7 +17,7 @@ BucketTuner::BucketTuner(const BucketOptions& first, int64_t bytes) : candidates
 }
 
 BucketOptions BucketTuner::choose(Group& group) const {
-  DT_CHECK(done(), "sizes of buckets: chosen before all have been tried");
+  DT_CHECK(done(), "bucket tuner: chosen before all sizes were timed");
   std::vector<int64_t> slowest;  // nanoseconds per candidate
   for (size_t i = 0; i < candidates_.size(); ++i) {
     const auto steps = seconds_.begin() + static_cast<std::ptrdiff_t>(i * kSteps);

@@ -74,7 +74,7 @@ Calibration calibration_from(const std::string& text, const std::string& path) {
     throw Error(Fault::data, concat(path, ": damaged: ", error.what()));
   }
   // A file is intact if it equals the serialisation of its content byte for byte.
-  if (text_of(calibration) != text) throw Error(Fault::data, path + ": damaged: its checksum does not hold");
+  if (text_of(calibration) != text) throw Error(Fault::data, path + ": damaged: checksum mismatch");
   return calibration;
 }
 

@@ -132,7 +132,7 @@ NamedLayers Calibrator::layers(RangeRule rule) const {
       layer.residual = known[static_cast<size_t>(values_[i].inputs[kResidual])];
     layers[names_.at(values_[i].weights)] = layer;
   }
-  DT_CHECK(!layers.empty(), "Calibrator: the model has no layer that int8 knows");
+  DT_CHECK(!layers.empty(), "Calibrator: the model has no layer that int8 supports");
   return layers;
 }
 

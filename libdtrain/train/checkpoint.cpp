@@ -142,7 +142,7 @@ struct Checkpointer::Writer {
       if (later < step) continue;
       const std::string path = checkpoint_path(directory, later), aside = path + ".superseded-" + unique_suffix();
       require_success(files.rename(path, aside), "rename", path);
-      warn(concat(path, " is not of this run's past: set aside as ", aside));
+      warn(concat(path, " belongs to an abandoned run: renamed to ", aside));
     }
     std::error_code loop;
     if (const std::string link = best_link(); std::filesystem::is_symlink(link) && !std::filesystem::exists(link, loop))
@@ -321,7 +321,7 @@ std::optional<RestoreReport> Checkpointer::restore_latest(const TrainState& expe
     } catch (const Error& error) {
       if (error.fault() == Fault::resource) throw;  // not a sign of damage
       problems.push_back(error.what());
-      notices.push_back(concat("passed over a damaged checkpoint: ", error.what()));
+      notices.push_back(concat("skipped a damaged checkpoint: ", error.what()));
       continue;
     }
     RestoreReport report = writer_->load(path, verified, expected);

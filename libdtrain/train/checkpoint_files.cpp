@@ -97,7 +97,7 @@ Manifest read_manifest(const std::string& directory) {
     if (files.size() != result.files.size()) damaged(path, "it does not list the files of a checkpoint");
     return result;
   });
-  if (manifest_text(manifest) != text) damaged(path, "its checksum does not hold");
+  if (manifest_text(manifest) != text) damaged(path, "checksum mismatch");
   const size_t count = manifest.files.size();
   const bool expected = count >= kAlways && count <= kListed.size() &&
                         std::equal(manifest.files.begin(), manifest.files.end(), kListed.begin(),

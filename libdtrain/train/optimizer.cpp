@@ -10,7 +10,7 @@ namespace {
 
 ParameterStore& trainable(ParameterStore& store) {
   DT_CHECK(store.allocated(), "Optimizer: its ParameterStore has no arenas yet; expected allocate() before");
-  DT_CHECK(store.has_gradients(), "Optimizer: its ParameterStore was allocated without gradients, for inference alone");
+  DT_CHECK(store.has_gradients(), "Optimizer: its ParameterStore was allocated without gradients");
   return store;
 }
 
@@ -111,9 +111,10 @@ Optimizer::Optimizer(ParameterStore& store, const OptimizerOptions& options)
 
 const UpdatePlan& Optimizer::plan() {
   if (planned_version_ == store_->layout_version()) return plan_;
-  DT_CHECK(!store_->context().capturing(),
-           "Optimizer: what is frozen or multiplied has changed since the last step, and this one is being recorded; "
-           "expected a step that runs in between");
+  DT_CHECK(
+      !store_->context().capturing(),
+      "Optimizer: frozen parameters or multipliers have changed since the last step, and this one is being captured; "
+      "expected an eager step in between");
   plan_ = UpdatePlan(store_->context(), segments_of(*store_, options_));
   planned_version_ = store_->layout_version();
   return plan_;

@@ -47,7 +47,7 @@ RankSettings settings_of(const ParameterStore& store, const Optimizer& optimizer
       {"the update", optimizer.describe()},
       {"the checksum of the parameters' names, shapes, freezing, decay and multipliers",
        std::to_string(crc32c(parameters.data(), parameters.size()))},
-      {"the order of sums", options.communicator->describe()},
+      {"the order of additions", options.communicator->describe()},
       {"the size of gradient buckets", concat(options.buckets.bytes, " bytes, the last ", options.buckets.last_bytes)}};
 }
 
@@ -114,7 +114,7 @@ void Trainer::enqueue(const Forward& forward, const StepRequest& request) {
   Context& context = store_->context();
   if (diverged_ > 0)
     throw Error(Fault::numeric, concat("step ", diverged_,
-                                       " was not finite and no parameter has changed since: go on "
+                                       " was not finite and no parameter has changed since: resume "
                                        "from a checkpoint before it, with a lower learning rate"));
   follow_layout();
   enter_step();
@@ -159,7 +159,7 @@ void Trainer::run_graph(const Forward& forward, const std::string& signature, Pe
     } catch (const Error& error) {
       if (error.fault() != Fault::resource) throw;
       options_.cuda_graph = false;
-      context.notices().push_back(concat("steps are run one op at a time, not recorded: ", error.what()));
+      context.notices().push_back(concat("steps run eagerly, without CUDA graph: ", error.what()));
     }
     pending.begin = context.record();  // excludes the time of the capture
     if (!captured.graph) return run(forward, pending.parts);
@@ -211,7 +211,7 @@ void Trainer::run_micro_step(const Forward& forward, int micro_step, Parts& part
   } catch (const Error& error) {
     if (!context.capturing()) throw;
     const std::string op = *tape.current_op() ? concat("op ", tape.current_op()) : "the first op";
-    throw Error(error.fault(), concat("recording step ", steps_done_ + 1, ", in ", pass, " ", op, ": ", error.what()));
+    throw Error(error.fault(), concat("capturing step ", steps_done_ + 1, ", in ", pass, " ", op, ": ", error.what()));
   }
 }
 
@@ -270,10 +270,9 @@ StepReport Trainer::report_of(uint64_t step) const {
   const float* sums = host_ring_.data<float>() + static_cast<int64_t>(step % kRing) * host_ring_.dim(1);
   const float* row = sums + columns_.count();
   if (row[kStepMark] != step_mark(step) * static_cast<float>(ranks()))
-    throw Error(Fault::communication,
-                concat("step ", step + 1,
-                       ": what was summed here is not this step of all ranks: one of them has left "
-                       "out a sum or made one too many, and parameters differ; go on from the last checkpoint"));
+    throw Error(Fault::communication, concat("step ", step + 1,
+                                             ": the all-reduce mixed different steps: a rank skipped or repeated a "
+                                             "collective, and parameters differ; resume from the last checkpoint"));
   StepReport report;
   report.step = step + 1;
   report.loss = MetricColumns::total(sums, options_.micro_steps * ranks());

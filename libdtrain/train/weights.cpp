@@ -116,7 +116,7 @@ std::vector<std::string> WeightReport::conversions() const {
   std::vector<std::string> lines;
   if (!cast.empty()) lines.push_back(concat(cast.size(), " tensors cast to F32: ", first_of(cast)));
   if (!unwrapped.empty())
-    lines.push_back(concat(unwrapped.size(), " names taken without the prefix of a wrapper: ", first_of(unwrapped)));
+    lines.push_back(concat(unwrapped.size(), " names loaded without wrapper prefix: ", first_of(unwrapped)));
   return lines;
 }
 

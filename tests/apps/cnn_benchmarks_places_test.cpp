@@ -97,7 +97,7 @@ TEST_F(Places, ALockThatIsNoneIsRefused) {
   expect_refusal(in_train_dir(), 1, "/run/lock: is a link");
   EXPECT_FALSE(fs::exists(root / "new"));
   write_file(lock, "of a door");
-  expect_refusal(in_train_dir(), 1, "/run/lock: is no lock");
+  expect_refusal(in_train_dir(), 1, "/run/lock: is not a lock file");
   EXPECT_EQ(read_file(lock), "of a door");
   write_file(lock, "12345\n6\n");  // of a run that was killed while it wrote its number
   train_to(2);

@@ -40,7 +40,7 @@ class HostileCheckpoints : public CnnBenchmarks {
     const ProgramResult continued = train(run(6));
     EXPECT_EQ(continued.code, 0) << continued.err;
     EXPECT_TRUE(contains(continued.out, "Restored step 2 from ")) << continued.out;
-    EXPECT_TRUE(contains(continued.err, "note: passed over a damaged checkpoint: ")) << continued.err;
+    EXPECT_TRUE(contains(continued.err, "note: skipped a damaged checkpoint: ")) << continued.err;
     EXPECT_TRUE(contains(continued.err, part)) << continued.err;
   }
 };

@@ -34,7 +34,8 @@ TEST(Agreement, NamesTheFirstDifferenceOnAllRanks) {
   const RankSettings a = {{"version", "1"}, {"--batch_size", "12"}, {"--model", "a"}};
   const RankSettings b = {{"version", "1"}, {"--batch_size", "16"}, {"--model", "b"}};
   const std::string expected =
-      "the ranks were not started alike: --batch_size is '12' on rank 0 on here, rank 2 on here, and '16' on rank 1 on "
+      "the ranks have different settings: --batch_size is '12' on rank 0 on here, rank 2 on here, and '16' on rank 1 "
+      "on "
       "here";
   EXPECT_EQ(verdicts({a, b, a}), std::vector<std::string>(3, expected));
 }
@@ -45,12 +46,13 @@ TEST(Agreement, NamesTheFirstDifferingLineOfMany) {
     files += concat("train-", i, ": 7 bytes\n");
     others += concat("train-", i, i == 17 ? ": 8 bytes\n" : ": 7 bytes\n");
   }
-  EXPECT_EQ(verdicts({{{"the data set", files}}, {{"the data set", others}}})[0],
-            "the ranks were not started alike: the data set is 'train-17: 7 bytes' on rank 0 on here, and 'train-17: 8 "
-            "bytes' on rank 1 on here");
+  EXPECT_EQ(
+      verdicts({{{"the data set", files}}, {{"the data set", others}}})[0],
+      "the ranks have different settings: the data set is 'train-17: 7 bytes' on rank 0 on here, and 'train-17: 8 "
+      "bytes' on rank 1 on here");
   EXPECT_EQ(
       verdicts({{{"the data set", files + "more\n"}}, {{"the data set", files}}})[1],
-      "the ranks were not started alike: the data set is 'more' on rank 0 on here, and 'nothing' on rank 1 on here");
+      "the ranks have different settings: the data set is 'more' on rank 0 on here, and 'nothing' on rank 1 on here");
 }
 
 TEST(Agreement, ASettingThatOneRankDoesNotKnowIsADifference) {

@@ -246,7 +246,7 @@ ROWS = [
     ("a cut calibration", "calibrate; head -c 300 c.json > cut; int8 lenet cut", 2,
      r"error: cut: invalid JSON .*; make one by dtrain-classify calibrate$"),
     ("a changed scale in a calibration", "calibrate; sed -i '0,/\"scale\": /s//&1/' c.json; int8 lenet c.json", 2,
-     r"error: c\.json: damaged: its checksum does not hold; make one by dtrain-classify calibrate$"),
+     r"error: c\.json: damaged: checksum mismatch; make one by dtrain-classify calibrate$"),
     ("a calibration of another model", "calibrate; int8 trivial c.json", 1,
      r"error: c\.json: a calibration for model lenet, expected trivial; make one by dtrain-classify calibrate$"),
     ("a calibration with a forged error as a name", r"""echo '{"format":"dtrain calibration 1","identity":{},"""

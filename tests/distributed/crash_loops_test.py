@@ -16,9 +16,9 @@ def test_crash_loop(folder):
     fault = "rank=1,step=8,kind=exception"
     training.begin(2)
     for _ in range(3):
-        training.start(2, fault=fault).ends(2, "a fault on purpose")
+        training.start(2, fault=fault).ends(2, "an injected fault")
     marker = training.folder / training.name / "starts.json"
-    training.start(2, fault=fault).ends(2, "3 starts have trained from step 5", "step 8: a fault on purpose",
+    training.start(2, fault=fault).ends(2, "3 starts have trained from step 5", "step 8: an injected fault",
                                         f"delete {marker}")
     marker.unlink()
     training.start(2).ends(0, "Restored step 5")

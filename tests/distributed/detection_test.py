@@ -158,7 +158,7 @@ def refuse(first, second, *texts, folders=(".", ".")):
     commands = [("-np", 1, "-wdir", folder, *command) for folder, command in zip(folders, (first, second))]
     with tempfile.TemporaryDirectory() as files:
         Job(pathlib.Path(files), (*MPIRUN, *commands[0], ":", *commands[1]), {}).ends(
-            1, "the ranks were not started alike: ", *texts)
+            1, "the ranks have different settings: ", *texts)
 
 
 def test_ranks_that_differ_are_refused(folder):

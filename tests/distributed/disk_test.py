@@ -56,8 +56,8 @@ def test_error_while_the_disk_does_not_answer(folder):
         training = Training(folder, "--num_batches=9", "--save_model_steps=5", "--checkpoint_timeout=3",
                             name=f"of_{ranks}")
         training.start(ranks, fault="rank=0,step=7,kind=exception", environment=waiting_disk(f"{folder}/never")).ends(
-            2, "the checkpoint of step 5 is waited for before the run ends: step 7: a fault on purpose\n",
-            f"error: {name}step 7: a fault on purpose\n")
+            2, "the checkpoint of step 5 is waited for before the run ends: step 7: an injected fault\n",
+            f"error: {name}step 7: an injected fault\n")
 
 
 if __name__ == "__main__":

@@ -252,7 +252,7 @@ def test_exception_on_one_rank(folder):
     training = Training(folder, "--num_batches=20", "--save_model_steps=5")
     training.begin(3)
     training.start(3, fault="rank=1,step=8,kind=exception").ends(
-        2, f"error: rank 1 on {HOST}: step 8: a fault on purpose\n")
+        2, f"error: rank 1 on {HOST}: step 8: an injected fault\n")
     training.start(3).ends(0, "Restored step 5")
 
 
@@ -368,13 +368,13 @@ def test_flipped_bit(folder):
 def test_refusal(folder):
     training = Training(folder, "--num_batches=1")
     if not HAS_FAULTS:
-        training.start(1, fault="rank=0,step=1,kind=kill").ends(1, "this build makes no faults on purpose")
+        training.start(1, fault="rank=0,step=1,kind=kill").ends(1, "built without fault injection")
         return
     for text in ("rank=0,step=1", "rank=0,kind=kill", "step=1,kind=kill", "rank=0,step=1,kind=tired", "rank=0,step=x",
                  "rank=0,step=1,kind=kill;", "rank=0,step=1,kind=kill,colour=red"):
         training.start(1, fault=text).ends(1, "expected e.g. rank=1,step=7,kind=kill")
     training.start(1, fault="rank=1,step=1,kind=kill").ends(1, "the job has 1 rank")
-    training.start(1, fault="rank=0,step=1,kind=nan").ends(1, "of sums over several ranks; this job has one")
+    training.start(1, fault="rank=0,step=1,kind=nan").ends(1, "for several ranks; this job has one")
 
 
 def skip(reason):

@@ -96,7 +96,7 @@ def test_skipped_collective_that_is_like_the_next(folder):
     # One message in a step: NCCL takes that of the next step for it.
     training = Training(folder, "--num_batches=10")
     training.start(2, fault="rank=1,step=7,kind=skip_collective").ends(
-        4, f"error: rank 1 on {HOST}: step 7: what was summed here is not this step of all ranks")
+        4, f"error: rank 1 on {HOST}: step 7: the all-reduce mixed different steps")
 
 
 # A slow rank finds each step done as soon as it has queued it, while the other is two steps ahead of its GPU: so they

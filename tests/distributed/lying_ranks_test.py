@@ -134,7 +134,7 @@ ROWS = [
      "the parameters after step 2 are not the same on all ranks"),
     ("a disk that is busy for ever", train("--checkpoint_timeout=1"),
      busy_for_ever(), None, 0,
-     4, "rank 1 on .* has said for .* s that it writes a checkpoint, limit 1 s"),
+     4, "rank 1 on .* has been writing a checkpoint for .* s, limit 1 s"),
     ("a disk in a state that is none", train(), gives("disks of the checkpoints", lambda _: b"9"), None, 0, 4, SENT),
     ("kills beyond count", train(), gives("kills", lambda _: str(2**63 - 1).encode()), None, 0, 0, "total images/sec"),
     ("counts beyond all", train(), gives("counts of the input", with_("records", 2**63 - 1)), None, 0, 4, SENT),

@@ -103,7 +103,7 @@ def test_a_terminal_sends_its_signal_to_all(folder):
 def test_the_rank_that_failed_says_why(folder):
     training = Training(folder, "--num_batches=20")
     job = start(training, 2, fault="rank=1,step=8,kind=exception")
-    job.ends(2, f"error: rank 1 on {HOST}: step 8: a fault on purpose\n")
+    job.ends(2, f"error: rank 1 on {HOST}: step 8: an injected fault\n")
     expect_one_error(job)
 
 

@@ -87,14 +87,14 @@ def settings_of(train_dir, step):
 
 def test_another_flag_ends_the_job(_):
     output = train_unlike(["--num_batches=2"], ["--num_batches=2", "--momentum=0.5"])
-    expect_in("the ranks were not started alike: --momentum is '0.9' on rank 0 on ", output)
+    expect_in("the ranks have different settings: --momentum is '0.9' on rank 0 on ", output)
     expect_in(", and '0.5' on rank 1 on ", output)
 
 
 def test_other_data_end_the_job(folder):
     one, other = draw(f"{folder}/one"), draw(f"{folder}/other", seed=2)
     output = train_unlike([one, "--num_batches=2"], [other, "--num_batches=2"])
-    expect_in("the ranks were not started alike: the training data set is '", output)
+    expect_in("the ranks have different settings: the training data set is '", output)
 
 
 def crc32c(data):
@@ -124,7 +124,7 @@ def test_one_other_file_of_many_ends_the_job(folder):
         expect(code == 0, output)
     change_first_record(pathlib.Path(f"{folder}/other/train-00017-of-00100"))
     output = train_unlike([f"--data_dir={folder}/one", "--num_batches=2"], [f"--data_dir={folder}/other", "--num_batches=2"])
-    expect_in("the ranks were not started alike: the training data set is 'train-00017-of-00100: ", output)
+    expect_in("the ranks have different settings: the training data set is 'train-00017-of-00100: ", output)
     expect_in(" on rank 0 on ", output)
     expect_in(" and 'train-00017-of-00100: ", output)
     expect("train-00016" not in output and "train-00018" not in output, output)
@@ -197,7 +197,7 @@ def test_a_run_that_goes_on_keeps_the_order_of_its_sums(folder):
         whole, halves = ((checkpoint(f"{folder}/{run_dir}", 4) / name).read_bytes() for run_dir in ("whole", "halves"))
         expect(whole == halves, f"{name} is not the same")
     output = train(data, "--num_batches=6", "--wire_precision=fp32", f"--train_dir={folder}/halves")
-    expect_in("note: wire of gradients: fp32 is asked for, and the checkpoint was trained with bf16: numbers are added in",
+    expect_in("note: wire of gradients: fp32 was requested, but the checkpoint was trained with bf16: numbers are added in",
               output)
     expect_in("ring over MPI, f32 on the wire", output)
 

@@ -270,7 +270,7 @@ TEST(TheEnd, IsFollowedByNothing) {
   const auto communicator = make_communicator(group(), context(), {.even_alone = true});
   const Tensor x = filled(10, group().rank(), 1);
   group().finish();
-  const std::string part = "asked for after Group::finish()";
+  const std::string part = "called after Group::finish()";
   expect_refusal([] { group().barrier("texts"); }, part);
   expect_refusal([&] { communicator->all_reduce(std::span(&x, 1), "sum"); }, part);
   expect_refusal([&] { communicator->broadcast(x, 0, "values"); }, part);

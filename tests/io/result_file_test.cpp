@@ -68,7 +68,7 @@ TEST(ResultFile, LinksStayAndWhatTheyLeadToIsReplaced) {
 
   fs::create_symlink("b", directory / "a");
   fs::create_symlink("a", directory / "b");
-  expect_error([&] { ResultFile(directory / "a"); }, Fault::config, "/a: its links lead in a circle");
+  expect_error([&] { ResultFile(directory / "a"); }, Fault::config, "/a: its links form a cycle");
   expect_error([&] { ResultFile(directory / "folder"); }, Fault::config, "/folder: is a directory");
 }
 

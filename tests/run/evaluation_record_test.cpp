@@ -42,8 +42,7 @@ TEST(EvaluationRecord, TheDirectionIsSaidAndNotGuessed) {
   EXPECT_FALSE(record_of(rmse, {4, 3, 2, 1}).stalls());
   EXPECT_EQ(record_of({.metric = "gloss", .better = Better::higher}, {3, 1, 2}).best()->value, 3);
   expect_error([] { EvaluationRecord({.metric = "rmse"}, ""); }, Fault::config,
-               "'rmse' is followed, and nothing says which of its values are better: expected Better::higher or "
-               "Better::lower");
+               "'rmse' needs a direction: set FollowOptions::better to Better::higher or Better::lower");
 }
 
 TEST(EvaluationRecord, PatienceCountsWhatIsNoImprovement) {

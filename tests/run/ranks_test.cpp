@@ -95,8 +95,8 @@ TEST_F(RunOfHosts, ADamagedFileIsNoticedByAllBeforeTheyGoOn) {
   const std::vector<Diary> diaries = train(4);
   for (const Diary& diary : diaries) EXPECT_EQ(diary.entries.front(), "begun 2");
   ASSERT_EQ(diaries[1].notices.size(), 2u);
-  EXPECT_NE(diaries[1].notices[0].find("passed over a damaged checkpoint"), std::string::npos);
-  EXPECT_NE(diaries[1].notices[1].find("set aside as"), std::string::npos);
+  EXPECT_NE(diaries[1].notices[0].find("skipped a damaged checkpoint"), std::string::npos);
+  EXPECT_NE(diaries[1].notices[1].find("renamed to"), std::string::npos);
 }
 
 TEST_F(RunOfHosts, HostsWithoutAStepInCommonAreRefused) {

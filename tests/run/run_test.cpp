@@ -120,7 +120,7 @@ TEST_F(RunTest, TellsOfTheLossScaleThatGoesOn) {
   EXPECT_TRUE(first.notices.empty());
   train(6, second);
   EXPECT_EQ(second.notices, std::vector<std::string>{
-                                "the loss scale goes on at 128, after 2 good steps; 0 updates were skipped so far"});
+                                "the loss scale continues at 128, after 2 good steps; 0 updates were skipped so far"});
 }
 
 TEST_F(RunTest, AnotherCheckpointThanTheNewestMayBeContinued) {

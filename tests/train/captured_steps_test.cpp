@@ -250,7 +250,7 @@ TEST_F(CapturedSteps, NamesTheOpThatWaitsWhileAStepIsRecorded) {
   };
   for (int step = 0; step < Trainer::kEagerSteps; ++step) training.enqueue(look);
   expect_error([&] { training.enqueue(look); }, Fault::config,
-               "recording step 4, in the forward pass after the first op: clip_boxes: waits for the device");
+               "capturing step 4, in the forward pass after the first op: clip_boxes: waits for the device");
   // What is left is in order: the next attempt records.
   training.trainer->collect();
   training.enqueue();
@@ -263,7 +263,8 @@ TEST_F(CapturedSteps, RunsOnAndSaysSoWhereMemoryDoesNotSuffice) {
   Training short_of_memory(*context, {}), eager(*other, {.cuda_graph = false});
   expect_equal_reports(short_of_memory.train(5), eager.train(5));
   ASSERT_EQ(context->notices().size(), 1u);
-  EXPECT_NE(context->notices()[0].find("not recorded: recording step 4"), std::string::npos) << context->notices()[0];
+  EXPECT_NE(context->notices()[0].find("without CUDA graph: capturing step 4"), std::string::npos)
+      << context->notices()[0];
 }
 
 TEST_F(CapturedSteps, GoesOnFromACheckpointBitForBit) {

@@ -224,7 +224,7 @@ TEST_F(CheckpointTest, RestoresFromAGivenPath) {
   checkpointer.save(state_at(2));
   ASSERT_TRUE(checkpointer.wait());
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_TRUE(contains(warnings[0], step_dir(2) + " is not of this run's past: set aside as ")) << warnings[0];
+  EXPECT_TRUE(contains(warnings[0], step_dir(2) + " belongs to an abandoned run: renamed to ")) << warnings[0];
   checkpointer.restore(*checkpointer.latest(), state_at(0));
   EXPECT_EQ(model.contents(), contents_at(77));
   ASSERT_EQ(entries().size(), 3u);

@@ -78,8 +78,8 @@ TEST(OthersWeights, PrefixesOfWrappersAreTakenAway) {
     const WeightReport report = load_weights(model.store, path);
     EXPECT_TRUE(report.complete()) << report.summary();
     EXPECT_EQ(model.values("model.bias"), (std::vector<float>{3, 4}));
-    EXPECT_EQ(report.notices(), std::vector<std::string>{concat("2 names taken without the prefix of a wrapper: ",
-                                                                prefix, "fc.weight, ", prefix, "model.bias")});
+    EXPECT_EQ(report.notices(), std::vector<std::string>{concat("2 names loaded without wrapper prefix: ", prefix,
+                                                                "fc.weight, ", prefix, "model.bias")});
   }
   // What has the model's own name comes first.
   TwoParameters model;

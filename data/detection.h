@@ -53,7 +53,7 @@ struct DetectionFields {
   static constexpr size_t classes = 6;     // i32 [G], from 1
   static constexpr size_t run_begins = 7;  // i32 [G + 1], where in run_ends those of an object begin; none without mask
   static constexpr size_t run_count = 8;   // i32 []
-  static constexpr size_t run_ends = 9;    // i32 [R], as RunImages::ends
+  static constexpr size_t run_ends = 9;    // i32 [R], as RleMasks::ends
 };
 
 // Boxes are clipped to the image and left out where nothing remains; crowds are left out. Files keep the orientation

@@ -164,11 +164,11 @@ void keep_checkpoint(Config& config, const cli::FlagSet& set, Group& group) {
                  .threads = config.machine.threads,
                  .cores = cli::available_cores().usable,
                  .device = config.machine.device()};
-  AskedFor asked = config.flags.ranks.asked_for(set);
+  ExplicitSettings asked = config.flags.ranks.asked_for(set);
   asked.algorithm |= set.given("all_reduce_spec");
   asked.bucket_count = distribution.packs > 0;
   asked.threads = config.flags.machine.asks_for_threads();
-  for (const std::string& notice : continue_as_trained(shape, asked, resume_options(config), group))
+  for (const std::string& notice : elastic_resume(shape, asked, resume_options(config), group))
     config.notices.push_back(notice);
   config.micro_steps = shape.micro_steps;
   config.machine.threads = shape.threads;

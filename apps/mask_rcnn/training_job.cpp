@@ -102,12 +102,12 @@ void settle_shape(TrainingJob& job, const cli::FlagSet& flags, Group& group, std
                .threads = job.machine.threads,
                .cores = cli::available_cores().usable,
                .device = job.machine.device()};
-  AskedFor asked = asked_for.ranks.asked_for(flags);
+  ExplicitSettings asked = asked_for.ranks.asked_for(flags);
   asked.threads = asked_for.machine.asks_for_threads();
   RunOptions resume;
   resume.chief = job.ranks.chief;
   asked_for.checkpoints.apply(resume);
-  for (std::string& notice : continue_as_trained(job.shape, asked, resume, group)) notices.push_back(std::move(notice));
+  for (std::string& notice : elastic_resume(job.shape, asked, resume, group)) notices.push_back(std::move(notice));
   job.machine.threads = job.shape.threads;
 }
 

@@ -54,7 +54,7 @@ struct TrainingJob {
 };
 
 // Settles the job's shape, and with it the machine's threads: as the flags have it or, where a checkpoint is continued,
-// as that was trained, see continue_as_trained(). Appends to `notices`; throws what that does. Collective.
+// as that was trained, see elastic_resume(). Appends to `notices`; throws what that does. Collective.
 void settle_shape(TrainingJob& job, const cli::FlagSet& flags, Group& group, std::vector<std::string>& notices);
 
 // KEY=VALUE lines by which a run goes on as it began where the checkpoint that it continues is of a version that did

@@ -9,15 +9,15 @@ namespace dtrain {
 
 // Affine quantisation to u8: value = (byte - zero) * scale. Zero point 0 is for non-negative tensors: negative values
 // saturate at 0, which fuses a relu.
-struct ByteForm {
+struct QuantParams {
   float scale = 0;
   uint8_t zero = 0;
-  bool operator==(const ByteForm&) const = default;
+  bool operator==(const QuantParams&) const = default;
 };
 
 struct QuantizedLayer {
-  ByteForm x{};                             // input, quantised from f32 if needed
-  std::optional<ByteForm> residual{}, y{};  // nullopt: f32
+  QuantParams x{};                             // input, quantised from f32 if needed
+  std::optional<QuantParams> residual{}, y{};  // nullopt: f32
   bool operator==(const QuantizedLayer&) const = default;
 };
 

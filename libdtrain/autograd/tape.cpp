@@ -114,7 +114,7 @@ Var Tape::record(const char* op, Tensor value, std::span<const Var* const> input
     if (input->value) context_->require(input->value, op);
     if (input->needs_grad()) slot_of(*input, op);
   }
-  op_watch_.tell(op, value, inputs);
+  op_observer_.tell(op, value, inputs);
   const int64_t observed = observe(*context_, op, value, inputs, std::exchange(flops_, 0));
   if (!wants_grad(inputs)) return constant(std::move(value));
   DT_CHECK(backward, op, ": recorded without a closure, but an input needs a gradient");

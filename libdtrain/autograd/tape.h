@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/autograd/op_watch.h"
+#include "libdtrain/autograd/op_observer.h"
 #include "libdtrain/autograd/parameters.h"
 #include "libdtrain/autograd/var.h"
 #include "libdtrain/core/context.h"
@@ -86,7 +86,8 @@ class Tape {
   void on_ready(Ready ready) { ready_ = std::move(ready); }
   // After backward: gradient of a variable() (undefined if it does not affect the loss) or of a parameter.
   const Tensor& grad(const Var& leaf) const;
-  OpWatch& op_watch() { return op_watch_; }  // observer of recorded ops
+  OpObserver& op_observer() { return op_observer_; }  // observer of recorded ops
+  [[deprecated("renamed: op_observer")]] OpObserver& op_watch() { return op_observer_; }
   size_t recorded() const { return nodes_.size(); }
   size_t bytes() const { return bytes_; }                 // of inputs and outputs of all ops recorded so far
   const char* current_op() const { return current_op_; }  // recorded last, or running backward: for error messages
@@ -140,7 +141,7 @@ class Tape {
   std::vector<int> parameter_slots_;        // by Parameter::index
   std::vector<const Parameter*> complete_;  // complete but not yet announced to on_ready()
   Ready ready_;
-  OpWatch op_watch_;
+  OpObserver op_observer_;
   std::function<void(const char*)> watch_;
   const char *part_ = "", *current_op_ = "";
   size_t bytes_ = 0;

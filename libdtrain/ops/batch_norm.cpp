@@ -124,7 +124,7 @@ Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, cons
   const auto saved = std::make_shared<BatchNormSaved>(
       BatchNormSaved{needs_x ? x.value : Tensor(), needs_gate && context.is_cpu() ? out.y : Tensor(), out.mask,
                      out.mean, out.inv_std, gamma.value, beta.value, activation, constant, ranks});
-  tape.op_watch().note(BatchNormNote{options, activation});
+  tape.op_observer().note(BatchNormNote{options, activation});
   const bool may_begin = activation == Activation::relu && !residual && !constant && !ranks;
   // With constant statistics dx may be zero at most pixels, which convolutions make use of.
   return {record_batch_norm(tape, out.y, x, gamma, beta, r, saved, constant ? nullptr : deferred),

@@ -37,7 +37,7 @@ struct BatchNormState {
   auto tensors() const { return std::tie(running_mean, running_var); }
 };
 
-// A batch norm notes this for an OpWatch. The activation follows the normalisation.
+// A batch norm notes this for an OpObserver. The activation follows the normalisation.
 using BatchNormNote = std::pair<BatchNormOptions, Activation>;
 
 // y = act(bn(x) + residual). x [n,h,w,c]; gamma, beta [c]; `residual` null or of x's shape. Throws where shapes or

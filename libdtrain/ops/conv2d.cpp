@@ -74,7 +74,7 @@ Var conv2d(Tape& tape, const Var& x, const Var& w, const Var* bias, const Conv2d
   const Var b = bias ? bias->without_value() : Var{};
   // The weight gradient alone needs the images, and the data gradient alone the filters.
   const Var kept_x{w.needs_grad() ? x.value : Tensor(), x.slot}, kept_w{x.needs_grad() ? w.value : Tensor(), w.slot};
-  tape.op_watch().note(options);
+  tape.op_observer().note(options);
   tape.count_flops(conv2d_flops(y.shape(), w.shape()));
   return tape.record("conv2d", y, {&x, &w, &b},
                      [x = kept_x, w = kept_w, b, options](Tape& t, const Tensor& dy) mutable {

@@ -17,7 +17,7 @@ ConvWithSums conv2d_with_sums(Tape& tape, const Normalized& in, const Var& w, co
   const ChannelSums sums = DT_DISPATCH(context, conv2d_with_sums)(x.value, in.load, w.value, options, y, worth);
   // As conv2d does, backward keeps the images for dw alone and the filters for dx alone.
   const Var kept_x{w.needs_grad() ? x.value : Tensor(), x.slot}, kept_w{x.needs_grad() ? w.value : Tensor(), w.slot};
-  tape.op_watch().note(options);
+  tape.op_observer().note(options);
   tape.count_flops(conv2d_flops(y.shape(), w.shape()));
   std::shared_ptr<DeferredGrad> deferred;
   if (context.is_cpu() && x.needs_grad() && w.needs_grad() &&

@@ -104,7 +104,7 @@ bool is_inferred(const Tape& tape, const Var& x, const Conv2dOptions& options) {
 Var inferred_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end) {
   const Tensor y = infer(tape, x, w, options, end);
   const Var bias{end.bias, -1};
-  tape.op_watch().note(options);
+  tape.op_observer().note(options);
   tape.count_flops(conv2d_flops(y.shape(), w.shape()));
   const Var none;
   return tape.record("conv2d", y, {&x, &w, &bias, end.residual ? end.residual : &none}, {});

@@ -16,7 +16,7 @@ Var local_response_norm(Tape& tape, const Var& x, const LocalResponseNormOptions
   Context& context = tape.context();
   const Tensor y = context.empty(x.shape(), x.value.dtype()), sums = context.empty(x.shape());
   DT_DISPATCH(context, local_response_norm)(x.value, options, y, sums);
-  tape.op_watch().note(options);
+  tape.op_observer().note(options);
   return tape.record("local_response_norm", y, {&x}, [x, sums, options](Tape& t, const Tensor& dy) {
     if (const auto target = t.grad_target(x))
       DT_DISPATCH(t.context(), local_response_norm_grad)(dy, x.value, sums, options, target->dx, target->add);

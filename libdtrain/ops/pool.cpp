@@ -38,7 +38,7 @@ Var max_pool(Tape& tape, const Var& x, const PoolOptions& options) {
   const Tensor y = context.empty(pool_shape(x.shape(), options), x.value.dtype());
   const Tensor argmax = tape.wants_grad({&x}) ? context.empty(y.shape(), DType::u8) : Tensor();
   DT_DISPATCH(context, max_pool)(x.value, options, y, argmax);
-  tape.op_watch().note(options);
+  tape.op_observer().note(options);
   return tape.record("max_pool", y, {&x}, [x = x.without_value(), argmax, options](Tape& t, const Tensor& dy) {
     if (const auto target = t.grad_target(x))
       DT_DISPATCH(t.context(), max_pool_grad)(dy, argmax, options, target->dx, target->add);
@@ -49,7 +49,7 @@ Var average_pool(Tape& tape, const Var& x, const PoolOptions& options) {
   Context& context = tape.context();
   const Tensor y = context.empty(pool_shape(x.shape(), options), x.value.dtype());
   DT_DISPATCH(context, average_pool)(x.value, options, y);
-  tape.op_watch().note(options);
+  tape.op_observer().note(options);
   return tape.record("average_pool", y, {&x}, [x = x.without_value(), options](Tape& t, const Tensor& dy) {
     if (const auto target = t.grad_target(x))
       DT_DISPATCH(t.context(), average_pool_grad)(dy, options, target->dx, target->add);

@@ -17,7 +17,7 @@ struct ByteLayer {
 };
 
 // The form of results that are stored as floats, which stand for themselves.
-constexpr ByteForm kFloats{.scale = 1, .zero = 0};
+constexpr QuantParams kFloats{.scale = 1, .zero = 0};
 
 std::shared_ptr<ByteLayer> byte_layer(Context& context, const cpu::ConvShape& shape, const Tensor& w,
                                       const QuantizedLayer& layer, const InferredEnd& end) {
@@ -27,7 +27,7 @@ std::shared_ptr<ByteLayer> byte_layer(Context& context, const cpu::ConvShape& sh
   const size_t filters = made->filters.scales().size(), whole = filters + cpu::kMostTileColumns;
   made->scale.resize(whole);
   made->shift.resize(whole);
-  const ByteForm y = layer.y.value_or(kFloats);
+  const QuantParams y = layer.y.value_or(kFloats);
   const double residual = layer.residual ? double{layer.residual->scale} * layer.residual->zero : 0;
   for (size_t k = 0; k < filters; ++k) {
     const double scale = double{layer.x.scale} * made->filters.scales()[k];
@@ -66,7 +66,7 @@ Tensor quantized_conv(Tape& tape, const Tensor& x, const Tensor& w, const Conv2d
   const cpu::ConvShape shape = cpu::shape_of(x, w, y, options);
   const auto made =
       tape.prepared()->of<ByteLayer>(addresses_of(w, end), [&] { return byte_layer(context, shape, w, layer, end); });
-  const ByteForm form = layer.y.value_or(kFloats);
+  const QuantParams form = layer.y.value_or(kFloats);
   cpu::ByteEnd byte_end;
   byte_end.scale = made->scale.data();
   byte_end.shift = made->shift.data();

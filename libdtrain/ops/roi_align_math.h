@@ -1,4 +1,4 @@
-// Sampling positions of RoIAlign along one axis, shared by the CPU and CUDA kernels and crop_runs.
+// Sampling positions of RoIAlign along one axis, shared by the CPU and CUDA kernels and crop_masks.
 #pragma once
 
 #include <cmath>

@@ -16,7 +16,7 @@ Var subsample(Tape& tape, const Var& x, int stride, int offset) {
   const Tensor y = context.empty(
       {shape[0], (shape[1] + stride - 1) / stride, (shape[2] + stride - 1) / stride, shape[3]}, x.value.dtype());
   DT_DISPATCH(context, subsample)(x.value, stride, offset, y);
-  tape.op_watch().note(SubsampleOptions{stride, offset});
+  tape.op_observer().note(SubsampleOptions{stride, offset});
   return tape.record("subsample", y, {&x}, [x = x.without_value(), stride, offset](Tape& t, const Tensor& dy) {
     if (const auto target = t.grad_target(x))
       DT_DISPATCH(t.context(), subsample_grad)(dy, stride, offset, target->dx, target->add);

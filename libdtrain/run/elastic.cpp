@@ -130,7 +130,8 @@ class SumOrder {
   std::vector<std::string>& notices_;
 };
 
-void keep_sums(RunShape& shape, const AskedFor& asked, const Settings& saved, std::vector<std::string>& notices) {
+void keep_sums(RunShape& shape, const ExplicitSettings& asked, const Settings& saved,
+               std::vector<std::string>& notices) {
   const SumOrder order(shape, saved, notices);
   if (const auto wire = order.kept(kWire, asked.wire)) shape.gradients.wire = wire_type(*wire);
   if (const auto algorithm = order.kept(kAlgorithm, asked.algorithm)) shape.gradients.algorithm = *algorithm;
@@ -158,8 +159,8 @@ std::map<std::string, std::string> summation_settings(const CommunicatorOptions&
           {kLastBucket, fmt::format("{}", buckets.last_bytes)}};
 }
 
-std::vector<std::string> continue_as_trained(RunShape& shape, const AskedFor& asked, const RunOptions& run,
-                                             Group& group) {
+std::vector<std::string> elastic_resume(RunShape& shape, const ExplicitSettings& asked, const RunOptions& run,
+                                        Group& group) {
   std::vector<std::string> notices;
   const std::optional<TrainState> state = state_to_resume(run, group);
   if (!state) return notices;

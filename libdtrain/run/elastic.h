@@ -26,7 +26,7 @@ struct RunShape {
 };
 
 // Settings given explicitly by the user, which the checkpoint must not change; a notice warns that bits will differ.
-struct AskedFor {
+struct ExplicitSettings {
   bool wire = false, algorithm = false, bucket_bytes = false, last_bucket_bytes = false;
   bool bucket_count = false;  // a number of buckets, whose bytes depend on the model: sizes stay unchanged
   bool threads = false;       // no notice for these
@@ -36,8 +36,8 @@ struct AskedFor {
 // so that the global batch, and with it samples, order and learning rate, continue unchanged; settings of the order of
 // additions are adopted. Throws Error(Fault::config) if the ranks cannot share that batch, listing the numbers of ranks
 // up to 4096 that can; Error(Fault::checkpoint) if the checkpoint's batch is invalid. Collective.
-std::vector<std::string> continue_as_trained(RunShape& shape, const AskedFor& asked, const RunOptions& run,
-                                             Group& group);
+std::vector<std::string> elastic_resume(RunShape& shape, const ExplicitSettings& asked, const RunOptions& run,
+                                        Group& group);
 
 // Settings that fix the order of additions over ranks, for TrainState::settings.
 std::map<std::string, std::string> summation_settings(const CommunicatorOptions& gradients,

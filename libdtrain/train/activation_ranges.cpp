@@ -97,7 +97,7 @@ float ActivationRange::limit_by(RangeRule rule, float levels) const {
   return std::min(most_, static_cast<float>(bin) * limit_ / kBins);
 }
 
-ByteForm ActivationRange::form(RangeRule rule, bool closed_by_relu) const {
+QuantParams ActivationRange::form(RangeRule rule, bool closed_by_relu) const {
   const bool from_zero = closed_by_relu || lowest_ >= 0;
   const float levels = from_zero ? kLevels : kSignedLevels;
   const float limit = most_ > 0 ? limit_by(rule, levels) : levels;

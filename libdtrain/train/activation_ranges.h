@@ -27,7 +27,7 @@ class ActivationRange {
   void add(std::span<const float> values);
   float lowest() const { return lowest_; }
   // Quantisation parameters. Zero point: 0 if no element was negative or a relu follows, else 128.
-  ByteForm form(RangeRule rule, bool closed_by_relu = false) const;
+  QuantParams form(RangeRule rule, bool closed_by_relu = false) const;
 
  private:
   void grow(float most);

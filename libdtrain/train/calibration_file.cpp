@@ -20,7 +20,7 @@ constexpr const char* kFormat = "dtrain calibration 1";
 constexpr JsonLimits kLimits{.bytes = size_t{4} << 20, .depth = 4, .values = 100'000};
 constexpr uint64_t kMostImages = uint64_t{1} << 40;
 
-OrderedJson json_of(const ByteForm& form) { return {{"scale", form.scale}, {"zero", form.zero}}; }
+OrderedJson json_of(const QuantParams& form) { return {{"scale", form.scale}, {"zero", form.zero}}; }
 
 OrderedJson json_of(const QuantizedLayer& layer) {
   OrderedJson json = {{"x", json_of(layer.x)}};
@@ -29,9 +29,9 @@ OrderedJson json_of(const QuantizedLayer& layer) {
   return json;
 }
 
-ByteForm form_from(const Json& json, const std::string& where) {
-  const ByteForm form{json.at("scale").get<float>(),
-                      static_cast<uint8_t>(count_at(json, "zero", UINT8_MAX, where, Fault::data))};
+QuantParams form_from(const Json& json, const std::string& where) {
+  const QuantParams form{json.at("scale").get<float>(),
+                         static_cast<uint8_t>(count_at(json, "zero", UINT8_MAX, where, Fault::data))};
   if (!(std::isnormal(form.scale) && form.scale > 0))
     throw Error(Fault::data, concat(where, ": scale is ", json.at("scale").dump(), ", expected a positive number"));
   return form;

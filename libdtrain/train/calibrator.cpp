@@ -32,7 +32,7 @@ void Calibrator::observe(Tape& tape) {
   at_.clear();
   next_ = 0;
   ++passes_;
-  tape.op_watch().on_op([this](const RecordedOp& op) { look(op); });
+  tape.op_observer().on_op([this](const RecordedOp& op) { look(op); });
 }
 
 int64_t Calibrator::add(const RecordedOp& op, const Tensor& value, std::vector<int64_t> inputs) {
@@ -96,7 +96,7 @@ bool Calibrator::takes_bytes(const std::vector<std::vector<Use>>& uses, int64_t 
   });
 }
 
-ByteForm Calibrator::form_of(const std::vector<std::vector<Use>>& uses, int64_t value, RangeRule rule) const {
+QuantParams Calibrator::form_of(const std::vector<std::vector<Use>>& uses, int64_t value, RangeRule rule) const {
   const auto& own = uses[static_cast<size_t>(value)];
   const auto& values = values_;
   const bool closed = !own.empty() && std::ranges::all_of(own, [&](const Use& use) {
@@ -111,7 +111,7 @@ Calibrator::Forms Calibrator::forms(RangeRule rule) const {
   for (size_t i = 0; i < values_.size(); ++i) {
     const auto number = static_cast<int64_t>(i);
     if (is_layer(values_[i])) {
-      const ByteForm form = form_of(used, number, rule);
+      const QuantParams form = form_of(used, number, rule);
       if (takes_bytes(used, number, form.zero)) forms[i] = form;
     } else if (is_passage(values_[i].op) && values_[i].inputs.at(0) >= 0) {
       forms[i] = forms[static_cast<size_t>(values_[i].inputs[0])];

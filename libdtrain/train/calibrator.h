@@ -43,7 +43,7 @@ class Calibrator {
     int64_t by = 0;
     size_t input = 0;
   };
-  using Forms = std::vector<std::optional<ByteForm>>;
+  using Forms = std::vector<std::optional<QuantParams>>;
 
   int64_t find(const Tensor& x) const;  // -1 if no observed op produced it
   int64_t add(const RecordedOp& op, const Tensor& value, std::vector<int64_t> inputs);
@@ -51,7 +51,7 @@ class Calibrator {
   std::vector<std::vector<Use>> uses() const;
   bool is_layer(const Value& value) const;
   bool takes_bytes(const std::vector<std::vector<Use>>& uses, int64_t value, uint8_t zero) const;
-  ByteForm form_of(const std::vector<std::vector<Use>>& uses, int64_t value, RangeRule rule) const;
+  QuantParams form_of(const std::vector<std::vector<Use>>& uses, int64_t value, RangeRule rule) const;
   Forms forms(RangeRule rule) const;
 
   const ParameterStore& store_;

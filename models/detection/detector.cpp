@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "libdtrain/ops/concat_channels.h"
-#include "libdtrain/ops/crop_runs.h"
+#include "libdtrain/ops/crop_masks.h"
 #include "libdtrain/ops/gating.h"
 #include "libdtrain/ops/masked_losses.h"
 #include "libdtrain/ops/pointwise.h"
@@ -252,7 +252,7 @@ Var Detector::mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSampl
   const PositiveSamples positives{context.empty({m, 4}), context.empty({m}, DType::i32), context.empty({m}, DType::i32),
                                   context.empty({m}, DType::i32), context.empty({m})};
   gather_positives(context, regions, n, mean_of(options_), positives);
-  mask_out_unknown_runs(context, truth.masks, positives.images, positives.truth, positives.weights);
+  ignore_unknown_masks(context, truth.masks, positives.images, positives.truth, positives.weights);
   const MaskHeadOptions& options = options_.mask;
   const Var aligned = align(tape, maps, positives.rois, positives.images, options.resolution);
   const Var own = masks_of_positives(tape, aligned, positives.classes, regions.totals.slice(1, 2));
@@ -260,7 +260,7 @@ Var Detector::mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSampl
   const int side = 2 * options.resolution;
   const int64_t cells = int64_t{side} * side;
   const Tensor targets = context.empty({m, side, side});
-  crop_runs(
+  crop_masks(
       context, truth.masks, positives.rois, positives.images, positives.truth,
       {.height = side, .width = side, .sampling_ratio = options.soft_targets ? 1 : 0, .aligned = options.soft_targets},
       targets);

@@ -34,7 +34,7 @@ void export_onnx(const ParameterStore& store, const Classifier& model, const Pix
   Tape tape(context, Mode::eval);
   const Var x = tape.constant(context.zeros({1, size, size, 3}));
   recorder.set(x.value, normalized(graph, images, pixels));
-  tape.op_watch().on_op([&](const RecordedOp& op) { recorder.add(op); });
+  tape.op_observer().on_op([&](const RecordedOp& op) { recorder.add(op); });
   const Var logits = model.forward(tape, x);
   recorder.require_all_used();
   graph.output(recorder.get(logits.value), "logits", OnnxType::f32, {"n", model.classes},

@@ -1,7 +1,7 @@
 // The ops of a two-stage detector in a recorded step: replayed, they compute what they compute when they are called.
 #include "libdtrain/layers.h"
 #include "libdtrain/ops/blank_outside.h"
-#include "libdtrain/ops/crop_runs.h"
+#include "libdtrain/ops/crop_masks.h"
 #include "libdtrain/ops/masked_losses.h"
 #include "libdtrain/ops/roi_align.h"
 #include "libdtrain/ops/scalar_loss.h"
@@ -49,7 +49,7 @@ class DetectionStep {
     const Var pooled = roi_align(tape, maps, rois_, images_, levels, align);
     const Var chosen = select_class(tape, up_(tape, pooled), classes_);
     const Tensor targets = context_.empty({3, 4, 8});
-    crop_runs(context_, runs_, rois_, images_, which_, {.height = 4, .width = 8}, targets);
+    crop_masks(context_, runs_, rois_, images_, which_, {.height = 4, .width = 8}, targets);
     const LossDivisor divisor{32, weights_.slice(1, 2)};
     const Var loss = weighted_sum(tape,
                                   {sigmoid_cross_entropy(tape, chosen, targets, weights_, divisor),
@@ -73,7 +73,7 @@ class DetectionStep {
   ParameterStore store_;
   ConvTranspose2d up_;
   Tensor map_, rois_, images_, which_, classes_, sizes_, weights_;
-  RunImages runs_;
+  RleMasks runs_;
   Tensor loss_;
 };
 

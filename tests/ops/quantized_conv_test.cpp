@@ -33,13 +33,13 @@ const std::vector<QuantizedCase> kCases = {
     {"uneven padding of few channels", {1, 6, 9, 5}, {17, 2, 4, 5}, {.padding = {0, 1, 2, 3}}},
 };
 
-Array quantized(const Array& x, const ByteForm& form) {
+Array quantized(const Array& x, const QuantParams& form) {
   Array y = x;
   for (double& value : y.values) value = std::clamp(std::nearbyint(value / form.scale + form.zero), 0.0, 255.0);
   return y;
 }
 
-Array meant(Array bytes, const ByteForm& form) {
+Array meant(Array bytes, const QuantParams& form) {
   for (double& value : bytes.values) value = (value - form.zero) * form.scale;
   return bytes;
 }
@@ -76,7 +76,7 @@ void expect_near(const Array& found, const Array& expected, double bound) {
   for (size_t i = 0; i < found.values.size(); ++i) ASSERT_NEAR(found.values[i], expected.values[i], bound) << i;
 }
 
-constexpr ByteForm kImages{0.011f, 100}, kClosedImages{0.004f, 0}, kResiduals{0.02f, 128}, kSums{0.09f, 0},
+constexpr QuantParams kImages{0.011f, 100}, kClosedImages{0.004f, 0}, kResiduals{0.02f, 128}, kSums{0.09f, 0},
     kRaisedSums{0.09f, 20}, kSignedSums{0.13f, 128};
 
 struct Layer {
@@ -108,9 +108,9 @@ struct Layer {
 TEST(QuantizedConv, AgreesWithFloatsOfTheSameNumbers) {
   for (const CpuIsa isa : instruction_sets())
     for (const QuantizedCase& test : kCases)
-      for (const ByteForm& images : {kImages, kClosedImages})
-        for (const std::optional<ByteForm>& form : {std::optional<ByteForm>(), std::optional(kSums),
-                                                    std::optional(kRaisedSums), std::optional(kSignedSums)}) {
+      for (const QuantParams& images : {kImages, kClosedImages})
+        for (const std::optional<QuantParams>& form : {std::optional<QuantParams>(), std::optional(kSums),
+                                                       std::optional(kRaisedSums), std::optional(kSignedSums)}) {
           SCOPED_TRACE(concat(name_of(isa), " ", test.name, " ", int{images.zero}, " ", form ? int{form->zero} : -1));
           const auto context = context_of(isa);
           const Layer layer(*context, test);
@@ -154,8 +154,8 @@ TEST(QuantizedConv, TakesAResidualOfItsTypeThatNobodyElseHas) {
         SCOPED_TRACE(concat(name_of(isa), " ", test.name, " ", bytes_added, " ", bytes_made));
         const auto context = context_of(isa);
         const Layer layer(*context, test);
-        const auto form_of = [](bool bytes, const ByteForm& form) {
-          return bytes ? std::optional(form) : std::optional<ByteForm>();
+        const auto form_of = [](bool bytes, const QuantParams& form) {
+          return bytes ? std::optional(form) : std::optional<QuantParams>();
         };
         const ParameterStore store(*context);
         PreparedWeights prepared(store);

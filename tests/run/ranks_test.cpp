@@ -157,7 +157,7 @@ TEST_F(RunOfRanks, OneRankContinuesTheCheckpointOfTwo) {
     });
   RunShape shape;
   shape.batch = kBatch;
-  const std::vector<std::string> notices = continue_as_trained(shape, {}, saving(8), *group);
+  const std::vector<std::string> notices = elastic_resume(shape, {}, saving(8), *group);
   ASSERT_EQ(shape.micro_steps, 2);
   ASSERT_EQ(notices.size(), 1u);
   EXPECT_NE(notices[0].find("1 ranks x batch size 4 x 2 micro-steps"), std::string::npos) << notices[0];
@@ -171,7 +171,7 @@ TEST_F(RunOfRanks, OneRankContinuesTheCheckpointOfTwo) {
 
   RunShape third;
   third.batch = 3;
-  expect_error([&] { continue_as_trained(third, {}, saving(8), *group); }, Fault::config, "cannot share it");
+  expect_error([&] { elastic_resume(third, {}, saving(8), *group); }, Fault::config, "cannot share it");
 }
 
 // The chief scores on a thread until its last checkpoint has been saved: another rank waits as long as an evaluation

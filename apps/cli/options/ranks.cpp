@@ -131,7 +131,7 @@ CommunicatorOptions RankFlags::communicator() const {
   return {.wire = precision_of(wire_precision), .algorithm = all_reduce_algorithm};
 }
 
-AskedFor RankFlags::asked_for(const FlagSet& flags) const {
+ExplicitSettings RankFlags::asked_for(const FlagSet& flags) const {
   return {.wire = flags.given("wire_precision"),
           .algorithm = flags.given("all_reduce_algorithm"),
           .bucket_bytes = flags.given("bucket_mb"),

@@ -57,7 +57,7 @@ struct RankFlags {
   // How gradients are summed; "auto" on the wire is fp32.
   CommunicatorOptions communicator() const;
   // What of it the command line asks for, so that a checkpoint does not change it.
-  AskedFor asked_for(const FlagSet& flags) const;
+  ExplicitSettings asked_for(const FlagSet& flags) const;
 };
 
 // Throws Error(Fault::config) where --all_reduce_algorithm is none of those that sum on that device.

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 
-#include "libdtrain/ops/crop_runs.h"
+#include "libdtrain/ops/crop_masks.h"
 #include "libdtrain/ops/roi_align_math.h"
 
 namespace dtrain {
 
 // Mask whose runs end at ends[begin], ..., ends[end - 1], in column-major pixel indices.
-struct RunImage {
+struct RleMask {
   const int32_t* ends;
   int32_t begin, end, height, width;
 
@@ -41,12 +41,12 @@ struct RunImage {
 };
 
 // All masks of a batch.
-struct RunTable {
+struct RleTable {
   const int32_t *ends, *begins;
   const float* sizes;
   int64_t rows, per_row, capacity;
 
-  explicit RunTable(const RunImages& runs)
+  explicit RleTable(const RleMasks& runs)
       : ends(runs.ends.data<int32_t>()),
         begins(runs.begins.data<int32_t>()),
         sizes(runs.sizes.data<float>()),
@@ -56,11 +56,11 @@ struct RunTable {
   DT_HD bool has(int64_t row, int64_t which) const { return row < rows && which < per_row; }
   DT_HD bool is_unknown(int64_t row, int64_t which) const {
     if (row < 0 || which < 0 || !has(row, which)) return false;
-    const RunImage image = of(row, which);
+    const RleMask image = of(row, which);
     return image.begin >= image.end;
   }
   // Clamps inconsistent entries to the table's bounds.
-  DT_HD RunImage of(int64_t row, int64_t which) const {
+  DT_HD RleMask of(int64_t row, int64_t which) const {
     const int32_t* const begin = begins + row * (per_row + 1) + which;
     return {ends + row * capacity, limited(begin[0]), limited(begin[1]), extent(sizes[2 * row]),
             extent(sizes[2 * row + 1])};
@@ -74,7 +74,7 @@ struct RunTable {
 };
 
 // Mean over the samples of a cell.
-DT_HD inline float crop_cell(const RunImage& image, const RoiAxis& rows, const RoiAxis& columns, int row, int column) {
+DT_HD inline float crop_cell(const RleMask& image, const RoiAxis& rows, const RoiAxis& columns, int row, int column) {
   float sum = 0;
   for (int i = 0; i < rows.grid; ++i) {
     const RoiTap y = roi_tap(rows.at(row, i), image.height);

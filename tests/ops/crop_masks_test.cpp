@@ -1,5 +1,5 @@
 // Crops of run lengths against RoIAlign of the decoded images.
-#include "libdtrain/ops/crop_runs.h"
+#include "libdtrain/ops/crop_masks.h"
 
 #include "tests/ops/naive_roi_align.h"
 
@@ -28,7 +28,7 @@ struct RunsFixture {
     }
   }
 
-  RunImages upload(Context& context) const {
+  RleMasks upload(Context& context) const {
     return {to_device(context, {2, kCapacity}, ends), to_device(context, {2, kPerRow + 1}, begins),
             to_device(context, Array({2, 2}, {9, 12, 14, 7}))};
   }
@@ -62,7 +62,7 @@ const std::vector<std::vector<float>> kCrops{{0, 0, 7, 9},       {1.5f, 2.25f, 6
                                              {3, 3, 3.4f, 3.2f}, {5, 6, 11, 13.5f},       {30, 30, 40, 40},
                                              {2, 2, 9, 5}};
 
-TEST(CropRuns, AgreesWithRoiAlignOfTheDecodedImage) {
+TEST(CropMasks, AgreesWithRoiAlignOfTheDecodedImage) {
   const RunsFixture runs;
   std::vector<float> rois;
   std::vector<int32_t> images, which;
@@ -87,61 +87,61 @@ TEST(CropRuns, AgreesWithRoiAlignOfTheDecodedImage) {
       }
       poison(*context);
       const Tensor y = context->empty({count, 5, 4});
-      crop_runs(*context, runs.upload(*context), to_device(*context, {count, 4}, rois),
-                to_device(*context, {count}, images), to_device(*context, {count}, which), options, y);
-      expect_close(to_host(*context, y), expected, 1e-5, concat("crop_runs, ratio ", ratio));
+      crop_masks(*context, runs.upload(*context), to_device(*context, {count, 4}, rois),
+                 to_device(*context, {count}, images), to_device(*context, {count}, which), options, y);
+      expect_close(to_host(*context, y), expected, 1e-5, concat("crop_masks, ratio ", ratio));
     }
 }
 
-TEST(CropRuns, StaysWithinTablesThatAreWrong) {
+TEST(CropMasks, StaysWithinTablesThatAreWrong) {
   const RunsFixture runs;
   for (const auto& context : devices()) {
-    RunImages wrong = runs.upload(*context);
+    RleMasks wrong = runs.upload(*context);
     wrong.begins = to_device(*context, {2, 4}, std::vector<int32_t>{-5, 1 << 30, 3, 2, 190, 1 << 30, -1, 250});
     wrong.sizes = to_device(*context, Array({2, 2}, {1e9, 1e9, std::nan(""), -3}));
     const std::vector<int32_t> images{0, 0, 0, 1, 1, 1}, which{0, 1, 2, 0, 1, 2};
     const Tensor rois = to_device(*context, Array({6, 4}, std::vector<double>(24, 5))), y = context->empty({6, 28, 28});
-    crop_runs(*context, wrong, rois, to_device(*context, {6}, images), to_device(*context, {6}, which), {}, y);
+    crop_masks(*context, wrong, rois, to_device(*context, {6}, images), to_device(*context, {6}, which), {}, y);
     EXPECT_LE(largest(to_host(*context, y)), 1);
   }
 }
 
-TEST(CropRuns, ImagesWithoutRunsWeighNothing) {
+TEST(CropMasks, ImagesWithoutRunsWeighNothing) {
   const RunsFixture fixture;
   for (const auto& context : devices()) {
     const std::vector<int32_t> images{0, 1, 1, -1, 1, 1}, which{0, 0, 2, -1, -1, 1};
     const Tensor weights = to_device(*context, Array({6}, {1, 2, 3, 4, 5, 6}));
-    mask_out_unknown_runs(*context, fixture.upload(*context), to_device(*context, {6}, images),
-                          to_device(*context, {6}, which), weights);
-    expect_close(to_host(*context, weights), Array({6}, {1, 2, 0, 4, 5, 6}), 0, "mask_out_unknown_runs");
+    ignore_unknown_masks(*context, fixture.upload(*context), to_device(*context, {6}, images),
+                         to_device(*context, {6}, which), weights);
+    expect_close(to_host(*context, weights), Array({6}, {1, 2, 0, 4, 5, 6}), 0, "ignore_unknown_masks");
     expect_error(
         [&] {
-          mask_out_unknown_runs(*context, fixture.upload(*context), to_device(*context, {6}, images),
-                                to_device(*context, {6}, which), context->zeros({5}));
+          ignore_unknown_masks(*context, fixture.upload(*context), to_device(*context, {6}, images),
+                               to_device(*context, {6}, which), context->zeros({5}));
         },
         Fault::config, "weights [5] of f32");
   }
 }
 
-TEST(CropRuns, RefusesWhatDoesNotFit) {
+TEST(CropMasks, RefusesWhatDoesNotFit) {
   const RunsFixture fixture;
   for (const auto& context : devices()) {
-    const RunImages runs = fixture.upload(*context);
+    const RleMasks runs = fixture.upload(*context);
     const Tensor rois = context->zeros({1, 4}), y = context->zeros({1, 28, 28});
     const auto index = [&](int32_t value) { return to_device(*context, {1}, std::vector<int32_t>{value}); };
-    const auto refused = [&](const RunImages& table, const Tensor& to, const CropOptions& options, const char* part) {
-      expect_error([&] { crop_runs(*context, table, rois, index(0), index(0), options, to); }, Fault::config, part);
+    const auto refused = [&](const RleMasks& table, const Tensor& to, const CropOptions& options, const char* part) {
+      expect_error([&] { crop_masks(*context, table, rois, index(0), index(0), options, to); }, Fault::config, part);
     };
     refused({runs.ends, runs.begins, rois}, y, {}, "sizes [1, 4]");
-    refused({}, y, {}, "crop_runs");
+    refused({}, y, {}, "crop_masks");
     refused(runs, y, {.height = 14}, "expected [1, 14, 28]");
     refused(runs, y, {.sampling_ratio = -1}, "no negative ratio");
     if (context->is_cpu()) {
-      expect_error([&] { crop_runs(*context, runs, rois, index(0), index(3), {}, y); }, Fault::config,
+      expect_error([&] { crop_masks(*context, runs, rois, index(0), index(3), {}, y); }, Fault::config,
                    "region 0 is of image 3 of 3, row 0 of 2");
       continue;
     }
-    crop_runs(*context, runs, rois, index(2), index(0), {}, y);
+    crop_masks(*context, runs, rois, index(2), index(0), {}, y);
     EXPECT_TRUE(std::isnan(to_host(*context, y)[0]));
   }
 }

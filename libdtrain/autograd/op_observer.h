@@ -1,4 +1,4 @@
-// OpWatch: observer of the ops that a tape executes, in training and in eval, e.g. to export a model.
+// OpObserver: observer of the ops that a tape executes, in training and in eval, e.g. to export a model.
 #pragma once
 
 #include <any>
@@ -17,7 +17,7 @@ struct RecordedOp {
   const std::any& options;             // attributes of the op, a struct of its header; empty: none
 };
 
-class OpWatch {
+class OpObserver {
  public:
   using Listener = std::function<void(const RecordedOp&)>;
 

@@ -1,5 +1,5 @@
 // What is shown of the ops that a tape is given: inputs, outputs and options, in order, and composites as their parts.
-#include "libdtrain/autograd/op_watch.h"
+#include "libdtrain/autograd/op_observer.h"
 
 #include "libdtrain/layers.h"
 #include "libdtrain/ops/pointwise.h"
@@ -8,7 +8,7 @@
 namespace dtrain {
 namespace {
 
-TEST(OpWatch, HearsOfOpsWithTheirOptions) {
+TEST(OpObserver, HearsOfOpsWithTheirOptions) {
   const auto context = make_cpu_context({.threads = 1});
   ParameterStore store(*context);
   const ConvBnAct layer{Conv2d(store, "conv", 3, 4, 3, {.conv = {.stride = 2, .padding = 1}}),
@@ -18,7 +18,7 @@ TEST(OpWatch, HearsOfOpsWithTheirOptions) {
     Tape tape(*context, mode);
     std::vector<std::string> names;
     std::vector<Tensor> outputs;
-    tape.op_watch().on_op([&](const RecordedOp& op) {
+    tape.op_observer().on_op([&](const RecordedOp& op) {
       names.emplace_back(op.name);
       if (names.back() == "conv2d") {
         const auto* const options = std::any_cast<Conv2dOptions>(&op.options);

@@ -9,7 +9,7 @@ namespace dtrain {
 
 // Up to g masks for each of n images, column-major as in COCO: pixel (y, x) of a mask of height `height` has index x *
 // height + y. A run ends where the value changes; the first run is of zeros and may be empty.
-struct RunImages {
+struct RleMasks {
   Tensor ends;    // [n, capacity] i32: end of each run; masks of a row are concatenated
   Tensor begins;  // [n, g + 1] i32: offset in `ends` of each mask's runs; the last entry is their end
   Tensor sizes;   // [n, 2] f32: height and width of all masks of a row
@@ -25,24 +25,23 @@ struct CropOptions {
 // y [r, height, width] f32: roi_align of region rois[i] ([r, 4] f32) on mask which[i] (i32) of row images[i] (i32),
 // with values 0 and 1; 0 if images[i] or which[i] is negative. Throws Error for mismatched shapes or types; a mask that
 // does not exist throws on a CPU and gives NaN on a GPU.
-void crop_runs(Context& context, const RunImages& runs, const Tensor& rois, const Tensor& images, const Tensor& which,
-               const CropOptions& options, const Tensor& y);
+void crop_masks(Context& context, const RleMasks& runs, const Tensor& rois, const Tensor& images, const Tensor& which,
+                const CropOptions& options, const Tensor& y);
 
 // Sets weights [r] f32 to 0 where mask which[i] of row images[i] has no runs at all: its pixels are unknown. Throws
-// Error as crop_runs does.
-void mask_out_unknown_runs(Context& context, const RunImages& runs, const Tensor& images, const Tensor& which,
-                           const Tensor& weights);
+// Error as crop_masks does.
+void ignore_unknown_masks(Context& context, const RleMasks& runs, const Tensor& images, const Tensor& which,
+                          const Tensor& weights);
 
 namespace cpu {
-void crop_runs(Context&, const RunImages&, const Tensor& rois, const Tensor& images, const Tensor& which,
-               const CropOptions&, const Tensor& y);
-void mask_out_unknown_runs(Context&, const RunImages&, const Tensor& images, const Tensor& which,
-                           const Tensor& weights);
+void crop_masks(Context&, const RleMasks&, const Tensor& rois, const Tensor& images, const Tensor& which,
+                const CropOptions&, const Tensor& y);
+void ignore_unknown_masks(Context&, const RleMasks&, const Tensor& images, const Tensor& which, const Tensor& weights);
 }  // namespace cpu
 
 namespace cuda {
-decltype(cpu::crop_runs) crop_runs;
-decltype(cpu::mask_out_unknown_runs) mask_out_unknown_runs;
+decltype(cpu::crop_masks) crop_masks;
+decltype(cpu::ignore_unknown_masks) ignore_unknown_masks;
 }  // namespace cuda
 
 }  // namespace dtrain

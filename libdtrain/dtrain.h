@@ -11,6 +11,7 @@
 #include "libdtrain/core/gpu_info.h"
 #include "libdtrain/core/profiler.h"
 #include "libdtrain/core/rng.h"
+#include "libdtrain/deprecated.h"
 #include "libdtrain/distributed/communicator.h"
 #include "libdtrain/distributed/group.h"
 #include "libdtrain/io/safetensors.h"

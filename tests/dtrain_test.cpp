@@ -1,6 +1,8 @@
 // The header that has everything.
 #include "libdtrain/dtrain.h"
 
+#include <type_traits>
+
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -9,6 +11,16 @@ namespace {
 TEST(Version, TheTextIsThatOfTheNumbers) {
   EXPECT_EQ(concat(DTRAIN_VERSION_MAJOR, '.', DTRAIN_VERSION_MINOR, '.', DTRAIN_VERSION_PATCH), DTRAIN_VERSION);
 }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+TEST(Deprecated, OldNamesStillCompile) {
+  EXPECT_TRUE((std::is_same_v<Moment, Event> && std::is_same_v<Queue, Stream>));
+  EXPECT_TRUE((std::is_same_v<ByteForm, QuantParams> && std::is_same_v<RunImages, RleMasks>));
+  EXPECT_TRUE((std::is_same_v<OpWatch, OpObserver> && std::is_same_v<AskedFor, ExplicitSettings>));
+  static_cast<void>(&crop_runs), static_cast<void>(&mask_out_unknown_runs), static_cast<void>(&continue_as_trained);
+}
+#pragma GCC diagnostic pop
 
 }  // namespace
 }  // namespace dtrain

@@ -85,6 +85,7 @@ const std::vector<Level> kLevels = {
      {}},
     {"libdtrain/testing/", {"libdtrain/core/", "libdtrain/autograd/"}, {}},
     {"libdtrain/dtrain.h", {"libdtrain/"}, {}},
+    {"libdtrain/deprecated.h", {"libdtrain/"}, {}},
     {"libdtrain/", {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/"}, {}},  // layers
     {"models/", {"libdtrain/", "models/"}, {}},
     {"data/coco/", {"libdtrain/core/", "libdtrain/io/"}, {}},

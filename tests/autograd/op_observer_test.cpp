@@ -1,4 +1,4 @@
-// What is shown of the ops that a tape is given: inputs, outputs and options, in order, and composites as their parts.
+// OpObserver: inputs, outputs and attributes of ops, in order; composites as their parts.
 #include "libdtrain/autograd/op_observer.h"
 
 #include "libdtrain/layers.h"

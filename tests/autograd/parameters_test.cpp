@@ -1,4 +1,4 @@
-// The arenas of a ParameterStore: layout, initial values, names.
+// ParameterStore: arena layout, initial values, names.
 #include "libdtrain/autograd/parameters.h"
 
 #include <algorithm>
@@ -131,7 +131,7 @@ TEST(ParameterStore, InitialDistributions) {
   EXPECT_NEAR(normal_deviation, 0.1, 0.002);
   const auto truncated = initial(Init::truncated_normal(0.1f), 3, "w", false);
   EXPECT_LE(std::abs(*std::max_element(truncated.begin(), truncated.end())), 0.2f);
-  EXPECT_NEAR(moments(truncated).second, 0.088, 0.002);  // for a normal cut at two deviations: 0.8796
+  EXPECT_NEAR(moments(truncated).second, 0.088, 0.002);  // normal truncated at two deviations: 0.8796
   const auto uniform = initial(Init::uniform(0.3f), 3, "w", false);
   EXPECT_LE(std::abs(*std::min_element(uniform.begin(), uniform.end())), 0.3f);
   EXPECT_NEAR(moments(uniform).second, 0.3 / std::sqrt(3.0), 0.003);
@@ -330,7 +330,7 @@ TEST(ParameterStore, SetsMultipliers) {
   EXPECT_GT(store.layout_version(), version);
 }
 
-// What a step before the freezing has left there must not be summed or measured for ever.
+// Gradients from before the freezing must not be reduced or measured.
 TEST(ParameterStore, AFrozenParametersGradientIsZero) {
   for (const auto& context : devices()) {
     Stages stages(*context);

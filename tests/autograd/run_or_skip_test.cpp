@@ -1,5 +1,4 @@
-// Ops that a recorded step may leave out, on the tape: leaving them out where they make no difference changes no bit;
-// when their parameters are ready, and what they may not write.
+// run_or_skip on the tape: skipping work without effect changes no bit; readiness of parameters; forbidden writes.
 #include "libdtrain/autograd/tape.h"
 #include "libdtrain/ops/concat_channels.h"
 #include "libdtrain/ops/masked_losses.h"
@@ -13,7 +12,7 @@ namespace {
 
 constexpr int64_t kRows = 6, kInner = 5, kOuter = 4, kPartRows = 2;
 
-// A loss over the first `count` of six rows, of products that are made in parts of two rows.
+// Loss over the first `count` of six rows, from GEMMs over parts of two rows each.
 class LossInParts {
  public:
   struct Result {
@@ -40,7 +39,7 @@ class LossInParts {
     context_.copy(to_device(context_, weights), weights_);
     context_.copy(to_device(context_, Array({1}, static_cast<double>(count))), count_);
   }
-  // In one part, or in parts of which those without rows that count may be left out.
+  // As one part, or as parts of which those without valid rows may be skipped.
   void run(bool in_parts) {
     Tape tape(context_);
     const Var x = tape.variable(x_);
@@ -86,7 +85,7 @@ TEST(RunOrSkip, ChangesNoBit) {
       step.run(in_parts);
       return step.result();
     };
-    run(kRows, true);  // libraries choose their algorithms
+    run(kRows, true);  // warm-up: libraries select algorithms
     const auto graph = context->is_cpu() ? nullptr : context->capture([&] { step.run(true); });
     for (const int64_t count : {6, 0, 3, 1, 2, 4, 5, 6}) {
       SCOPED_TRACE(count);

@@ -1,4 +1,4 @@
-// What a tape refuses: Vars and tensors of elsewhere, closures that leave a gradient out, a second backward pass.
+// Misuse of the tape: foreign Vars and tensors, closures that omit a gradient, a second backward pass.
 #include <sys/mman.h>
 
 #include <thread>
@@ -23,14 +23,14 @@ namespace {
 
 Var one(Tape& tape) { return tape.variable(tape.context().zeros({1})); }
 
-// y = x, with a closure that is told its input.
+// y = x, with a closure that receives its input.
 template <class Closure>
 Var identity(Tape& tape, const Var& x, Closure closure) {
   return tape.record("identity", x.value, {&x},
                      [x = x.without_value(), closure](Tape& t, const Tensor& dy) { closure(t, x, dy); });
 }
 
-// Memory that nobody may read or write: an op that goes to work before it refuses a tensor is killed by a signal.
+// Inaccessible memory: an op that touches a tensor before rejecting it is killed by a signal.
 class Untouchable final : public Allocator {
  public:
   void* allocate(size_t bytes) override {
@@ -42,7 +42,7 @@ class Untouchable final : public Allocator {
   MemoryStats stats() const override { return {}; }
 };
 
-// Tensors of a device that is not the context's, and what they are refused with.
+// Tensors on another device, and the expected errors.
 struct Elsewhere {
   explicit Elsewhere(const Context& context)
       : device{context.is_cpu() ? DeviceKind::cuda : DeviceKind::cpu, 5},
@@ -64,7 +64,7 @@ TEST(TapeMisuse, AVarOfAnotherTapeIsRefused) {
       Tape tape(*context);
       before = relu(tape, one(tape));
     }
-    Tape tape(*context);  // where the last one was, with slots of the same numbers
+    Tape tape(*context);  // at the previous one's address, with equal slot numbers
     const Var own = one(tape);
     relu(tape, own);
     const auto refuses = [&](const std::function<void()>& action, const std::string& what) {
@@ -105,7 +105,7 @@ TEST(TapeMisuse, ATensorOfAnotherDeviceIsRefused) {
   }
 }
 
-// Kernels take these in structs.
+// Kernels that take tensors in structs.
 TEST(TapeMisuse, ATensorOfAnotherDeviceIsRefusedByNorms) {
   for (const auto& context : devices()) {
     const Elsewhere elsewhere(*context);
@@ -137,7 +137,7 @@ TEST(TapeMisuse, ATensorOfAnotherDeviceIsRefusedByNorms) {
   }
 }
 
-// And these in lists.
+// Kernels that take tensors in lists.
 TEST(TapeMisuse, ATensorOfAnotherDeviceIsFoundInAList) {
   for (const auto& context : devices()) {
     const Elsewhere elsewhere(*context);
@@ -188,7 +188,7 @@ TEST(TapeMisuse, AClosureThatLeavesAGradientOutIsNamed) {
       const Var y = identity(tape, one(tape), [](Tape&, const Var&, const Tensor&) {});
       expect_error([&] { tape.backward(relu(tape, y)); }, Fault::config, part);
     }
-    {  // where another op has written it
+    {  // written by another op
       Tape tape(*context);
       const Var x = one(tape), y = identity(tape, x, [](Tape&, const Var&, const Tensor&) {});
       expect_error([&] { tape.backward(add(tape, y, relu(tape, x))); }, Fault::config, part);
@@ -201,7 +201,7 @@ TEST(TapeMisuse, AClosureThatLeavesAGradientOutIsNamed) {
       const Var y = identity(tape, tape.leaf(a), [](Tape&, const Var&, const Tensor&) {});
       expect_error([&] { tape.backward(y, &store); }, Fault::config, part);
     }
-    {  // what leads to no loss is not asked
+    {  // does not affect the loss: not checked
       Tape tape(*context);
       const Var x = one(tape);
       identity(tape, x, [](Tape&, const Var&, const Tensor&) {});
@@ -216,7 +216,7 @@ TEST(TapeMisuse, AClosureThatLeavesAGradientOutIsNamed) {
   }
 }
 
-// It would go by the gradient of `b` where `a` is a constant.
+// Else it would use the gradient of `b` if `a` is a constant.
 TEST(TapeMisuse, AnInputThatRecordWasNotToldOfIsNamed) {
   const auto sum = [](Tape& tape, const Var& a, const Var& b) {
     Tensor y = tape.context().empty(a.shape());
@@ -241,7 +241,7 @@ TEST(TapeMisuse, AnInputThatRecordWasNotToldOfIsNamed) {
                "sum: its closure writes the gradient of a Var that is not among the inputs that it was recorded with");
 }
 
-// Without the store backward cannot tell what nobody wrote; what was written is right all the same.
+// Without a store, backward cannot report unwritten gradients; written ones are correct.
 TEST(TapeMisuse, GradientsAreStoredAnewWithoutTheStoreToo) {
   for (const auto& context : devices()) {
     ParameterStore store(*context), other(*context);

@@ -1,4 +1,4 @@
-// The tape's bookkeeping, with ops that are simple enough to predict every gradient.
+// Tape bookkeeping, with ops whose gradients are predictable.
 #include "libdtrain/autograd/tape.h"
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-// y = factor * x; `seen`, where given, is run by the closure; `held` lives as long as the closure.
+// y = factor * x; the closure runs `seen`, if given; `held` lives as long as the closure.
 Var scale(Tape& tape, const Var& x, double factor, std::function<void()> seen = {}, Tensor held = {}) {
   Context& context = tape.context();
   auto scaled = [](Context& c, Array values, double f) {
@@ -30,7 +30,7 @@ Var scale(Tape& tape, const Var& x, double factor, std::function<void()> seen = 
                      });
 }
 
-// Two parameters of two elements; the gradient arena starts as NaN, as a stale one would.
+// Two parameters of two elements; the gradient arena starts as NaN, like stale memory.
 struct Store {
   explicit Store(Context& context) : store(context) {
     a = &store.add("a", {1}, Init::constant(2));
@@ -67,7 +67,7 @@ TEST(Tape, ASharedWeightStoresThenAddsAndIsReadyOnce) {
 TEST(Tape, MicroStepsAddUp) {
   for (const auto& context : devices()) {
     Store s(*context);
-    // b is used in the second micro-step only, where it must find zero.
+    // b is used in the second micro-step only and must find zero.
     Tape first(*context, Mode::train, 0);
     EXPECT_EQ(first.backward(scale(first, first.leaf(*s.a), 3), &s.store), std::vector<std::string>{"b"});
     EXPECT_EQ(s.grad(s.b), Values{0});
@@ -76,12 +76,12 @@ TEST(Tape, MicroStepsAddUp) {
     EXPECT_TRUE(second.backward(loss, &s.store).empty());
     EXPECT_EQ(s.grad(s.a), Values{7});
     EXPECT_EQ(s.grad(s.b), Values{5});
-    // Nobody writes a here, and what is there stays.
+    // a is not written here and keeps its gradient.
     Tape third(*context, Mode::train, 2);
     EXPECT_EQ(third.backward(scale(third, third.leaf(*s.b), 1), &s.store), std::vector<std::string>{"a"});
     EXPECT_EQ(s.grad(s.a), Values{7});
     EXPECT_EQ(s.grad(s.b), Values{6});
-    // The next step stores again.
+    // The next step overwrites.
     Tape next(*context);
     next.backward(scale(next, next.leaf(*s.a), 9), &s.store);
     EXPECT_EQ(s.grad(s.a), Values{9});
@@ -131,7 +131,7 @@ TEST(Tape, APassedGradientIsCopiedBeforeItIsAddedTo) {
     Tape tape(*context);
     const Var a = tape.variable(context->zeros({1})), b = tape.variable(context->zeros({1}));
     const Var three_a = scale(tape, a, 3);
-    const Var sum = add(tape, a, b);  // runs first and gives a and b the same tensor
+    const Var sum = add(tape, a, b);  // runs first and passes the same tensor to a and b
     tape.backward(add(tape, three_a, sum));
     EXPECT_EQ(to_host(*context, tape.grad(a)).values, Values{4});
     EXPECT_EQ(to_host(*context, tape.grad(b)).values, Values{1});

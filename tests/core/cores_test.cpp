@@ -1,4 +1,4 @@
-// Quotas as Linux writes them, in a copy of its files.
+// CPU quotas and partitions of cores, on copies of Linux's files.
 #include "libdtrain/core/cores.h"
 
 #include <sched.h>
@@ -58,7 +58,7 @@ TEST_F(CpuQuota, IsNoneWhereTheFilesAreNotUnderstood) {
   EXPECT_EQ(quota(), 0);
 }
 
-// Two nodes of four physical cores with two threads each, numbered as Linux does: the second threads come last.
+// Two nodes of four physical cores with two threads each, in Linux's numbering: second threads last.
 class SplitCores : public testing::Test {
  protected:
   SplitCores() {
@@ -99,7 +99,7 @@ TEST_F(SplitCores, BySocketEachPhysicalCoreCountsOnce) {
 
 TEST_F(SplitCores, GivesEachPartCoresOfItsNode) {
   EXPECT_EQ(split(all, {1, 0, 1}), (Split{{4, 12, 5, 13}, {0, 8, 1, 9, 2, 10, 3, 11}, {6, 14, 7, 15}}));
-  // The container has one core of the node that two parts want.
+  // The container has one core of the node that two parts prefer.
   EXPECT_EQ(split({0, 1, 2, 4}, {1, 0, 1}), (Split{{0}, {1}, {2, 4}}));
   EXPECT_EQ(split({0, 1, 4, 5}, {1, -1}), (Split{{0, 1}, {4, 5}}));
 }

@@ -1,4 +1,4 @@
-// The stream for ops outside of the library.
+// Stream for custom ops.
 #include "libdtrain/core/cuda_stream.h"
 
 #include "tests/testing.h"

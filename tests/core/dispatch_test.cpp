@@ -1,4 +1,4 @@
-// DT_DISPATCH is an expression, and a GPU without its arm is an Error that says how to build one.
+// DT_DISPATCH as an expression, and errors of builds without CUDA.
 #include "libdtrain/core/dispatch.h"
 
 #include "tests/testing.h"
@@ -60,7 +60,7 @@ TEST(Dispatch, AKernelOfF32TakesTensorsOfBf16) {
   EXPECT_EQ(to_host(*context, sum.slice(0, 2)).values, (std::vector<double>{2, 256}));  // 257 has nine bits
   EXPECT_EQ(to_host(*context, twice.slice(0, 2)).values, (std::vector<double>{4, 514}));
   EXPECT_TRUE(std::isnan(to_host(*context, sum)[2]));
-  // One that it reads and writes, and one that it does not know.
+  // A read-write tensor, and an undefined one.
   DT_DISPATCH(*context, add_up)({{sum.slice(0, 1)}}, 1.0f, {sum.slice(0, 1), Tensor()});
   EXPECT_EQ(to_host(*context, sum)[0], 4);
   EXPECT_EQ(to_host(*context, x.slice(0, 2)).values, (std::vector<double>{1, 256}));
@@ -75,7 +75,7 @@ TEST(Dispatch, AKernelMayTakeBf16Itself) {
   EXPECT_EQ(seen, (std::vector{DType::f32, DType::f32, DType::f32, DType::bf16}));
 }
 
-// As DT_DISPATCH does in a build without CUDA.
+// As DT_DISPATCH in a build without CUDA.
 TEST(Dispatch, AMissingArmIsAnError) {
   for (const auto& context : devices()) {
     const auto call = [&] { return choose_arm(*context, "length", cpu::length, nullptr)({2, 5}); };

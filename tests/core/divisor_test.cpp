@@ -1,4 +1,4 @@
-// Division by multiplying, against the processor's.
+// Invariant division against the processor's.
 #include "libdtrain/core/divisor.h"
 
 #include "libdtrain/core/rng.h"

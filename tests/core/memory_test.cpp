@@ -1,4 +1,4 @@
-// The caching allocator: reuse, splitting and merging, the cap, threads.
+// Caching allocator: reuse, splitting, coalescing, limit, threads.
 #include "libdtrain/core/memory.h"
 
 #include <cstring>
@@ -80,7 +80,7 @@ TEST(CachingAllocator, TrimGivesBackWhatHoldsNothing) {
   void* second = pool.allocate(40 * kMiB);
   void* small = pool.allocate(kMiB);
   pool.release(first, 50 * kMiB);
-  pool.release(pool.allocate(2 * kMiB), 2 * kMiB);  // from what `small` shares
+  pool.release(pool.allocate(2 * kMiB), 2 * kMiB);  // from the segment shared with `small`
   pool.trim();
   EXPECT_EQ(pool.stats().reserved, (40 + 32) * kMiB);
   pool.release(second, 40 * kMiB);
@@ -91,7 +91,7 @@ TEST(CachingAllocator, TrimGivesBackWhatHoldsNothing) {
   pool.release(pool.allocate(kMiB), kMiB);
 }
 
-// Two pieces that are free but cannot be joined would fail a request that the limit allows.
+// Two free blocks that cannot be coalesced would fail a request within the limit.
 TEST(CachingAllocator, GivesBackBeforeItFails) {
   for (const auto spare : {CachingAllocator::Spare::give_back, CachingAllocator::Spare::keep}) {
     CachingAllocator pool(std::make_unique<HostAllocator>(), 100 * kMiB, spare);

@@ -1,4 +1,4 @@
-// Philox against Random123's published known answers (kat_vectors), and the distributions drawn from it.
+// Philox against Random123's published known answers (kat_vectors), and distributions.
 #include "libdtrain/core/rng.h"
 
 #include <set>
@@ -52,7 +52,7 @@ TEST(RandomStream, BelowIsEven) {
   for (int i = 0; i < 70000; ++i) ++counts.at(random.below(7));
   for (int count : counts) EXPECT_NEAR(count, 10000, 400);
   EXPECT_EQ(random.below(1), 0u);
-  // Nearly a quarter of all words are rejected here; without that the lower half would come up too often.
+  // About a quarter of the words are rejected; otherwise the lower half would be too frequent.
   const uint32_t bound = 0xC0000000;
   int low = 0;
   for (int i = 0; i < 20000; ++i) low += random.below(bound) < bound / 2;

@@ -1,4 +1,4 @@
-// Tensors as aliases of storage, and what a CPU context does with them.
+// Tensors as aliases of storage, and operations of a CPU context.
 #include "libdtrain/core/tensor.h"
 
 #include "tests/testing.h"
@@ -82,7 +82,7 @@ TEST(Context, ATensorMayOutliveIt) {
       x.span<float>()[1] = 7;
       EXPECT_EQ(row.span<float>()[0], 7);
     }
-    x = {};  // what is left of the pool goes back to the device with the last tensor
+    x = {};  // the last tensor returns the pool to the device
   }
 }
 
@@ -140,7 +140,7 @@ TEST(Context, CopiesAndScalars) {
     EXPECT_EQ(context->get_scalars().learning_rate, 0.5f);
     EXPECT_EQ(context->get_scalars().step, 9u);
     EXPECT_EQ(context->get_scalars().finite, 1);
-    // What the device keeps and what the host sets for each step leave each other alone.
+    // Device state and host inputs do not overwrite each other.
     const StepState kept{.loss_scale = 8, .double_after = 5, .good_steps = 3, .finite = 0, .skipped = 2};
     context->set_step_state(kept);
     context->set_scalars({.step = 10});

@@ -1,4 +1,4 @@
-// An op computes with its context's threads, whatever thread calls it.
+// Ops use their context's thread count on any calling thread.
 #include "libdtrain/core/thread_count.h"
 
 #include <omp.h>
@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-// An op that says how many threads it may use.
+// Op that reports its thread count.
 namespace cpu {
 int count_threads(Context&) { return omp_get_max_threads(); }
 }  // namespace cpu

@@ -30,7 +30,7 @@ TEST(Types, ShapeRefuses) {
         full.append(1);
       },
       Fault::config, "rank 6");
-  // A size that the product of the extents, or that in bytes, cannot hold.
+  // Element counts or sizes in bytes that overflow.
   constexpr int64_t k2To30 = int64_t{1} << 30;
   expect_error([] { Shape({k2To30, k2To30}); }, Fault::config, "shape [1073741824, 1073741824]: more than");
   expect_error([] { Shape({int64_t{1} << 32, int64_t{1} << 32}); }, Fault::config, "elements");

@@ -1,4 +1,4 @@
-// What a recorded step may leave out: whether it does is found out by the device, anew in each replay.
+// Conditional nodes: skipped by the device, decided anew in each launch.
 #include <set>
 
 #include "libdtrain/ops/pointwise.h"
@@ -19,14 +19,14 @@ class ConditionalNode : public testing::Test {
   float value(const Tensor& x) { return values_of<float>(*context_, x)[0]; }
   void set_count(float value) { context_->copy(filled(value), count_); }
 
-  // Adds one to each of three numbers: first_ where the count is above 1, second_ where it is above 2, always_.
+  // Adds one to three scalars: first_ if the count exceeds 1, second_ if it exceeds 2, always_.
   void add_ones() {
     context_->run_or_skip(count_, 1, [&] { accumulate(*context_, one_, first_); });
     context_->run_or_skip(count_, 2, [&] {
       const Tensor zero = context_->empty({1});
       context_->fill_zero(zero);
       accumulate(*context_, one_, zero);
-      // Within other work that may be left out it goes with that.
+      // Nested in a conditional node: part of its body.
       context_->run_or_skip(count_, 9, [&] { accumulate(*context_, zero, second_); });
     });
     accumulate(*context_, one_, always_);
@@ -36,7 +36,7 @@ class ConditionalNode : public testing::Test {
   Tensor one_, count_, first_, second_, always_;
 };
 
-TEST_F(ConditionalNode, IsLeftOutByReplaysAlone) {
+TEST_F(ConditionalNode, IsSkippedInLaunchesOnly) {
   add_ones();
   EXPECT_EQ(value(first_), 1) << "a step that is not recorded leaves out nothing";
   EXPECT_EQ(value(second_), 1);
@@ -50,7 +50,7 @@ TEST_F(ConditionalNode, IsLeftOutByReplaysAlone) {
   EXPECT_EQ(value(always_), 1 + 5);
 }
 
-TEST_F(ConditionalNode, LeavesEachReplayItsStamps) {
+TEST_F(ConditionalNode, EachLaunchHasItsOwnStamps) {
   const auto graph = context_->capture([&] {
     context_->stamp();
     add_ones();
@@ -58,7 +58,7 @@ TEST_F(ConditionalNode, LeavesEachReplayItsStamps) {
   });
   const Event begin = context_->record();
   for (int round = 0; round < 2; ++round) {
-    std::vector<std::vector<Event>> launches;  // all are queued before one is looked at
+    std::vector<std::vector<Event>> launches;  // all are enqueued before any is read
     for (int i = 0; i < 4; ++i) launches.push_back(context_->launch(*graph));
     context_->wait(context_->record());
     double last = 0;

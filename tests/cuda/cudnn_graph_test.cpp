@@ -1,4 +1,4 @@
-// Which engines cuDNN has for an H200, asked of a description of one: no GPU is needed, nor used.
+// cuDNN's engines for an H200, queried by its description without a GPU.
 #include "libdtrain/cuda/cudnn_graph.h"
 
 #include <numeric>
@@ -37,7 +37,7 @@ class CudnnGraph : public testing::Test {
     target_ = describe_device(kH200);
   }
 
-  // The configurations that the problem allows, of the usual heuristic and of the last resort.
+  // Allowed configurations of the default and the fallback heuristic.
   std::vector<Descriptor> configs(const ConvProblem& problem) {
     const Descriptor graph = conv_graph(problem, target_);
     std::vector<Descriptor> found;
@@ -105,15 +105,14 @@ TEST_F(CudnnGraph, ExactArithmeticIsKeptWhereItIsAskedFor) {
   problem.tf32 = 1;
   EXPECT_GT(configs(problem).size(), exact);
   EXPECT_GT(exact, 0u);
-  // Some of cuDNN's f32 weight gradients add in an order that changes.
+  // Some of cuDNN's f32 weight gradients are non-deterministic.
   problem = make_problem(ConvKind::wgrad, DType::f32, {32, 28, 28, 128}, {128, 3, 3, 128}, {.padding = 1});
   const size_t any = configs(problem).size();
   problem.deterministic = 1;
   EXPECT_LT(configs(problem).size(), any);
 }
 
-// The gradient that comes around a block of ResNet-50 is added to that which came through it. What adds is as large
-// as what does not.
+// Residual gradient of a ResNet-50 block, accumulated in place by the convolution.
 TEST_F(CudnnGraph, ADataGradientIsAddedInPlace) {
   for (const DType dtype : {DType::bf16, DType::f16})
     for (const auto& [x, w] : std::vector<std::pair<Shape, Shape>>{{{256, 56, 56, 256}, {64, 1, 1, 256}},
@@ -137,7 +136,7 @@ TEST_F(CudnnGraph, StatisticsComeWithTheConvolutionInF16) {
     EXPECT_TRUE(runs(make_problem(ConvKind::forward_statistics, DType::f16, x, w, options)));
 }
 
-// The convolutions inside ResNet-50's blocks. What they are fused to comes compiled, and in one type only.
+// Convolutions inside ResNet-50's blocks. Their fusions are precompiled for one type only.
 TEST_F(CudnnGraph, ABatchNormIsLeftToTheConvolutionAfterItInF16) {
   for (const auto& [x, w, options] : std::vector<std::tuple<Shape, Shape, Conv2dOptions>>{
            {{256, 56, 56, 64}, {64, 3, 3, 64}, {.padding = 1}},
@@ -185,7 +184,7 @@ TEST_F(CudnnGraph, AChoiceIsRebuiltFromItsNumbers) {
 
 TEST_F(CudnnGraph, RefusesWhatIsNoConvolution) {
   ConvProblem problem = make_problem(ConvKind::forward, DType::f32, {2, 6, 6, 8}, {8, 3, 3, 8}, {.padding = 1});
-  problem.p = 7;  // not the extent that follows from the others
+  problem.p = 7;  // inconsistent with the other members
   expect_error([&] { conv_graph(problem, target_); }, Fault::resource, "cudnnBackendFinalize");
   problem.p = 6;
   problem.dtype = static_cast<int64_t>(DType::u8);

@@ -1,4 +1,4 @@
-// The ops of a two-stage detector in a recorded step: replayed, they compute what they compute when they are called.
+// Ops of a two-stage detector in a CUDA graph give the results of eager execution.
 #include "libdtrain/layers.h"
 #include "libdtrain/ops/blank_outside.h"
 #include "libdtrain/ops/crop_masks.h"
@@ -11,7 +11,7 @@
 namespace dtrain {
 namespace {
 
-// A small head over two maps, all of whose inputs are on the device.
+// Small head over two maps, with all inputs on the device.
 class DetectionStep {
  public:
   explicit DetectionStep(Context& context)
@@ -59,7 +59,7 @@ class DetectionStep {
     context_.copy(loss.value, loss_);
   }
 
-  // The loss and the gradients of the parameters.
+  // Loss and parameter gradients.
   std::vector<float> results() {
     std::vector<float> values = values_of<float>(context_, store_.grads());
     values.push_back(values_of<float>(context_, loss_)[0]);
@@ -77,7 +77,7 @@ class DetectionStep {
   Tensor loss_;
 };
 
-TEST(DetectionGraph, ReplaysWhatTheOpsCompute) {
+TEST(DetectionGraph, ComputesWhatTheOpsCompute) {
   std::string reason;
   if (cuda_device_count(&reason) == 0) GTEST_SKIP() << "SKIPPED: no GPU: " << reason;
   const auto context = make_gpu_context();

@@ -1,4 +1,4 @@
-// The kernels beside the libraries' convolutions and products, on each GPU, an emulated one too.
+// Kernels that complement the libraries' convolutions and GEMMs, on each GPU, emulated ones included.
 #include "libdtrain/ops/conv2d.h"
 #include "libdtrain/ops/conv2d_cuda.h"
 #include "tests/testing.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::f16};
 
-// f(context, type) for each GPU and each type.
+// f(context, type) for each GPU and type.
 template <class Body>
 void for_each_gpu(Body&& body) {
   bool found = false;

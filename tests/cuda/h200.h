@@ -1,4 +1,4 @@
-// An H200 as cuDNN describes a device, so that it can be asked what it would run on one.
+// cuDNN's description of an H200, to query engines without one.
 #pragma once
 
 namespace dtrain::cuda {

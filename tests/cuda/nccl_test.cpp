@@ -1,5 +1,4 @@
-// NCCL with one rank, where it goes through all of its calls: that it is there, leaves sums as they are, and can be
-// recorded with a step.
+// NCCL with one rank, which executes all of its calls: available, sums unchanged, capturable.
 #include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/pointwise.h"
 #include "tests/testing.h"
@@ -18,7 +17,7 @@ class OneRank : public testing::Test {
     options.even_alone = true;
     return make_communicator(*group_, *context_, options);
   }
-  // `buckets` of x go round, twice in a row, and y takes what comes out.
+  // All-reduces `buckets` of x twice in a row; y receives the result.
   void step(Communicator& all, const Tensor& x, const Tensor& y) {
     for (int round = 0; round < 2; ++round) {
       const Tensor buckets[] = {x.slice(0, 1000), x.slice(1000, x.dim(0))};

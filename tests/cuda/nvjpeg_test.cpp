@@ -1,4 +1,4 @@
-// The installed nvJPEG has the functions that are used; where there is none, what is said.
+// The installed nvJPEG provides all functions; the error without it.
 #include "libdtrain/core/gpu_info.h"
 #include "tests/testing.h"
 

@@ -23,7 +23,7 @@ ConvProblem bottleneck(ConvKind kind) {
 }
 
 TEST(ConvProblem, EqualNumbersHaveEqualBytes) {
-  // Over memory with other contents, as a local variable is.
+  // On uninitialised memory, like a local variable.
   alignas(ConvProblem) unsigned char dirty[2][sizeof(ConvProblem)];
   std::memset(dirty[0], 0x5a, sizeof dirty[0]);
   std::memset(dirty[1], 0xa5, sizeof dirty[1]);
@@ -38,7 +38,7 @@ TEST(ConvProblem, EqualNumbersHaveEqualBytes) {
 TEST(ConvProblem, NamesTellProblemsApart) {
   const ConvProblem o = bottleneck(ConvKind::dgrad_add);
   EXPECT_EQ(name_of(o), "dgrad_add:bf16:n256:h57x56:c128:k64:r3x1:s2x2:d1x1:p1,2,0,0:g2");
-  // Every member but those that follow from the others, the output's extents, is in the name.
+  // All members except the derived output extents are in the name.
   int64_t ConvProblem::*const members[] = {&ConvProblem::n,
                                            &ConvProblem::h,
                                            &ConvProblem::w,

@@ -1,4 +1,4 @@
-// Recording a step and replaying it; queues, moments, and copies that nobody waits for.
+// CUDA graphs: capture and launch; streams, events and asynchronous copies.
 #include <cstring>
 #include <set>
 
@@ -21,7 +21,7 @@ class StepGraph : public testing::Test {
   Tensor filled(float value) { return to_device(*context_, Array({kCount}, value)); }
   std::vector<float> values(const Tensor& x) { return values_of<float>(*context_, x); }
 
-  // y += 3 x, by way of two temporaries; `temporaries` receives their addresses.
+  // y += 3 x through two temporaries; `temporaries` receives their addresses.
   void add_thrice(const Tensor& x, const Tensor& y, std::vector<char*>* temporaries = nullptr) {
     Tape tape(*context_);
     const Var two = add(tape, tape.constant(x), tape.constant(x));
@@ -34,7 +34,7 @@ class StepGraph : public testing::Test {
   std::unique_ptr<Context> context_;
 };
 
-TEST_F(StepGraph, ReplaysWhatWasRecordedOnNewValues) {
+TEST_F(StepGraph, LaunchesOnNewValues) {
   const Tensor x = filled(1), y = filled(0);
   const auto graph = context_->capture([&] { add_thrice(x, y); });
   EXPECT_FALSE(context_->capturing());
@@ -46,8 +46,8 @@ TEST_F(StepGraph, ReplaysWhatWasRecordedOnNewValues) {
   EXPECT_EQ(values(y), std::vector<float>(kCount, 3 + 30 + 30));
 }
 
-// Where kernels of both are ready at once those that other ranks wait for start first, also in a recorded step.
-TEST_F(StepGraph, TheCommunicationQueueIsTheUrgentOne) {
+// Of kernels that are ready at once, those other ranks wait for start first, in graphs too.
+TEST_F(StepGraph, CommunicationStreamHasPriority) {
   const cuda::Runtime& runtime = context_->runtime();
   int compute = 0, communication = 0;
   ASSERT_EQ(cudaStreamGetPriority(runtime.compute(), &compute), cudaSuccess);
@@ -64,8 +64,8 @@ TEST_F(StepGraph, TheCommunicationQueueIsTheUrgentOne) {
   EXPECT_EQ(values(y), std::vector<float>(kCount, 3));
 }
 
-// They never run at the same time.
-TEST_F(StepGraph, RecordedStepsShareTheMemoryOfTheirTemporaries) {
+// Graphs never run concurrently.
+TEST_F(StepGraph, GraphsShareTheirPool) {
   const Tensor x = filled(1), y = filled(0), z = filled(0);
   std::vector<char*> temporaries, others;
   const auto graph = context_->capture([&] { add_thrice(x, y, &temporaries); });
@@ -146,7 +146,7 @@ TEST_F(StepGraph, KeepsItsMemoryAndGivesItBack) {
   EXPECT_EQ(context_->memory_stats().reserved, before);
 }
 
-TEST_F(StepGraph, HasStampsOfItsOwnInEachReplay) {
+TEST_F(StepGraph, EachLaunchHasItsOwnStamps) {
   const Tensor x = filled(1), y = filled(0);
   const auto graph = context_->capture([&] {
     context_->stamp();
@@ -156,7 +156,7 @@ TEST_F(StepGraph, HasStampsOfItsOwnInEachReplay) {
   const Event begin = context_->record();
   std::set<void*> events;
   for (int round = 0; round < 2; ++round) {
-    std::vector<std::vector<Event>> launches;  // all are queued before one is looked at
+    std::vector<std::vector<Event>> launches;  // all are enqueued before any is read
     for (int i = 0; i < 3; ++i) launches.push_back(context_->launch(*graph));
     context_->wait(context_->record());
     double last = 0;

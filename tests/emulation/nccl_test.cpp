@@ -101,7 +101,7 @@ TEST(Nccl, RoundsToTheWire) {
 }
 
 // Two of a step's sums beside the compute stream and one in it, as gradients and SyncBN have them.
-TEST(Nccl, ReplaysWithARecordedStep) {
+TEST(Nccl, IsCapturedWithTheStep) {
   pass_in_ranks(2, [] {
     Rank rank;
     const auto in_line = make_communicator(*rank.group, *rank.context, {.stream = Stream::compute});

@@ -277,7 +277,7 @@ class EqualRanks : public Communicator {
 };
 
 // All means are those of one rank.
-TEST(SyncBatchNorm, IsRecordedAndReplayed) {
+TEST(SyncBatchNorm, IsCapturedAndLaunched) {
   const Shape shape{2, 5, 4, 16}, channels{16};
   MeetingPlace place(2);
   ThreadGroup group(place, 0, 2);

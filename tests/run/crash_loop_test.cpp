@@ -25,7 +25,7 @@ class Starts : public testing::Test {
  protected:
   Starts() { memory_kills(0); }
 
-  // What the kernel has counted in the control group.
+  // OOM-kill counter of the cgroup.
   void memory_kills(int count, const std::string& limit = "536870912") const {
     for (const char* folder : {"proc/self", "sys/fs/cgroup/job"}) std::filesystem::create_directories(root / folder);
     write_file(root / "proc/self/cgroup", "0::/job\n");
@@ -33,7 +33,7 @@ class Starts : public testing::Test {
     write_file(root / "sys/fs/cgroup/job/memory.max", limit + "\n");
   }
   CrashLoop loop(bool is_chief = true) const { return {directory.path().string(), is_chief, root.path()}; }
-  // A start from step 0 that makes a step and is killed; how many were before it.
+  // A start from step 0 that makes a step and is killed; returns the number of earlier ones.
   int killed() const {
     CrashLoop start = loop();
     const int before = start.begin(0);
@@ -116,7 +116,7 @@ TEST_F(Starts, ErrorsElsewhereOfOthersOrBeforeTheFirstStepDoNot) {
   EXPECT_EQ(loop().begin(0), 6) << "the end of another rank is a kill from outside";
 }
 
-// Rank 1 has been given the next step before the chief sees that the first is done.
+// Rank 1 is in the next step before the chief sees the first as done.
 TEST_F(Starts, AnErrorOfAnotherRankIsNotLostToTheChief) {
   for (int i = 0; i < 3; ++i) {
     CrashLoop chief = loop(), other = loop(/*is_chief=*/false);
@@ -129,7 +129,7 @@ TEST_F(Starts, AnErrorOfAnotherRankIsNotLostToTheChief) {
   expect_refusal(Fault::data, "3 starts have trained from step 0 and failed at the same place");
 }
 
-// A run that is killed again and again saves after each step, and so right before the one that fails.
+// A run that is killed repeatedly saves after each step, hence right before the failing one.
 TEST_F(Starts, ErrorsRightAfterACheckpointStopIt) {
   for (int i = 0; i < 3; ++i) fails(Error(Fault::numeric, "step 8: not finite"), 7, /*trains=*/false, /*from=*/7);
   expect_error([&] { loop().begin(7); }, Fault::numeric, "step 8: not finite");
@@ -168,7 +168,7 @@ TEST_F(Starts, KillsForLackOfMemoryStopIt) {
   EXPECT_NO_THROW(loop().begin(0));
 }
 
-// Where each start has a group of its own.
+// With a new cgroup per start.
 TEST_F(Starts, KillsForLackOfMemoryThatTheKernelLogsStopIt) {
   std::filesystem::create_directories(root / "dev");
   for (int i = 0; i < 3; ++i) {

@@ -1,4 +1,4 @@
-// A small task, what trains it, and an observer that writes down what it hears: for tests of the run.
+// Small task with its training set-up, and a recording observer, for tests of runs.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace dtrain {
 
 inline constexpr int64_t kBatch = 4, kInputs = 6, kClasses = 3;
 
-// Samples are drawn from their number; the class is the largest of the first inputs.
+// Random samples by index; the class is the argmax of the first inputs.
 class DrawnTask : public Task {
  public:
   DrawnTask(Context& context, Group& group, int micro_steps = 1)
@@ -76,7 +76,7 @@ class DrawnTask : public Task {
   uint64_t cursor_ = 0;
 };
 
-// Writes down what it hears.
+// Records all events.
 class Diary : public Observer {
  public:
   void begun(const Begun& event) override { add("begun", event.step); }
@@ -106,7 +106,7 @@ class Diary : public Observer {
   void add(const char* what, uint64_t step) { entries.push_back(concat(what, " ", step)); }
 };
 
-// One rank with a task, an optimizer and a trainer.
+// One rank with task, optimizer and trainer.
 struct Rig {
   explicit Rig(Context& context, Group& group, Communicator* communicator = nullptr, int micro_steps = 1)
       : task(context, group, micro_steps),

@@ -1,4 +1,4 @@
-// The record of evaluations, the best checkpoint, and an early end: within a run and over its restarts.
+// Evaluation history, best checkpoint and early stopping, within a run and across restarts.
 #include "libdtrain/run/evaluation_record.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 Evaluation evaluation_of(const std::string& name, double value) { return {.values = {{name, value}}}; }
 
-// The direction of the metric is that of the names here, unless the options say one.
+// Direction from the metric's name unless the options give one.
 FollowOptions directed(FollowOptions options) {
   if (options.better == Better::unset)
     options.better = options.metric.ends_with("loss") ? Better::lower : Better::higher;
@@ -106,7 +106,7 @@ TEST(EvaluationRecord, ALossOfPowerTakesTheFileAndNotTheRun) {
   }
 }
 
-// Evaluations come to what the test says, by step.
+// Task with predefined evaluation results per step.
 class ScoredTask : public DrawnTask {
  public:
   using DrawnTask::DrawnTask;
@@ -129,7 +129,7 @@ class ScoredTask : public DrawnTask {
 
 class FollowedRun : public RunTest {
  protected:
-  // Evaluates after each step, and saves after each second one.
+  // Evaluates after each step, saves after every second.
   RunOptions following(uint64_t steps, uint64_t patience = 0) const {
     RunOptions result = saving(steps);
     result.keep = 2;
@@ -164,7 +164,7 @@ TEST_F(FollowedRun, TheBestCheckpointOutlivesNewerOnes) {
   EXPECT_EQ(best(), "checkpoints/step-3");
   EXPECT_EQ(kept(), (Steps{3, 6, 8}));
   EXPECT_TRUE(fs::exists(directory / "best" / "model.safetensors"));
-  // Over a restart, and until there is a better one.
+  // Across a restart, until there is a better one.
   EXPECT_EQ(train(following(9)), Outcome::finished);
   EXPECT_EQ(best(), "checkpoints/step-3");
   EXPECT_EQ(train(following(12)), Outcome::finished);
@@ -195,7 +195,7 @@ TEST_F(FollowedRun, EndsOnceNothingImproves) {
   EXPECT_FALSE(diary.last.resumes);
   EXPECT_EQ(diary.notices, std::vector<std::string>{"training ends early: score has not improved for 3 evaluations; "
                                                     "the best was 5, after step 3"});
-  // Started again it has nothing to do, but for more patience.
+  // Restarted: nothing to do without more patience.
   Diary again;
   EXPECT_EQ(train(following(20, 3), &again), Outcome::enough);
   EXPECT_EQ(again.entries, (std::vector<std::string>{"begun 6", "ended 6"}));
@@ -205,7 +205,7 @@ TEST_F(FollowedRun, EndsOnceNothingImproves) {
 }
 
 TEST_F(FollowedRun, PatienceIsCountedOverRestarts) {
-  EXPECT_EQ(train(following(5, 3)), Outcome::finished);  // there is no evaluation after the last step
+  EXPECT_EQ(train(following(5, 3)), Outcome::finished);  // no evaluation after the last step
   Diary diary;
   EXPECT_EQ(train(following(20, 3), &diary), Outcome::enough);
   EXPECT_EQ(diary.entries.front(), "begun 5");
@@ -213,7 +213,7 @@ TEST_F(FollowedRun, PatienceIsCountedOverRestarts) {
   EXPECT_EQ(diary.entries.back(), "ended 6");
 }
 
-// What a kill leaves between an evaluation's record and the link: the same run goes on to the same end.
+// State after a kill between the record of an evaluation and the link: the run resumes to the same end.
 TEST_F(FollowedRun, AKillBeforeTheLinkIsMadeUpFor) {
   train(following(4));
   fs::remove(directory / "best");
@@ -232,7 +232,7 @@ TEST_F(FollowedRun, WhatAnAbandonedFutureCameToIsForgotten) {
   with.cadence.total_steps = 5;
   train(with);
   EXPECT_EQ(best(), "checkpoints/step-3");
-  // Where nothing says what was best, no link is left that leads nowhere.
+  // Without a record of the best, no dangling link remains.
   fs::remove(directory / "evaluations.json");
   with.resume_from = (directory / "checkpoints" / "step-2").string();
   with.cadence.total_steps = 3;

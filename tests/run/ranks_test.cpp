@@ -1,4 +1,4 @@
-// Runs of several ranks: threads that share one checkpoint.
+// Runs of several ranks, as threads that share one checkpoint.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -30,7 +30,7 @@ TEST_F(RunOfRanks, SeveralRanksShareTheChiefsCheckpointAndStopTogether) {
       RunOptions with = saving(8);
       with.cadence.verify_every = 2;
       with.cadence.evaluate_after = [](uint64_t step) { return step == 6; };
-      // Rank 1 alone is asked; it has no files of its own.
+      // Only rank 1 is asked to stop; it has no files.
       dtrain::Run run(rig.task, rig.trainer, communicator.group(), with, {&diary},
                       [&] { return rank == 1 && diary.losses.contains(stop_after - 1); });
       const Outcome outcome = run.train();
@@ -45,10 +45,10 @@ TEST_F(RunOfRanks, SeveralRanksShareTheChiefsCheckpointAndStopTogether) {
   }
 }
 
-// Two hosts with a disk each.
+// Two hosts with separate disks.
 class RunOfHosts : public RunOfRanks {
  protected:
-  // Trains to step `steps` on both; `elsewhere` in place of the second host's disk.
+  // Trains both to step `steps`; `elsewhere` replaces the second host's disk.
   std::vector<Diary> train(uint64_t steps, Resume resume = Resume::newest, const std::string& elsewhere = "") {
     std::vector<Diary> diaries(2);
     on_two([&](Context& own, ThreadCommunicator& communicator) {
@@ -76,7 +76,7 @@ TEST_F(RunOfHosts, EachHostSavesAndAllGoOnFromTheNewestStepInCommon) {
   for (const Diary& diary : train(8)) EXPECT_EQ(diary.saves, (std::vector<uint64_t>{2, 4, 6, 8}));
   const std::vector<float> whole = values_[0];
   EXPECT_EQ(values_[1], whole);
-  // The first host has lost step 8, and step 6 of the second is damaged.
+  // The first host has lost step 8; step 6 of the second is damaged.
   std::filesystem::remove_all(checkpoint(0, 8));
   std::filesystem::resize_file(checkpoint(1, 6) + "/state.safetensors", 40);
   std::filesystem::remove_all(checkpoint(0, 2));
@@ -126,7 +126,7 @@ TEST_F(RunOfHosts, OneRankOfEachHostWrites) {
   });
 }
 
-// Ranks that were given different batches or seeds would train, and each something else.
+// Ranks with different batches or seeds must be refused.
 TEST_F(RunOfRanks, RanksThatDifferAreRefused) {
   const auto with = [&](int64_t batch_of_rank_1, uint64_t seed_of_rank_1) {
     on_two([&](Context& own, ThreadCommunicator& communicator) {
@@ -145,8 +145,7 @@ TEST_F(RunOfRanks, RanksThatDifferAreRefused) {
   expect_error([&] { with(kBatch, 6); }, Fault::config, "the seed is '5'");
 }
 
-// A global batch of two ranks is shared by two micro-steps of one: the samples are the same, and the sums but for their
-// order.
+// A global batch of two ranks becomes two micro-steps of one rank: equal samples, and equal sums up to rounding.
 TEST_F(RunOfRanks, OneRankContinuesTheCheckpointOfTwo) {
   std::vector<float> whole;
   for (const bool interrupted : {false, true})
@@ -174,8 +173,8 @@ TEST_F(RunOfRanks, OneRankContinuesTheCheckpointOfTwo) {
   expect_error([&] { elastic_resume(third, {}, saving(8), *group); }, Fault::config, "cannot share it");
 }
 
-// The chief scores on a thread until its last checkpoint has been saved: another rank waits as long as an evaluation
-// may take, and what was trained is safe by then.
+// The chief scores on a thread until its last checkpoint is saved; other ranks wait up to the evaluation timeout, after
+// the save.
 TEST_F(RunOfRanks, TheLastCheckpointDoesNotWaitForALateResult) {
   std::atomic<bool> saved = false;
   class LateOnTheChief : public DrawnTask {
@@ -216,7 +215,7 @@ TEST_F(RunOfRanks, TheLastCheckpointDoesNotWaitForALateResult) {
   });
 }
 
-// A thread may have scored before the ranks ask one another whether it has.
+// The result may be ready before the ranks ask each other.
 TEST_F(RunOfRanks, AResultThatIsTheChiefsAloneEndsTheTrainingOfAll) {
   class ScoresOnTheChief : public DrawnTask {
    public:

@@ -1,4 +1,4 @@
-// The learning-rate range test: smoothing, the end, the suggestion, and the sweep itself on one rank and on two.
+// Learning-rate range test: smoothing, stop, suggestion, and the sweep on one and two ranks.
 #include "libdtrain/run/rate_sweep.h"
 
 #include <cmath>
@@ -9,14 +9,14 @@
 namespace dtrain {
 namespace {
 
-// They fall around step 50 and then grow without bounds.
+// Fall until about step 50, then grow without bound.
 std::vector<double> losses_of_a_sweep() {
   std::vector<double> losses;
   for (int i = 0; i < 100; ++i) losses.push_back(2.3 - 1 / (1 + std::exp((50 - i) / 5.0)) + std::exp((i - 80) / 3.0));
   return losses;
 }
 
-// The numbers are those of PyTorch Lightning's formulas in Python.
+// Expected values: PyTorch Lightning's formulas in Python.
 TEST(RateSweep, SmoothsEndsAndSuggestsAsLightningDoes) {
   const RateSweep sweep = evaluate_sweep({}, losses_of_a_sweep());
   ASSERT_EQ(sweep.points.size(), 93u);
@@ -48,7 +48,7 @@ TEST(RateSweep, SuggestsNothingWhereTooLittleIsKnown) {
   expect_error([] { evaluate_sweep({.steps = 1}, {}); }, Fault::config, "expected 2 or more");
 }
 
-// Its eighth batch has an input that is no number.
+// The eighth batch contains a NaN.
 class PoisonedTask : public DrawnTask {
  public:
   using DrawnTask::DrawnTask;
@@ -84,7 +84,7 @@ TEST_F(RateSweepRun, TrainsAtGrowingRatesAndSavesNothing) {
   const double rate = found->points[*found->suggestion].rate;
   EXPECT_TRUE(rate > 1e-3 && rate < 10) << rate;
   EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
-  // Steps at the rates of the points, and nothing else.
+  // Reference: steps at the points' rates.
   Rig rig(*context, *group);
   Trainer trainer(rig.task.store, rig.optimizer, {.base = 1e-4}, {.seed = 5});
   rig.task.load(0);

@@ -1,4 +1,4 @@
-// The run of a small task: what observers hear, checkpoints, evaluations, stops, and misuse.
+// Run of a small task: events, checkpoints, evaluations, stops, misuse.
 #include "libdtrain/run/run.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ TEST_F(RunTest, AResumedRunEndsWithTheSameBits) {
   EXPECT_EQ(second.values(), whole.values());
 }
 
-// The host waits for the last steps of a run at once.
+// The host waits for the last steps of a run together.
 TEST_F(RunTest, StepsThatAreFoundDoneTogetherShareTheirTime) {
   for (const auto& device : devices()) {
     if (device->is_cpu()) continue;
@@ -59,7 +59,7 @@ TEST_F(RunTest, StepsThatAreFoundDoneTogetherShareTheirTime) {
   }
 }
 
-// A task whose optimizer averages its parameters.
+// Task whose optimizer keeps a moving average.
 struct AveragingRig {
   AveragingRig(Context& context, Group& group, Communicator* communicator = nullptr)
       : task(context, group),
@@ -99,12 +99,14 @@ TEST_F(RunTest, AnAverageIsEvaluatedBesideTheParametersAndResumed) {
   EXPECT_NE(whole.average(), whole.values());
 }
 
-// Whoever loads weights after the optimizer was made has them in the average, too.
+// Weights loaded after the optimizer's construction enter the average.
 TEST_F(RunTest, AnAverageBeginsWithTheParametersOfTheRun) {
   AveragingRig rig(*context, *group);
   const std::vector<float> ones(static_cast<size_t>(rig.task.store.values().count()), 1.0f);
   context->upload(ones.data(), rig.task.store.values());
-  dtrain::Run(rig.task, rig.trainer, *group, options(1), {}, [] { return true; }).train();  // stops before a step
+  dtrain::Run(rig.task, rig.trainer, *group, options(1), {}, [] {
+    return true;
+  }).train();  // stops before the first step
   EXPECT_EQ(rig.average(), ones);
 }
 
@@ -148,7 +150,7 @@ TEST_F(RunTest, RefusesToTrainNothing) {
   expect_refusal(without_batch, "a batch of 0 samples; expected RunOptions::batch");
 }
 
-// A task that ignores the micro-step, as on its own it may, would be trained on the batch that it has loaded last.
+// A task that ignores the micro-step would train each on the batch loaded last.
 TEST_F(RunTest, RefusesMoreMicroStepsThanTheTaskKeepsApart) {
   Rig rig(*context, *group, nullptr, /*micro_steps=*/2);
   DrawnTask unaware(*context, *group);
@@ -159,7 +161,7 @@ TEST_F(RunTest, RefusesMoreMicroStepsThanTheTaskKeepsApart) {
   EXPECT_EQ(dtrain::Run(rig.task, rig.trainer, *group, options(2)).train(), Outcome::finished);
 }
 
-// What a program did with the trainer before, e.g. to warm up, is no part of the run.
+// Earlier use of the trainer, e.g. a warm-up, is not part of the run.
 TEST_F(RunTest, AFreshRunCountsItsOwnSteps) {
   Rig rig(*context, *group);
   rig.task.load(0);
@@ -214,7 +216,7 @@ TEST_F(RunTest, AnEvaluationThatSufficesEndsTheTraining) {
   EXPECT_TRUE(diary.last.suffices);
 }
 
-// Scores on a thread, as an evaluation by a slow metric does.
+// Scores on a thread, like an evaluation with a slow metric.
 class SlowlyScored : public DrawnTask {
  public:
   using DrawnTask::DrawnTask;

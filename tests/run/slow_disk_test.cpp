@@ -1,4 +1,4 @@
-// Checkpoints of a run on a disk that hangs.
+// Checkpoints of a run on a hanging disk.
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-// The process would end.
+// In place of ending the process.
 GroupOptions throwing_options() {
   GroupOptions options;
   options.fail = [](const std::string& report, Fault fault) { throw Error(fault, report); };
@@ -22,7 +22,7 @@ GroupOptions throwing_options() {
 
 class RunOnSlowDisk : public RunTest {
  protected:
-  // Makes a step, and has its checkpoint under way.
+  // Makes a step and starts its checkpoint.
   void begin_save() {
     directories_of_checkpoints();
     checkpoints.emplace(with, rig.trainer, *single, diary, disk);
@@ -32,7 +32,7 @@ class RunOnSlowDisk : public RunTest {
     state.step = 1;
     checkpoints->save(state);
   }
-  // Those of an earlier run: to make them waits for the disk, too.
+  // As left by an earlier run: creating them would also wait for the disk.
   void directories_of_checkpoints() const { std::filesystem::create_directories(directory / "checkpoints"); }
   void TearDown() override { disk.answer(); }
 
@@ -72,7 +72,7 @@ TEST_F(RunOnSlowDisk, KeepsACheckpointThatIsUnderWayAsAnErrorComes) {
   EXPECT_EQ(diary.saves, std::vector<uint64_t>{1});
 }
 
-// The first that a rank says of its disk lets this answer.
+// The first message about the disk makes it respond.
 class ListeningGroup : public ThreadGroup {
  public:
   ListeningGroup(MeetingPlace& place, int rank, WaitingDisk& disk) : ThreadGroup(place, rank, 2), disk_(disk) {}
@@ -90,7 +90,7 @@ class ListeningGroup : public ThreadGroup {
   WaitingDisk& disk_;
 };
 
-// Without a word from the rank that waits, the others would take it for lost.
+// Without the heartbeat, other ranks would consider the waiting rank lost.
 TEST_F(RunOnSlowDisk, RanksHearOfADiskThatOneOfThemWaitsFor) {
   directories_of_checkpoints();
   MeetingPlace place(2);

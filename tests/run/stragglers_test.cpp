@@ -1,4 +1,4 @@
-// Who is named slow, and when.
+// Which ranks are reported as slow, and when.
 #include "libdtrain/run/stragglers.h"
 
 #include "tests/testing.h"

@@ -1,4 +1,4 @@
-// check_op itself: it passes an op that is right, and says what is wrong with one that is not.
+// check_op itself: accepts a correct op and reports errors of others.
 #include "libdtrain/testing/check_op.h"
 
 #include <cmath>
@@ -12,16 +12,16 @@ namespace {
 using Vars = std::vector<Var>;
 using Arrays = std::vector<Array>;
 
-// How y = x^2 is spoilt.
+// Injected errors of y = x^2.
 struct Spoilt {
   double value = 0, gradient = 0;  // added to each
   bool forgets_last = false;       // the last element of y is not written
-  bool never_adds = false;         // a gradient is stored where it should be added
+  bool never_adds = false;         // overwrites a gradient instead of accumulating
   bool other_shape = false;
   double jitter = 0;  // added to every value of the second run
 };
 
-// On any device, by way of the host.
+// On any device, through the host.
 Var square(Tape& tape, const Var& x, const Spoilt& spoilt, double jitter) {
   Context& context = tape.context();
   Array values = to_host(context, x.value);

@@ -1,4 +1,4 @@
-// The optimiser where it goes by the norms of single parameters, and the average that it keeps.
+// Layer-wise adaptive rates (LARS, LAMB, LARC), and the moving average.
 #include "libdtrain/train/averaged.h"
 #include "tests/train/optimizer_fixture.h"
 
@@ -19,7 +19,7 @@ TEST(Optimizer, LarsScalesEachWeightByItsOwnNormsAndBiasesNotAtAll) {
   }
 }
 
-// Adam's first direction is the sign of the gradient; a ratio of norms of constant tensors is that of their elements.
+// Adam's first direction is the sign of the gradient; norm ratios of constant tensors equal their elements' ratios.
 TEST(Optimizer, LambAdaptsAndDecaysWeightsAlone) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.5f});
@@ -34,7 +34,7 @@ TEST(Optimizer, LambAdaptsAndDecaysWeightsAlone) {
   }
 }
 
-// Biases adapt too, as in Apex; the local rate is compared with the multiplied one.
+// Biases adapt too, as in Apex; the local rate is compared with the multiplied rate.
 TEST(Optimizer, LarcLimitsTheRateOfEachParameter) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.5f});

@@ -1,4 +1,4 @@
-// Batches on their way to the device: order, content, and what may be changed when.
+// BatchFeed: order, content, and reuse of host memory.
 #include "libdtrain/train/batch_feed.h"
 
 #include "tests/testing.h"
@@ -6,7 +6,7 @@
 namespace dtrain {
 namespace {
 
-// A tensor in host memory, full of `value`.
+// Host tensor filled with `value`.
 template <class T>
 Tensor host_tensor(Context& context, Shape shape, T value) {
   auto storage = std::make_shared<Storage>(context.host_allocator(), static_cast<size_t>(shape.count()) * sizeof(T));
@@ -59,7 +59,7 @@ TEST(BatchFeed, MicroStepsKeepTheirBatchesAtFixedAddresses) {
   }
 }
 
-// What makes the first tensor may change the others: it comes before they are copied.
+// The function that makes the first tensor runs before the others are copied.
 TEST(BatchFeed, ATensorMayBeMadeOnTheDevice) {
   for (const auto& context : devices()) {
     BatchFeed feed(*context);

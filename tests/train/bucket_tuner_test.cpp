@@ -1,4 +1,4 @@
-// Sizes of buckets are tried in turn, and all ranks take the same.
+// Bucket sizes are tried in turn, and all ranks choose the same.
 #include "libdtrain/train/bucket_tuner.h"
 
 #include <set>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMebibyte = 1 << 20;
 
-// The cut of each step where every one takes a second.
+// Bucket size of each step if every step takes a second.
 std::vector<int64_t> tried(int64_t first, int64_t bytes) {
   std::vector<int64_t> sizes;
   for (BucketTuner tuner({.bytes = first, .last_bytes = 5}, bytes); !tuner.done(); tuner.add(1)) {
@@ -41,7 +41,7 @@ TEST(BucketTuner, TakesWhatTheSlowestRankIsFastestWith) {
         for (size_t step = 0; !tuner.done(); ++step) {
           const int64_t size = tuner.next().bytes / kMebibyte;
           const int64_t fastest = communicator.rank() == 0 ? 4 : 10;
-          // The first step with each is slow and does not count, and the better of the others does.
+          // The first step per candidate is warm-up; of the others the better counts.
           const double disturbed = step % BucketTuner::kSteps == 0 ? 100 : step % BucketTuner::kSteps == 1 ? 5 : 0;
           tuner.add((size == 1 ? 2 : size == fastest ? 1 : 3) + (size == 1 && disturbed == 5 ? 0 : disturbed));
         }

@@ -1,5 +1,4 @@
-// Networks that infer in int8 by what a Calibrator has seen, against themselves in f32: how the layers around ops that
-// int8 does not know are connected, and what is no layer.
+// Calibrated int8 inference of networks against f32: connections around ops without int8 support, and exclusions.
 #include "libdtrain/train/calibrator.h"
 
 #include <algorithm>

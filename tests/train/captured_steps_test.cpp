@@ -1,4 +1,4 @@
-// Training on a GPU: recorded steps against steps that are setting, against the CPU, and across a checkpoint.
+// Training with CUDA graphs against eager steps, against the CPU, and across a checkpoint.
 #include <cmath>
 #include <optional>
 
@@ -24,7 +24,7 @@ struct Setting {
   Communicator* communicator = nullptr;
 };
 
-// A residual block between a stem and a classifier.
+// Residual block between stem and classifier.
 struct CapturedNet {
   explicit CapturedNet(ParameterStore& store)
       : stem{Conv2d(store, "stem.conv", 3, 8, 3, {.conv = {.padding = 1}}), BatchNorm(store, "stem.bn", 8)},
@@ -39,7 +39,7 @@ struct CapturedNet {
   Linear fc;
 };
 
-// The net with its optimiser and its input, on one device.
+// The net with optimizer and input on one device.
 class Training {
  public:
   Training(Context& context, const Setting& setting)
@@ -64,7 +64,7 @@ class Training {
                      DType::i32, Device{});
   }
 
-  // Each step on other images, which depend on its number alone.
+  // Images depend on the step number only.
   void enqueue(const std::function<void(Tape&)>& also = nullptr) {
     std::vector<std::vector<Tensor>> batches;
     for (int i = 0; i < setting_.micro_steps; ++i) {
@@ -81,12 +81,12 @@ class Training {
     };
     trainer->enqueue(forward, {.l2_loss = true});
   }
-  int forward_passes = 0;  // that were not replayed
+  int forward_passes = 0;  // eager or captured ones, not launches
   std::vector<StepReport> train(uint64_t to) {
     while (trainer->steps_done() < to) enqueue();
     return trainer->collect();
   }
-  // All that training changes.
+  // All state that training changes.
   std::vector<float> contents() {
     std::vector<float> all;
     for (const Tensor& arena : {store.values(), store.buffer_values(), store.optimizer_state(0)}) {
@@ -127,11 +127,11 @@ class CapturedSteps : public testing::Test {
     std::string reason;
     if (cuda_device_count(&reason) == 0) GTEST_SKIP() << "SKIPPED: no GPU: " << reason;
   }
-  // On a device of its own, deterministic.
+  // A separate, deterministic context.
   static std::unique_ptr<Context> gpu() { return make_gpu_context({.deterministic = true}); }
 };
 
-// Notes how much memory is in use when it is asked to sum.
+// Records memory in use at each all-reduce.
 class MemoryAtSums : public Communicator {
  public:
   MemoryAtSums(Group& group, Context& context) : Communicator(group), context_(context) {}
@@ -149,7 +149,7 @@ class MemoryAtSums : public Communicator {
   Context& context_;
 };
 
-// What kernels of sums take would be counted as that of what is measured beside them.
+// Kernels of all-reduce must not be counted as time of the measured ones.
 TEST_F(CapturedSteps, WhatMeasuresSumsAtItsEnd) {
   const auto context = make_gpu_context();
   const auto group = make_single_group();
@@ -176,7 +176,7 @@ void expect_equal_reports(const std::vector<StepReport>& a, const std::vector<St
   }
 }
 
-TEST_F(CapturedSteps, RecordedStepsEqualThoseThatAreRun) {
+TEST_F(CapturedSteps, EqualEagerSteps) {
   const Setting runs[] = {
       {},
       {.dtype = DType::f16, .micro_steps = 2, .loss_scale = 256, .double_loss_scale_after = 2},
@@ -225,7 +225,7 @@ TEST_F(CapturedSteps, RunsAheadAndReportsEveryStepOnce) {
   expect_equal_reports(reports, expected);
 }
 
-// Whether a step was run or replayed, and however many were queued after it before it was reported.
+// Eager or in a graph, and however many steps are in flight.
 TEST_F(CapturedSteps, TellTheTimesOfTheirParts) {
   const auto context = gpu();
   Training training(*context, {.micro_steps = 2});
@@ -241,7 +241,7 @@ TEST_F(CapturedSteps, TellTheTimesOfTheirParts) {
   EXPECT_GT(largest_share, 0.5);
 }
 
-TEST_F(CapturedSteps, NamesTheOpThatWaitsWhileAStepIsRecorded) {
+TEST_F(CapturedSteps, NamesTheOpThatWaitsDuringCapture) {
   const auto context = gpu();
   Training training(*context, {});
   const auto look = [](Tape& tape) {
@@ -251,13 +251,13 @@ TEST_F(CapturedSteps, NamesTheOpThatWaitsWhileAStepIsRecorded) {
   for (int step = 0; step < Trainer::kEagerSteps; ++step) training.enqueue(look);
   expect_error([&] { training.enqueue(look); }, Fault::config,
                "capturing step 4, in the forward pass after the first op: clip_boxes: waits for the device");
-  // What is left is in order: the next attempt records.
+  // The trainer stays usable: the next attempt captures.
   training.trainer->collect();
   training.enqueue();
   EXPECT_TRUE(std::isfinite(training.trainer->collect().at(0).loss));
 }
 
-// The recorded step has memory of its own, beside what is reserved already.
+// A graph's pool is in addition to the memory reserved already.
 TEST_F(CapturedSteps, RunsOnAndSaysSoWhereMemoryDoesNotSuffice) {
   const auto context = make_gpu_context({.memory_cap = size_t{32} << 20, .deterministic = true}), other = gpu();
   Training short_of_memory(*context, {}), eager(*other, {.cuda_graph = false});

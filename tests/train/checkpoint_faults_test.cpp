@@ -1,5 +1,4 @@
-// Checkpoints in a process that is killed and on a disk that is full: whatever happens while one is written, the next
-// start finds the old one or the new one, whole.
+// Checkpoints of a killed process or on a full disk: a restart always finds the old or the new one complete.
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Kills its own process once `budget` is used up: a byte written costs one, any other call costs one.
+// Kills its own process once `budget` is used up: each written byte and each other call costs one.
 class DeadlyDisk : public FileSystem {
  public:
   int create(const std::string& path) override { return spend(), FileSystem::create(path); }
@@ -35,7 +34,7 @@ class DeadlyDisk : public FileSystem {
     spent += size;
     return FileSystem::write(fd, data, size);
   }
-  int sync(int) override { return spend(), 0; }  // no need to wait: the machine lives on
+  int sync(int) override { return spend(), 0; }  // no sync needed: the machine stays up
   int rename(const std::string& from, const std::string& to) override { return spend(), FileSystem::rename(from, to); }
   int unlink(const std::string& path) override { return spend(), FileSystem::unlink(path); }
   int symlink(const std::string& target, const std::string& path) override {
@@ -55,8 +54,8 @@ class DeadlyDisk : public FileSystem {
   }
 };
 
-// Steps 1 and 2 exist, keep is 2: saving step 3 writes, commits, and removes step 1. Killed before each single call or
-// byte of interest.
+// With keep 2 and steps 1 and 2 present, saving step 3 writes, commits, and removes step 1. Killed before every call
+// and at sampled bytes.
 TEST(CheckpointFaults, KilledAnywhere) {
   const TempDirectory directory;
   const std::string origin = directory / "origin", copy = directory / "copy";
@@ -73,7 +72,7 @@ TEST(CheckpointFaults, KilledAnywhere) {
   std::mt19937 random(3);
   int old_found = 0, new_found = 0, completed = 0;
   for (size_t point = 0; point < 48; ++point) {
-    // The calls at both ends densely, the bytes between them spread evenly.
+    // All calls at both ends, evenly spread bytes between them.
     const size_t budget = point < 4    ? point
                           : point < 20 ? whole.spent - (20 - point)
                                        : (whole.spent - 30) * (point - 20) / 28 + random() % 20;
@@ -102,7 +101,7 @@ TEST(CheckpointFaults, KilledAnywhere) {
   EXPECT_EQ(completed, 0);
 }
 
-// Saves step 4, which is the best, in place of step 1 before it.
+// Saves step 4 as best, replacing step 1.
 void save_best(const std::string& train_dir, FileSystem& files) {
   SmallModel model;
   Checkpointer checkpointer(model.store, options_for(train_dir), ignore, files);
@@ -110,7 +109,7 @@ void save_best(const std::string& train_dir, FileSystem& files) {
   save_step(checkpointer, model, 4);
 }
 
-// Killed before each of the last calls: at any time the link leads to the old best or to the new one.
+// Killed before each of the last calls: the link always leads to the old or the new best.
 TEST(CheckpointFaults, KilledBetweenASaveAndTheLinkToTheBest) {
   const TempDirectory directory;
   const std::string origin = directory / "origin", copy = directory / "copy";
@@ -186,7 +185,7 @@ TEST(CheckpointFaults, FullDiskIsWarnedOfCountedAndRecoveredFrom) {
   EXPECT_NE(warnings[1].find("No space left on device"), std::string::npos) << warnings[1];
   EXPECT_EQ(checkpoints(), 1);
   disk.full = false;
-  EXPECT_TRUE(save(4));  // success ends the row
+  EXPECT_TRUE(save(4));  // success resets the count
   disk.nearly_full = true;
   for (uint64_t step : {5, 6, 7}) EXPECT_FALSE(save(step));
   EXPECT_NE(warnings.back().find("1 MiB free"), std::string::npos) << warnings.back();
@@ -199,7 +198,7 @@ struct Unmount {
   ~Unmount() { ::umount(mount_point.c_str()); }
 };
 
-// The real thing: a file system of 256 KiB. It has room for the margin that is checked beforehand only in our books.
+// A real file system of 256 KiB, with room for the margin only by our own accounting.
 TEST(CheckpointFaults, FullTmpfs) {
   const TempDirectory directory;
   const std::string mount_point = directory / "small";
@@ -247,11 +246,11 @@ TEST(CheckpointFaults, VanishedDirectoryStopsNothingUntilTheThirdTime) {
                  "file: is not a directory");
 }
 
-// Other ranks wait for whoever says which checkpoint is the best.
+// Other ranks wait for the rank that names the best checkpoint.
 TEST(CheckpointFaults, TheBestIsNamedWithoutWaitingForASave) {
   const TempDirectory directory;
   const std::string run = directory / "run";
-  fs::create_directories(run + "/checkpoints");  // that would wait, too
+  fs::create_directories(run + "/checkpoints");  // would also wait
   SmallModel model;
   WaitingDisk disk;
   CheckpointOptions options = options_for(run);
@@ -282,7 +281,7 @@ TEST(CheckpointFaults, TheBestIsLinkedWithoutWaitingForTheDisk) {
   EXPECT_EQ(disk.waits(), 0);
 }
 
-// A start names them, and a save of their steps sets them aside.
+// Reported by a start, renamed by a save of their steps.
 TEST(CheckpointFaults, BrokenLinksArePassedOver) {
   const TempDirectory directory;
   const std::string run = directory / "run", checkpoints = run + "/checkpoints";
@@ -307,7 +306,7 @@ TEST(CheckpointFaults, BrokenLinksArePassedOver) {
   EXPECT_FALSE(fs::is_symlink(run + "/best"));
 }
 
-// The target may be on storage that is not mounted: a start from step 0 would lose the run's place.
+// The target may be unmounted: a start from step 0 would lose progress.
 TEST(CheckpointFaults, ALinkToWhatIsGoneIsNoEmptyDirectory) {
   const TempDirectory directory;
   const std::string run = directory / "run", checkpoints = run + "/checkpoints";
@@ -315,7 +314,7 @@ TEST(CheckpointFaults, ALinkToWhatIsGoneIsNoEmptyDirectory) {
   fs::create_symlink("step-1", checkpoints + "/step-1");
   SmallModel model;
   Checkpointer checkpointer(model.store, options_for(run), ignore);
-  EXPECT_FALSE(checkpointer.restore_latest(state_at(0)));  // a loop has never been a checkpoint
+  EXPECT_FALSE(checkpointer.restore_latest(state_at(0)));  // a cyclic link never was a checkpoint
   fs::create_symlink("/archive/step-2", checkpoints + "/step-2");
   expect_error([&] { checkpointer.restore_latest(state_at(0)); }, Fault::checkpoint,
                "no usable checkpoint in " + checkpoints + ": " + checkpoints + "/step-2 is a link that cannot be");
@@ -362,7 +361,7 @@ TEST(CheckpointFaults, ADirectoryThatCannotBeWrittenIsRefusedAtTheStart) {
           }
         },
         testing::ExitedWithCode(static_cast<int>(Fault::resource)), run + ".*: Permission denied");
-    fs::permissions(path, fs::perms{0777});  // for the next round's other user, too
+    fs::permissions(path, fs::perms{0777});  // writable by the next round's user
   }
   EXPECT_EQ(step_found(run), 1u);
 }

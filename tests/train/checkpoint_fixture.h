@@ -1,4 +1,4 @@
-// A small model and its states, for the tests of checkpoints.
+// Small model with its states, for tests of checkpoints.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-// A convolution, a batch norm and a linear layer with odd sizes, so that the arenas hold padding, and momentum.
+// Convolution, batch norm and linear layer of odd sizes, so that arenas contain padding; with momentum.
 struct SmallModel {
   explicit SmallModel(int64_t classes = 3) : context(make_cpu_context({.threads = 1})), store(*context) {
     store.add("conv.weight", {5, 3, 2, 3}, Init::normal(1), {.layout = Layout::krsc});
@@ -25,7 +25,7 @@ struct SmallModel {
     store.optimizer_state(0);
   }
 
-  // Fills every entry of every arena with values that depend on `step`.
+  // Fills all arenas with values that depend on `step`.
   void advance_to(uint64_t step) {
     float next = static_cast<float>(step) * 1000.25f;
     const auto fill = [&](const Tensor& x) {
@@ -38,7 +38,7 @@ struct SmallModel {
     for (Buffer& buffer : store.buffers()) fill(buffer.value);
   }
 
-  // All that must survive, bit for bit.
+  // All state that must survive bitwise.
   std::vector<float> contents() {
     std::vector<float> all;
     for (const Tensor& arena : {store.values(), store.buffer_values(), store.optimizer_state(0)})
@@ -55,14 +55,14 @@ inline TrainState state_at(uint64_t step) {
   return {step, 16 * step, device, {{"model", "small"}, {"classes", "3"}}, {{"threads", "1"}}};
 }
 
-// What a model holds after `step` steps.
+// State of a model after `step` steps.
 inline std::vector<float> contents_at(uint64_t step) {
   SmallModel model;
   model.advance_to(step);
   return model.contents();
 }
 
-// Trains to `step` and saves there, in the foreground.
+// Advances to `step` and saves synchronously.
 inline void save_step(Checkpointer& checkpointer, SmallModel& model, uint64_t step) {
   model.advance_to(step);
   checkpointer.save(state_at(step));
@@ -82,7 +82,7 @@ inline void save_steps(const std::string& train_dir, FileSystem& files, uint64_t
   for (uint64_t step = from; step <= to; ++step) save_step(checkpointer, model, step);
 }
 
-// What a new start finds: the step, after its contents were compared bit for bit and the leftovers looked for.
+// Step found by a restart, after a bitwise comparison and a check for leftovers.
 inline uint64_t step_found(const std::string& train_dir) {
   SmallModel model;
   Checkpointer checkpointer(model.store, options_for(train_dir), ignore);

@@ -1,4 +1,4 @@
-// Checkpoints on a disk that loses power: what was synced is there, and any part of the rest may be.
+// Checkpoints across a power failure: synced data survives, the rest in part.
 #include <functional>
 #include <map>
 #include <random>
@@ -11,15 +11,15 @@
 namespace dtrain {
 namespace {
 
-// What the disk does with what was never synced.
+// Fate of unsynced data.
 enum class Forgetting {
-  everything,  // all of it is gone
-  data,        // names are kept, in full; the bytes of files are gone
-  random,      // each directory is at any point since its last sync, each file cut or zeroed anywhere
+  everything,  // all lost
+  data,        // names survive, file contents do not
+  random,      // each directory at any state since its last sync, each file truncated or zeroed anywhere
 };
 
-// Performs the calls on the real disk and notes them; write_image() then makes the tree that a power failure after the
-// first `calls` of them leaves.
+// Executes calls on the real disk and records them; write_image() creates the tree left by a power failure after the
+// first `calls` of them.
 class ForgetfulDisk : public FileSystem {
  public:
   explicit ForgetfulDisk(std::string root) : root_(std::move(root)) {}
@@ -44,7 +44,7 @@ class ForgetfulDisk : public FileSystem {
     bool directory = false;
     std::string data;
     size_t synced = 0;                 // bytes of a file
-    std::vector<Entries> history{{}};  // a directory's since its last sync, the present one last
+    std::vector<Entries> history{{}};  // states of a directory since its last sync, current one last
   };
   using Call = std::function<void(Node& root)>;
 
@@ -55,7 +55,7 @@ class ForgetfulDisk : public FileSystem {
 
   std::string root_;
   std::vector<Call> log_;
-  std::map<int, std::string> open_;  // names at creation; files are not renamed while they are open
+  std::map<int, std::string> open_;  // names at creation; open files are not renamed
 };
 
 ForgetfulDisk::Node& ForgetfulDisk::find(Node& root, const std::string& path) const {
@@ -182,7 +182,7 @@ void ForgetfulDisk::write_image(const std::string& target, size_t calls, Forgett
   write_node(root, target, forgetting, random);
 }
 
-// The power fails after any call, and the disk keeps of what was not synced as little or as much as it likes.
+// Power failure after any call; unsynced data survives randomly.
 TEST(CheckpointFaults, PowerLossAnywhere) {
   const TempDirectory directory;
   ForgetfulDisk disk(directory / "run");

@@ -1,4 +1,4 @@
-// Checkpoints: bit-exact round trips, what is kept, what is refused, and what is passed over.
+// Checkpoints: bit-exact round trips, retention, rejection and skipping.
 #include "libdtrain/train/checkpoint.h"
 
 #include "libdtrain/train/weights.h"
@@ -93,7 +93,7 @@ TEST_F(CheckpointTest, EmptyDirectoryHasNone) {
 
 TEST_F(CheckpointTest, KeepsTheNewest) {
   SmallModel model;
-  auto checkpointer = open(model, false, 1);  // two are kept all the same
+  auto checkpointer = open(model, false, 1);  // at least two are kept
   for (uint64_t step : {2, 9, 10, 11}) save_step(checkpointer, model, step);
   EXPECT_EQ(entries(), (std::vector<std::string>{"step-10", "step-11"}));
   fs::remove(step_dir(11) + "/state.json");
@@ -120,7 +120,7 @@ TEST_F(CheckpointTest, AnAverageIsSavedAsWeightsAndRestored) {
     return Checkpointer(model.store, {.train_dir = directory.path(), .average = average},
                         [this](const std::string& warning) { warnings.push_back(warning); });
   };
-  // Padding is zero, as that of the values.
+  // Padding is zero, as in the values.
   const auto averaged = [](SmallModel& model) {
     const Tensor average = model.context->zeros(model.store.values().shape());
     for (const Parameter& parameter : model.store.parameters())
@@ -146,7 +146,7 @@ TEST_F(CheckpointTest, AnAverageIsSavedAsWeightsAndRestored) {
     EXPECT_EQ(model.contents(), contents_at(1));
     save_step(checkpointer, model, 2);
   }
-  // A run without an average goes on from there and leaves none; the next begins one anew, from the parameters.
+  // A run without an average continues without; the next one restarts it from the parameters.
   {
     auto checkpointer = open(model);
     EXPECT_TRUE(checkpointer.restore_latest(state_at(0))->notices.empty());
@@ -173,7 +173,7 @@ TEST_F(CheckpointTest, AnotherRunIsRefusedWithTheDifference) {
   EXPECT_TRUE(contains(message, "model: checkpoint small, this run large")) << message;
   EXPECT_TRUE(contains(message, "optimizer: checkpoint (not set), this run lars")) << message;
   EXPECT_FALSE(contains(message, "classes")) << message;
-  // The first line that differs of a value of many lines, such as a data set's files.
+  // The first differing line of a multi-line value, such as a list of files.
   expected.identity["classes"] = "3\n4";
   const std::string lines = checkpoint_error([&] { checkpointer.restore_latest(expected); });
   EXPECT_TRUE(contains(lines, "classes: checkpoint nothing, this run 4")) << lines;
@@ -217,7 +217,7 @@ TEST_F(CheckpointTest, RestoresFromAGivenPath) {
   EXPECT_EQ(model.contents(), contents_at(1));
   checkpoint_error([&] { checkpointer.restore(directory / "none", state_at(0)); });
 
-  // Its future is another one from here on: the old step 2 must not come back as the newest.
+  // The run's future differs from here on: the old step 2 must not become the newest again.
   save_step(checkpointer, model, 1);
   EXPECT_TRUE(warnings.empty());
   model.advance_to(77);
@@ -288,7 +288,7 @@ TEST_F(CheckpointTest, WhatAWarningThrowsInTheBackgroundReachesTheCaller) {
   EXPECT_FALSE(checkpointer.wait());
 }
 
-// One bit in each byte position that a test can afford, of each file: never a wrong load, always the one before.
+// Single-bit flips at sampled bytes of each file: never a wrong load, always the previous checkpoint.
 TEST_F(CheckpointTest, AnyFlippedBitIsNoticed) {
   save_two();
   SmallModel model;

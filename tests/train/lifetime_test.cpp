@@ -1,4 +1,4 @@
-// What is used after what it refers to has been destroyed throws Error.
+// Use after the referenced object's destruction throws Error.
 #include "libdtrain/core/checked_ref.h"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Losses with named metrics: which sums they make, what a step reports of them, and buffers that stay constant.
+// Losses with named metrics: column layout, reported values, and constant buffers.
 #include "libdtrain/train/loss.h"
 
 #include "libdtrain/layers.h"
@@ -14,7 +14,7 @@ TEST(Loss, MetricsThatShareAWeightShareItsColumn) {
   const Tensor total = to_device(*context, Array({1}, 2)), hits = context->zeros({6}), weight = context->zeros({6});
   MetricColumns columns;
   const Loss loss({total}, {{"a", hits, weight}, {"b", total}, {"c", hits, weight}});
-  EXPECT_EQ(columns.sums_of(loss).size(), 5u);  // total, a, b, c, the weight of a and c
+  EXPECT_EQ(columns.sums_of(loss).size(), 5u);  // total, a, b, c, common weight of a and c
   const float row[] = {6, 3, 9, 1, 4};
   EXPECT_EQ(MetricColumns::total(row, 3), 2);
   EXPECT_EQ(columns.values(row, 3), (std::vector<MetricValue>{{"a", 0.75}, {"b", 3}, {"c", 0.25}}));
@@ -59,7 +59,7 @@ TEST(Loss, AStepReportsRatiosOfSums) {
   }
 }
 
-// Three of three on one rank and none of one on the other are 75 %, on both: not the mean of 100 % and 0 %.
+// Three of three on one rank and none of one on the other give 75 % on both, not the mean of 100 % and 0 %.
 TEST(Loss, RatiosAreOfTheSumsOverRanks) {
   on_ranks(
       2, [] { return make_cpu_context({.threads = 1}); },
@@ -80,8 +80,8 @@ TEST(Loss, RatiosAreOfTheSumsOverRanks) {
       });
 }
 
-// Three micro-steps on three ranks: what multiplies by N and by 1 / N in f32 moves values that are no sums of powers of
-// two. A constant buffer keeps its bits; one that is not is averaged.
+// Three micro-steps on three ranks: multiplying by N and 1 / N in f32 would change values that are no sums of powers of
+// two. A constant buffer keeps its bits; others are averaged.
 TEST(Loss, ConstantBuffersKeepTheirBits) {
   const auto make_context = [] { return make_cpu_context({.threads = 1}); };
   on_ranks(3, make_context, [](Context& context, ThreadCommunicator& communicator) {

@@ -1,4 +1,4 @@
-// The metrics file as comma-separated values.
+// Metrics file as CSV.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

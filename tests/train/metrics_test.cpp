@@ -79,7 +79,7 @@ TEST_F(MetricsFileTest, ResumeCutsBackToTheStep) {
 }
 
 TEST_F(MetricsFileTest, CutLastLineIsDropped) {
-  write("{\"step\":1}\n{\"step\":10");  // a whole number, but no end of line: it may have been 100
+  write("{\"step\":1}\n{\"step\":10");  // without line terminator the number may be truncated
   MetricsFile(path_, 50).append(51, {});
   EXPECT_EQ(content(), "{\"step\":1}\n{\"step\":51}\n");
 }

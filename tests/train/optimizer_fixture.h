@@ -1,4 +1,4 @@
-// A small model and its optimizer, for tests of what an update does to each kind of parameter.
+// Small model with optimizer, for tests of updates by kind of parameter.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct OptimizerModel {
       context.upload(std::vector<float>(static_cast<size_t>(parameter.shape.count()), gradient).data(), parameter.grad);
     optimizer.emplace(store, options);
   }
-  // The one value that all elements of a parameter have.
+  // Common value of all elements of a parameter.
   double value(const Parameter* parameter) const {
     const Array values = to_host(store.context(), parameter->value);
     EXPECT_EQ(values.values, std::vector<double>(values.values.size(), values[0])) << parameter->name;

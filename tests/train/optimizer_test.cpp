@@ -1,4 +1,4 @@
-// The optimiser over a ParameterStore: which parameters it updates, which of them decay, and what it leaves alone.
+// Optimizer over a ParameterStore: which parameters are updated and decayed.
 #include "libdtrain/train/optimizer.h"
 
 #include <cmath>
@@ -30,7 +30,7 @@ TEST(Optimizer, DecaysWeightsOnlyAndLeavesFrozenOnes) {
   }
 }
 
-// PyTorch's optimisers know no exceptions.
+// As PyTorch's optimisers, which have no exceptions.
 TEST(Optimizer, DecaysBiasesTooWhereAllParametersDecay) {
   const OptimizerOptions options{.update = {.rule = UpdateRule::sgd}, .weight_decay = 0.25f, .decays_all = true};
   for (const auto& context : devices()) {
@@ -72,7 +72,7 @@ TEST(Optimizer, PaddingStaysZeroUnderEveryRule) {
     }
 }
 
-// TensorFlow's RMSProp starts from mean squares of 1, and a restored state is not started over.
+// TensorFlow's RMSProp starts from mean squares of 1; a restored state is not reset.
 TEST(Optimizer, RmspropStartsFromOne) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.1f});
@@ -97,7 +97,7 @@ TEST(Optimizer, AGradientThatIsNotFiniteChangesNothing) {
   }
 }
 
-// What lies in the gradient range of a frozen parameter is nobody's business.
+// The gradient range of a frozen parameter may hold anything.
 TEST(Optimizer, AFrozenParameterDoesNotCountAsNotFinite) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 0.1f});
@@ -109,7 +109,7 @@ TEST(Optimizer, AFrozenParameterDoesNotCountAsNotFinite) {
   }
 }
 
-// Every compute copy is its value rounded to nearest, with zeros in the channels that the value does not have.
+// Every compute copy is its value rounded to nearest, with zeros in padded channels.
 void expect_copies(const ParameterStore& store, const char* when) {
   for (const Parameter& parameter : store.parameters()) {
     const Array value = rounded(to_host(store.context(), parameter.value), parameter.compute.dtype());
@@ -156,8 +156,8 @@ TEST(Optimizer, KeepsTheComputeCopiesUpToDate) {
     }
 }
 
-// What changes from step to step, the loss scale among it, is read where the step runs.
-TEST(Optimizer, ARecordedStepIsTheSame) {
+// Values that change per step, such as the loss scale, are read on the device.
+TEST(Optimizer, ACapturedStepIsTheSame) {
   const auto run = [](Context& context, bool recorded) {
     ParameterStore store(context);
     store.add("stem", {5, 3, 3, 3}, Init::normal(1), {.layout = Layout::krsc});
@@ -212,7 +212,7 @@ TEST(Optimizer, FreezesAndUnfreezesBetweenSteps) {
   }
 }
 
-// As PyTorch has it, whose parameters of frozen layers simply have no gradient.
+// As in PyTorch, where frozen parameters have no gradient.
 TEST(Optimizer, AFrozenParameterKeepsItsState) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 1});
@@ -227,7 +227,7 @@ TEST(Optimizer, AFrozenParameterKeepsItsState) {
   }
 }
 
-// Halves are exact: half the rate by multiplier or by schedule is the same bits, under every rule.
+// Halves are exact: half the rate by multiplier or schedule gives the same bits under every rule.
 TEST(Optimizer, AMultipliedRateIsARate) {
   const auto run = [](Context& context, UpdateRule rule, float rate, const Multipliers& multipliers) {
     OptimizerModel model(context, {.update = {.rule = rule}, .weight_decay = 0.1f}, 0.3f);
@@ -306,8 +306,8 @@ TEST(Optimizer, RefusesAStoreWithoutArenas) {
   expect_error([&] { Optimizer(inference, {}); }, Fault::config, "allocated without gradients");
 }
 
-// The new plan has to be brought to the device, which a recording cannot do.
-TEST(Optimizer, AChangeOfWhatIsFrozenIsNotRecorded) {
+// The new plan must be uploaded, which a capture does not allow.
+TEST(Optimizer, AChangeOfWhatIsFrozenIsNotCaptured) {
   for (const auto& context : devices()) {
     if (context->is_cpu()) continue;
     OptimizerModel model(*context, {}, 1);

@@ -1,4 +1,4 @@
-// Weights as other programs write them: other types of numbers, prefixes of wrappers; and what ours say of themselves.
+// Weights written by other programs (types, wrapper prefixes), and metadata of our own.
 #include "libdtrain/io/safetensors.h"
 #include "libdtrain/train/weights.h"
 #include "tests/files.h"
@@ -8,7 +8,7 @@
 namespace dtrain {
 namespace {
 
-// A file of tensors of any type: each of the given numbers as `Element` has it.
+// File of tensors of any type, converted by `Element`.
 template <class Element>
 void write_tensors(const std::string& path, const std::string& dtype,
                    const std::vector<std::pair<std::string, std::vector<Element>>>& tensors) {
@@ -81,7 +81,7 @@ TEST(OthersWeights, PrefixesOfWrappersAreTakenAway) {
     EXPECT_EQ(report.notices(), std::vector<std::string>{concat("2 names loaded without wrapper prefix: ", prefix,
                                                                 "fc.weight, ", prefix, "model.bias")});
   }
-  // What has the model's own name comes first.
+  // The model's own name has precedence.
   TwoParameters model;
   write_tensors<float>(path, "F32", {{"module.fc.weight", {1, 2}}, {"fc.weight", {3, 4}}, {"model.bias", {5, 6}}});
   const WeightReport report = load_weights(model.store, path);

@@ -1,4 +1,4 @@
-// What a profiler sees of a step, and that it changes nothing.
+// Profiler records, and that profiling changes no result.
 #include "libdtrain/core/profiler.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct ObservedNet {
 };
 
 struct ProfilerTest : testing::Test {
-  // Of three steps, of which `profiler` observes the second.
+  // Runs three steps; `profiler` records the second.
   std::vector<float> train(Profiler* profiler) {
     ObservedNet net(*context);
     Trainer trainer(net.store, net.optimizer, {.base = 0.5});
@@ -101,7 +101,7 @@ TEST_F(ProfilerTest, RecordsLieWithinThoseThatHoldThem) {
   const auto kernels = [&](const char* name) { return std::ranges::count(records, name, &WorkRecord::name); };
   EXPECT_EQ(kernels("linear_wgrad"), 1);
   for (const char* phase : {"input", "forward", "backward"}) EXPECT_EQ(kernels(phase), 1) << phase;
-  EXPECT_EQ(kernels("update"), 2);  // the phase and its kernel
+  EXPECT_EQ(kernels("update"), 2);  // phase and kernel
 }
 
 TEST_F(ProfilerTest, CountsOperationsAndBytes) {
@@ -112,7 +112,7 @@ TEST_F(ProfilerTest, CountsOperationsAndBytes) {
       EXPECT_EQ(record.inputs, (std::vector<Shape>{{kImages, 6, 6, 3}, {8, 3, 3, 3}}));
       EXPECT_EQ(record.output, (Shape{kImages, 6, 6, 8}));
       EXPECT_EQ(record.parameters, std::vector<std::string>{"first.weight"});
-      // The images want no gradient: once in each direction.
+      // The images need no gradient: counted once per direction.
       EXPECT_EQ(record.flops, 2.0 * kImages * 36 * 8 * 27);
       EXPECT_EQ(record.bytes, (backward ? 2 : 1) * 4.0 * (kImages * 36 * (3 + 8) + 8 * 27));
     } else if (record.name == "linear") {
@@ -165,7 +165,7 @@ TEST_F(ProfilerTest, OneAtATime) {
   EXPECT_THROW(other.begin_step("a step"), Error);
   EXPECT_THROW(one.take(), Error);
   one.end_step();
-  EXPECT_EQ(one.take().size(), 2u);  // the step and its input
+  EXPECT_EQ(one.take().size(), 2u);  // step and input
   EXPECT_TRUE(one.take().empty());
 }
 

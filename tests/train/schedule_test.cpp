@@ -1,4 +1,4 @@
-// The rates of a schedule against values worked out by hand from the rules.
+// Schedules against values computed by hand.
 #include "libdtrain/train/schedule.h"
 
 #include <cmath>
@@ -39,7 +39,7 @@ TEST(Schedule, WarmupFromARate) {
   EXPECT_EQ(schedule.at(10), 0.002);
   EXPECT_EQ(schedule.describe(), "0.02, linear warm-up over 4 steps from 0.004, x0.1 at steps 10, 20");
 
-  schedule.warmup_start = 0.05;  // down to the rate, which is as good
+  schedule.warmup_start = 0.05;  // warm-up downwards is valid
   EXPECT_DOUBLE_EQ(schedule.at(2), 0.035);
   schedule.warmup_start = -1;
   EXPECT_THROW(schedule.validate(), Error);
@@ -108,16 +108,16 @@ TEST(Schedule, PolynomialAndCosineRunFromTheEndOfTheWarmupToTheEnd) {
 
 constexpr uint64_t kSteps[] = {0, 1, 7, 49, 99, 101, 150, 250, 299, 350, 699, 701, 1000, 5000};
 
-// The same, beside what the formulas of TensorFlow 1.15's learning_rate_decay_v2.py give for kSteps in Python.
+// The same, compared with TensorFlow 1.15's learning_rate_decay_v2.py for kSteps.
 void expect_rates(Schedule schedule, const std::vector<double>& expected) {
   schedule.base = 0.8;
   schedule.validate();
   for (size_t i = 0; i < expected.size(); ++i)
     EXPECT_NEAR(schedule.at(kSteps[i]), expected[i], 1e-12) << schedule.describe() << ", step " << kSteps[i];
-  // What follows a warm-up is the same, so many steps later.
+  // After a warm-up the schedule is shifted by its steps.
   schedule.warmup_epochs = 50;
   schedule.total_steps += 50;
-  if (schedule.decay == Schedule::Decay::exponential) return;  // counts from the beginning, as tf_cnn_benchmarks' does
+  if (schedule.decay == Schedule::Decay::exponential) return;  // counts from step 0, as in tf_cnn_benchmarks
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(schedule.at(kSteps[i] + 50), expected[i], 1e-12);
 }
 

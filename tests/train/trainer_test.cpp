@@ -1,4 +1,4 @@
-// The step: accumulation, the gate of a non-finite gradient, what a step reports.
+// Training step: accumulation, non-finite gradients, reports.
 #include "libdtrain/train/trainer.h"
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kRows = 8, kInputs = 6, kClasses = 7;
 
-// Two linear layers, and one that the loss does not depend on.
+// Two linear layers, and one that does not affect the loss.
 struct Net {
   explicit Net(Context& c,
                const OptimizerOptions& options = {.update = {.rule = UpdateRule::momentum}, .weight_decay = 0.01f})
@@ -94,7 +94,7 @@ TEST_F(TrainerTest, DynamicLossScaleSkipsWhatIsNotFiniteAndGoesOn) {
   EXPECT_EQ(to_host(*context, net.store.values()).values, values);
   EXPECT_EQ(step(trainer, net, true), Told(8, 1));
 
-  // A run that goes on from here.
+  // A run that continues from here.
   const auto other_context = make_cpu_context();
   Net other(*other_context);
   Trainer resumed(other.store, other.optimizer, schedule(0.1), options);
@@ -119,7 +119,7 @@ TEST_F(TrainerTest, ResumesTheScaleOfItsOwnOptions) {
   };
   EXPECT_EQ(state_of({.loss_scale = 16, .double_loss_scale_after = 200}, saved),
             (StepState{.loss_scale = 512, .double_after = 200, .good_steps = 7, .skipped = 3}));
-  // A static scale is what the flag says, and so is the first dynamic one of a run that had none.
+  // A static scale follows the option, as does the first dynamic one of a run without a saved one.
   EXPECT_EQ(state_of({.loss_scale = 16}, saved), (StepState{.loss_scale = 16, .skipped = 3}));
   EXPECT_EQ(state_of({.loss_scale = 16, .double_loss_scale_after = 200}, {}),
             (StepState{.loss_scale = 16, .double_after = 200}));
@@ -186,7 +186,7 @@ TEST_F(TrainerTest, NonFiniteStepAppliesNothingNorDoLaterOnes) {
   EXPECT_EQ(to_host(*context, net.store.optimizer_state(0)).values, state);
 }
 
-// Freezing counts from the next step on, and is taken back as well.
+// Freezing applies from the next step on and can be reverted.
 TEST_F(TrainerTest, FollowsWhatIsFrozenBetweenSteps) {
   Net net(*context);
   Trainer trainer(net.store, net.optimizer, schedule(0.5));

@@ -1,4 +1,4 @@
-// Weights by torchvision's names: exact round trips, the transposition against numpy, and what does not fit.
+// Weights with torchvision's names: exact round trips, transposition against numpy, mismatches.
 #include "libdtrain/train/weights.h"
 
 #include <cstdlib>
@@ -136,7 +136,7 @@ std::vector<float> read(const std::filesystem::path& path, const std::string& na
   return values;
 }
 
-// torchvision has [in, out, height, width], and its filters are not mirrored: tests/parity compares what they compute.
+// torchvision uses [in, out, height, width], filters are not mirrored; tests/parity compares results.
 TEST(Weights, TransposedFiltersAreSavedInTorchOrder) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
@@ -183,7 +183,7 @@ TEST(Weights, LayoutsOfTorchvision) {
   EXPECT_EQ(values_of<float>(*context, flat.value), ours);
 }
 
-// Reads and writes safetensors in Python, with nothing of ours: torch modules on one side, this engine on the other.
+// Reads and writes safetensors in Python with torch modules, independent of this engine.
 constexpr const char* kTorchSide = R"(
 import json, struct, sys
 import numpy, torch

@@ -1,4 +1,4 @@
-// Buckets: how the arena is cut, and in which order pieces are sent.
+// Gradient buckets: partition of the arena and order of messages.
 #include "libdtrain/distributed/bucketer.h"
 
 #include "tests/testing.h"
@@ -6,7 +6,7 @@
 namespace dtrain {
 namespace {
 
-// Notes what it is asked to sum.
+// Records what it is asked to all-reduce.
 class Recorder : public Communicator {
  public:
   explicit Recorder(Group& group, DType wire = DType::f32) : Communicator(group, {.wire = wire}) {}
@@ -21,7 +21,7 @@ class Recorder : public Communicator {
   CommunicatorTimes take_times() override { return {}; }
 
   std::vector<std::string> messages;
-  std::vector<int64_t> sizes;  // those of each message's ranges, with 0 after each message
+  std::vector<int64_t> sizes;  // of each message's ranges, with 0 after each message
 };
 
 constexpr int64_t kFloat = sizeof(float);
@@ -31,7 +31,7 @@ std::vector<GradientRange> parameters_of(const std::vector<int64_t>& counts) {
   int64_t at = 0;
   for (const int64_t count : counts) {
     parameters.push_back({{at, at + count}, true});
-    at += (count + 63) / 64 * 64;  // as the arenas are laid out
+    at += (count + 63) / 64 * 64;  // the arenas' layout
   }
   return parameters;
 }

@@ -1,4 +1,4 @@
-// Preloaded into a program: rank 1's clock of the day jumps an hour forth and back with every look at it.
+// Preloaded library: rank 1's wall clock jumps by an hour at every read.
 #include <cstdlib>
 #include <cstring>
 #include <ctime>

@@ -1,4 +1,4 @@
-// The programs as mpirun starts them: what they print, and how they end.
+// Programs under mpirun: output and exit codes.
 #include <sched.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-// A hang fails.
+// A hang fails the test.
 ProgramResult run_ranks(int ranks, const std::string& program, const std::vector<std::string>& arguments) {
   std::vector<std::string> command = {"120",
                                       "mpirun",
@@ -66,7 +66,7 @@ TEST(AllReduceBenchmark, SumsTheGradientsOfAModel) {
   EXPECT_NE(alone.out.find("1 rank, cpu: "), std::string::npos) << alone.out;
 }
 
-// The names of the other programs, and its own of before.
+// Names of the other programs, and its own earlier ones.
 TEST(AllReduceBenchmark, HasTheNamesOfTraining) {
   const TempDirectory directory;
   const std::string old_file = (directory / "old.json").string(), new_file = (directory / "new.json").string();
@@ -141,7 +141,7 @@ TEST(Ranks, EndWhereOthersAreExpected) {
   EXPECT_NE(run.err.find(": expected 3 ranks, found 2 by OMPI_COMM_WORLD_RANK\n"), std::string::npos) << run.err;
 }
 
-// mpirun of one MPI and a program of another give as many jobs of one rank as ranks were asked for.
+// mpirun of one MPI with a program of another starts jobs of one rank each.
 TEST(Ranks, EndWhereTheLauncherSaysSomethingElse) {
   setenv("DTRAIN_RANK", "1", 1);
   setenv("DTRAIN_SIZE", "7", 1);

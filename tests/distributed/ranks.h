@@ -1,4 +1,4 @@
-// Runs a test as several processes, ranks of one job on this machine.
+// Runs a test as several processes: ranks of one job on this machine.
 #pragma once
 
 #include <fcntl.h>
@@ -27,14 +27,14 @@
 namespace dtrain {
 
 struct RankResult {
-  int code = -1;  // exit code, or 128 + the signal that ended it
+  int code = -1;  // exit code, or 128 + signal
   std::string out;
 };
 
-// As that of tests/ports.py.
+// As in tests/ports.py.
 inline int free_port() {
   constexpr int kFirst = 10000, kLast = 65535;
-  int first = 0, last = 0;  // of the ports that the system gives away
+  int first = 0, last = 0;  // ephemeral range
   std::istringstream(read_file("/proc/sys/net/ipv4/ip_local_port_range")) >> first >> last;
   const bool has_all = first <= kFirst && last >= kLast;
   std::mt19937 random(std::random_device{}());
@@ -55,7 +55,7 @@ inline int free_port() {
     const bool is_free = bind(mark, reinterpret_cast<sockaddr*>(&name), size) == 0 &&
                          bind(probe, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
     close(probe);
-    if (is_free) return port;  // `mark` stays open
+    if (is_free) return port;  // reserved: `mark` stays open
     close(mark);
   }
   throw Error("no port is free");
@@ -63,12 +63,12 @@ inline int free_port() {
 
 inline bool is_rank() { return std::getenv("DTRAIN_RANK") != nullptr; }
 
-// How a process that start_rank() started meets the others.
+// Rendezvous of a process started by start_rank().
 inline TcpOptions launched_tcp() {
   return tcp_options_from([](const char* name) { return std::getenv(name); });
 }
 
-// For ranks of a test: fail() prints the report and ends the process with exit code 4.
+// For ranks of a test: fail() prints the report and exits with code 4.
 inline GroupOptions quick_options(double step_limit = 60) {
   GroupOptions options;
   options.setup_limit = 60;
@@ -85,7 +85,7 @@ inline GroupOptions quick_options(double step_limit = 60) {
   return options;
 }
 
-// Starts the program anew for the test under way, as rank `rank` of `count` with this port.
+// Restarts the program for the current test as rank `rank` of `count` with this port.
 inline pid_t start_rank(int rank, int count, int port, const std::string& out) {
   const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
   const std::string filter = concat("--gtest_filter=", test.test_suite_name(), ".", test.name());
@@ -103,7 +103,7 @@ inline pid_t start_rank(int rank, int count, int port, const std::string& out) {
   _exit(127);
 }
 
-// In the test's own process: runs it as `count` ranks and returns how they ended. In a rank: runs `body` and returns
+// In the test's own process: runs it as `count` ranks and returns their results. In a rank: runs `body` and returns
 // nothing.
 inline std::vector<RankResult> in_ranks(int count, const std::function<void()>& body) {
   if (is_rank()) {
@@ -125,13 +125,13 @@ inline std::vector<RankResult> in_ranks(int count, const std::function<void()>& 
   return results;
 }
 
-// In a rank: what rank `rank` has written so far, in the file that start_rank() gave it beside this rank's own.
+// In a rank: output of rank `rank` so far, from the file that start_rank() placed beside this rank's own.
 inline std::string written_by(int rank) {
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/fd/1");
   return read_file(own.parent_path() / std::to_string(rank));
 }
 
-// The same where all ranks are to pass.
+// The same, and expects success of all ranks.
 inline void pass_in_ranks(int count, const std::function<void()>& body) {
   for (const RankResult& result : in_ranks(count, body)) EXPECT_EQ(result.code, 0) << result.out;
 }

@@ -1,4 +1,4 @@
-// Texts of ranks that say something else than the program does.
+// Invalid texts from other ranks.
 #include "libdtrain/distributed/read_texts.h"
 
 #include <new>
@@ -16,7 +16,7 @@ TEST(ReadTexts, NamesWhatAndWhoWhereATextIsRefused) {
   EXPECT_EQ(read, 17);
   expect_error([&] { read_text(*group, 0, "17 ", "numbers", [](const std::string& text) { number_in<int>(text); }); },
                Fault::communication, "numbers: " + rank + " sent an invalid message: '17 ', expected a number");
-  // Of other libraries, and long.
+  // Exceptions of other libraries, and long ones.
   expect_error([&] { read_text(*group, 0, "", "texts", [](const std::string& text) { text.at(7); }); },
                Fault::communication, "texts: " + rank);
   const auto repeats = [](const std::string& text) { throw Error(text); };

@@ -1,4 +1,4 @@
-// Schedules, run by as many simulated ranks, whose messages take turns at random.
+// Schedules, executed by simulated ranks with randomly interleaved messages.
 #include "libdtrain/distributed/ring.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace dtrain {
 namespace {
 
-// Ranks that work through their messages as a transport does: those of a list in order, several of them under way, what
-// leaves and what arrives one at a time, whoever's turn it is.
+// Ranks that execute their messages like a transport: each list in order, several in flight, one send or receipt at a
+// time in random order.
 class Simulation {
  public:
   using Initial = double (*)(int rank, int64_t i);
@@ -26,7 +26,7 @@ class Simulation {
     }
   }
 
-  // Sums of these are exact.
+  // Sums are exact.
   static double initial(int rank, int64_t i) { return (rank + 1) * 1000.0 + static_cast<double>(i % 97); }
 
   void run() {
@@ -122,7 +122,7 @@ TEST(Ring, EveryPartReachesEveryRankOnce) {
       for (const Transfer& transfer : ring_all_reduce(all_ranks(ranks), rank, {0, count}))
         if (!transfer.add)
           for (int64_t i = transfer.receive.begin; i < transfer.receive.end; ++i) ++taken[static_cast<size_t>(i)];
-      // Each element comes once, but those of the part that this rank has summed itself.
+      // Each element is received once, except for the part that this rank has reduced itself.
       const Range own = split({0, count}, ranks)[static_cast<size_t>(rank)];
       for (int64_t i = 0; i < count; ++i)
         ASSERT_EQ(taken[static_cast<size_t>(i)], i >= own.begin && i < own.end ? 0 : 1) << rank << " of " << ranks;
@@ -150,7 +150,7 @@ TEST(Direct, SumsOnEveryRank) {
         });
 }
 
-// That is: it sends nothing that it has received, and waits for all its own sums before it passes them on.
+// A rank forwards nothing that it has received, and waits for all its sums before it distributes them.
 TEST(Direct, WaitsTwice) {
   for (int ranks = 2; ranks <= 64; ++ranks) {
     const auto others = static_cast<size_t>(ranks - 1);
@@ -164,7 +164,7 @@ TEST(Hierarchy, SumsOnEveryRank) {
   for (const int hosts : {2, 3, 4, 8})
     for (const int each : {2, 3, 8})
       for (const int64_t count : kCounts) {
-        std::vector<int> in_blocks, dealt;  // ranks by slot, as mpirun's default, and by node
+        std::vector<int> in_blocks, dealt;  // ranks by slot, mpirun's default, and by node
         for (int rank = 0; rank < hosts * each; ++rank) {
           in_blocks.push_back(rank / each);
           dealt.push_back(rank % hosts);
@@ -191,7 +191,7 @@ TEST(Doubling, SumsOnEveryRank) {
       expect_sums(ranks, count, 100, [&](int rank) { return doubling_all_reduce(rank, ranks, {0, count}); });
 }
 
-// Sums of floats depend on the order, which must be the same for every rank.
+// Floating-point sums depend on the order, which must be equal on all ranks.
 TEST(Doubling, GivesTheSameBitsEverywhere) {
   for (int ranks = 2; ranks <= 64; ++ranks) {
     std::vector<Transfers> schedules;

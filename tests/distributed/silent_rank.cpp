@@ -1,5 +1,5 @@
-// Preloaded into a program: ranks that fall silent inside MPI. Rank 1 does so in its set-up, where the others wait for
-// it; with DTRAIN_SILENT_FILE all do, once the file of that name is there.
+// Preloaded library: ranks that hang inside MPI. Rank 1 hangs in its set-up, where the others wait for it; with
+// DTRAIN_SILENT_FILE all hang once that file exists.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 
 extern "C" int MPI_Comm_dup(MPI_Comm from, MPI_Comm* to) {
-  static int calls = 0;  // by one thread
+  static int calls = 0;  // single-threaded
   const char* const rank = std::getenv("OMPI_COMM_WORLD_RANK");
   const bool in_set_up = std::getenv("DTRAIN_SILENT_FILE") == nullptr;
   while (in_set_up && ++calls > 1 && rank != nullptr && std::strcmp(rank, "1") == 0) pause();

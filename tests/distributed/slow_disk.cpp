@@ -1,4 +1,4 @@
-// Preloaded into a program: the disk takes nothing of a checkpoint until there is a file named by DTRAIN_DISK_ANSWERS.
+// Preloaded library: the disk blocks writes of checkpoints until the file named by DTRAIN_DISK_ANSWERS exists.
 #include <cstdlib>
 #include <cstring>
 #include <string>

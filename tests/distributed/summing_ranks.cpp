@@ -1,5 +1,4 @@
-// Run as 1 to 4 ranks, by mpirun over MPI or with DTRAIN_MASTER_ADDR over TCP: what the group and the communicators
-// give, on every rank.
+// Group and communicators on 1 to 4 ranks, by mpirun over MPI or with DTRAIN_MASTER_ADDR over TCP.
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -23,7 +22,7 @@ LauncherRank launched() {
 
 bool over_mpi() { return std::getenv("DTRAIN_MASTER_ADDR") == nullptr; }
 
-// MPI starts once in the life of a process.
+// MPI can start only once per process.
 Group& group() {
   static const std::unique_ptr<Group> ranks = [] {
     GroupOptions options;
@@ -91,7 +90,7 @@ TEST(Group, GathersTextsOfAnySize) {
             "from rank " + std::to_string(group().size() - 1));
 }
 
-// On one host or on several; a launcher's own numbers and names are what they are compared with.
+// On one or several hosts; compared with the launcher's own numbers and names.
 TEST(Group, KnowsItsPlaces) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
@@ -122,7 +121,7 @@ TEST(Communicator, SumsByEachAlgorithm) {
   }
 }
 
-// Whether this process has the memory that ranks of a host share.
+// Whether this process maps the shared memory of its host's ranks.
 bool shares_memory() {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);)
@@ -130,10 +129,9 @@ bool shares_memory() {
   return false;
 }
 
-// Through shared memory or, where a test has it refused (DTRAIN_TEST_SHARES=0), by messages: part i of the ranks' is
-// added in the order i, i - 1, ..., i + 1.
+// Through shared memory or, with DTRAIN_TEST_SHARES=0, by messages: part i is added in the order i, i - 1, ..., i + 1.
 TEST(Communicator, AddsInAFixedOrder) {
-  if (group().places().back().node > 0) return;  // ranks on several hosts add in the order of another algorithm
+  if (group().places().back().node > 0) return;  // several hosts use an algorithm with another order
   const int ranks = group().size();
   const char* shares = std::getenv("DTRAIN_TEST_SHARES");
   for (const DType wire : {DType::f32, DType::bf16})
@@ -163,7 +161,7 @@ TEST(Communicator, AddsInAFixedOrder) {
     }
 }
 
-// 8 and 11 bits of mantissa, rounded at each of the steps; sums are below 2.
+// 8 and 11 bits of precision, rounded at each step; sums are below 2.
 TEST(Communicator, SumsOver16Bits) {
   for (const auto& [wire, tolerance] : {std::pair{DType::bf16, 1.0 / 64}, std::pair{DType::f16, 1.0 / 512}}) {
     SCOPED_TRACE(wire);
@@ -210,7 +208,7 @@ TEST(Communicator, KeepsOrderWithManyUnderWayInTwoLanes) {
   EXPECT_GT(times.bytes, 20 * 50000 * 4);
 }
 
-// While a sum of gradients that was asked for before is under way.
+// With an all-reduce of gradients in progress.
 TEST(Communicator, SynchronisesBatchNormBesideGradients) {
   constexpr int64_t kRows = 50, kChannels = 7;
   const auto gradients = make_communicator(group(), context(), {.even_alone = true});
@@ -265,7 +263,7 @@ TEST(Group, IsTheOnlyOneOfMpi) {
   expect_refusal([] { make_mpi_group({}, launched().size); }, "MPI has been started in this process before");
 }
 
-// The last test of the last suite: it ends MPI.
+// Must be last: it shuts MPI down.
 TEST(TheEnd, IsFollowedByNothing) {
   const auto communicator = make_communicator(group(), context(), {.even_alone = true});
   const Tensor x = filled(10, group().rank(), 1);
@@ -278,7 +276,7 @@ TEST(TheEnd, IsFollowedByNothing) {
   expect_refusal([] { group().finish(); }, part);
   if (over_mpi())
     expect_refusal([] { make_mpi_group({}, launched().size); }, "MPI has been started in this process before");
-  communicator->join();  // nothing is under way
+  communicator->join();  // nothing is in progress
 }
 
 }  // namespace

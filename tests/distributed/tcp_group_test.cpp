@@ -1,4 +1,4 @@
-// The group over TCP: threads of this process as ranks where nothing fails, processes where something does.
+// Group over TCP: threads as ranks without failures, processes with them.
 #include <arpa/inet.h>
 
 #include <csignal>
@@ -106,7 +106,7 @@ TEST(TcpGroup, NamesWhoDoesNotCome) {
                "did not reach rank 0 at localhost port");
 }
 
-// What somebody sends to a port of this machine, who then waits for the answer's end.
+// A client that sends bytes to a local port and, with `wait`, reads the reply to its end.
 void call(int port, const std::string& bytes, bool wait) {
   const int file = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -134,7 +134,7 @@ TEST(TcpGroup, SendsAwayWhoIsNoRank) {
   const std::vector<std::string> nonsense = {
       "GET / HTTP/1.1\r\n\r\n and more than a greeting", greeting + std::string(56, '\xff'),  // would need an exabyte
       greeting + std::string(56, '\0'),                                                       // no proof
-      greeting + std::string(16, '\0') + std::string(40, 'x'),                                // its length is text
+      greeting + std::string(16, '\0') + std::string(40, 'x'),  // text in place of a length
   };
   for (const std::string& bytes : nonsense) call(port, bytes, /*wait=*/true);
   call(port, "half a mess", /*wait=*/false);
@@ -154,7 +154,7 @@ TEST(TcpGroup, SendsAwayWhoIsNoRank) {
         << line;
 }
 
-// Rank 0 gives up first: the last that rank 1 finds may be that nobody listens.
+// Rank 0 times out first: rank 1's last attempt may then find no listener.
 TEST(TcpGroup, SaysThatSecretsDiffer) {
   const int port = free_port();
   const auto failure = [port](int rank, const char* secret, double limit) {
@@ -194,7 +194,7 @@ TEST(TcpGroup, NeedsASecretBeyondThisMachine) {
   refused(open);
 }
 
-// Three ranks are stopped for longer than their limit while two of them wait for the third.
+// Three ranks are stopped for longer than the timeout, while two of them wait for the third.
 TEST(TcpGroup, GoesOnAfterAllRanksHaveSlept) {
   const auto results = in_ranks(3, [] {
     const auto group = make_tcp_group(quick_options(/*step_limit=*/3), launched_tcp());
@@ -208,7 +208,7 @@ TEST(TcpGroup, GoesOnAfterAllRanksHaveSlept) {
         for (const Place& place : group->places()) kill(place.pid, SIGCONT);
         _exit(0);
       }
-      std::this_thread::sleep_for(std::chrono::seconds(7));  // it comes a second after they have woken
+      std::this_thread::sleep_for(std::chrono::seconds(7));  // arrives a second after they have resumed
     }
     group->barrier("second");
     group->finish();
@@ -234,8 +234,7 @@ TEST(TcpGroup, WaitsForARankThatIsLateAndSaysSo) {
       << results[0].out;
 }
 
-// Each of the others ends with exit code 4 and a report that holds `part`. The limit is that of what comes after the
-// fault alone.
+// All other ranks exit with code 4 and a report that contains `part`. The timeout applies only after the fault.
 void expect_end(int count, int culprit, const std::string& part, const std::function<void(Group&)>& fault,
                 double step_limit = 60) {
   const auto results = in_ranks(count, [&] {
@@ -276,7 +275,7 @@ TEST(TcpGroup, PassesOnTheLastWordsOfARank) {
   expect_end(3, 1, "REPORT: the GPU of rank 1 burns", [](Group& group) { group.fail("the GPU of rank 1 burns"); });
 }
 
-// Nobody is in a collective when it dies.
+// A rank dies while no collective is in progress.
 TEST(TcpGroup, NoticesADeathBetweenCollectives) {
   const auto results = in_ranks(3, [] {
     const auto group = make_tcp_group(quick_options(), launched_tcp());

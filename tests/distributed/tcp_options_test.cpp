@@ -1,4 +1,4 @@
-// The environment variables by which ranks meet over TCP.
+// Environment variables of the TCP rendezvous.
 #include <sys/stat.h>
 
 #include <fstream>
@@ -9,7 +9,7 @@
 namespace dtrain {
 namespace {
 
-// An environment of these variables alone.
+// Environment with these variables only.
 Environment environment_of(const std::map<std::string, const char*>& values) {
   return [values](const char* name) {
     const auto found = values.find(name);

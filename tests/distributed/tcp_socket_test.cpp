@@ -1,4 +1,4 @@
-// What a connection takes for a message of a rank, and what it does not.
+// Which messages a connection accepts and rejects.
 #include "libdtrain/distributed/tcp_socket.h"
 
 #include <poll.h>
@@ -14,10 +14,10 @@ namespace {
 
 using std::string_literals::operator""s;
 
-// A limit that only what hangs reaches.
+// A timeout that only hangs reach.
 tcp::Deadline soon() { return tcp::in(60); }
 
-// Both ends of a connection, after their greetings, with keys of these secrets; `zero` is the one that listens.
+// Both ends of a connection after the greetings, with keys of these secrets; `zero` is the listener.
 struct Ends {
   tcp::Socket zero, other;
 };
@@ -47,12 +47,12 @@ TEST(TcpSocket, TakesWhatOneWithTheSecretSays) {
   }
 }
 
-// The system gives callers the ports of its ephemeral range one after the other, and at last the one that they call.
+// The system assigns ephemeral ports in sequence, and eventually the destination port itself.
 TEST(TcpSocket, ACallerIsNotItsOwnListener) {
   int first = 0, last = 0;
   std::istringstream(read_file("/proc/sys/net/ipv4/ip_local_port_range")) >> first >> last;
   ASSERT_GT(last, first + 2000);
-  const int port = first + 1000;  // of those that callers get first: listeners get odd distances from `first`
+  const int port = first + 1000;  // among the first assigned to callers: listeners get odd distances from `first`
   for (int attempt = first; attempt <= last; ++attempt) {
     std::string why;
     ASSERT_FALSE(tcp::connect_to("127.0.0.1", port, soon(), why)) << "attempt " << attempt - first;
@@ -76,7 +76,7 @@ TEST(TcpSocket, RefusesWhatOneWithoutTheSecretSays) {
   }
 }
 
-// What passes on a connection, `bytes` of it, put into `to` as if its peer had said it.
+// Copies `bytes` in transit into `to`, as if its peer had sent them.
 void carry(const tcp::Socket& from, const tcp::Socket& to, size_t bytes, int times) {
   std::string taken(bytes, '\0');
   pollfd readable{from.file(), POLLIN, 0};
@@ -85,9 +85,9 @@ void carry(const tcp::Socket& from, const tcp::Socket& to, size_t bytes, int tim
   for (int i = 0; i < times; ++i) ASSERT_EQ(send(to.file(), taken.data(), bytes, 0), static_cast<ssize_t>(bytes));
 }
 
-// The messages are ranks' own, but said before, or elsewhere, or by the one who now gets them.
+// Replayed messages: own ones, from another connection, or reflected to their sender.
 TEST(TcpSocket, RefusesWhatIsSaidAgain) {
-  constexpr size_t kBytes = 56;  // of a message without a text
+  constexpr size_t kBytes = 56;  // size of a message without text
   std::string why;
   tcp::Message message;
   const tcp::Message late{tcp::Kind::late, 1, {}};

@@ -1,4 +1,4 @@
-// Messages over one connection: a pair of sockets, each end of which is a stream.
+// Messages over one connection: a socket pair, with a stream at each end.
 #include "libdtrain/distributed/tcp_stream.h"
 
 #include <sys/socket.h>
@@ -32,7 +32,7 @@ TEST(MessageStream, KeepsTheMessagesOfAChannelInOrder) {
     const Pair pair;
     MessageStream a(Link{Socket(pair.files[0]), sealed ? std::optional(seals_of(true)) : std::nullopt});
     MessageStream b(Link{Socket(pair.files[1]), sealed ? std::optional(seals_of(false)) : std::nullopt});
-    // More than a socket takes at once; the first of channel 1 comes before anybody asks.
+    // More than a socket buffers; the first of channel 1 arrives before it is requested.
     std::string first = numbered(3), second = numbered(5'000'000), third = numbered(0), fourth = numbered(70);
     std::array<Delivery, 4> sent, received;
     a.send(1, bytes_of(first), first.size(), sent[0]);
@@ -89,8 +89,8 @@ TEST(MessageStream, KeepsNoMoreThanItsLimit) {
   std::string block = numbered(4000), none, text, wanted = "?";
   std::array<Delivery, 4> sent;
   Delivery received;
-  b.receive(1, bytes_of(wanted), 1, received);  // what is behind the rest
-  for (int again = 0; again < 3; ++again) {     // what has been taken does not count
+  b.receive(1, bytes_of(wanted), 1, received);  // behind the other messages
+  for (int again = 0; again < 3; ++again) {     // read data does not count
     a.send(7, bytes_of(block), block.size(), sent[0]);
     a.send(8, bytes_of(block), block.size(), sent[1]);
     b.take_some();
@@ -136,7 +136,7 @@ TEST(MessageStream, RefusesChannelsThatNoRankOpens) {
 }
 
 TEST(MessageStream, RefusesWhatIsNotSealed) {
-  const std::string plain = numbered(16 + 32 + 5);  // no header of ours
+  const std::string plain = numbered(16 + 32 + 5);  // without our header
   for (const bool changed : {false, true}) {
     const Pair pair;
     MessageStream b(Link{Socket(pair.files[1]), seals_of(false)});
@@ -147,7 +147,7 @@ TEST(MessageStream, RefusesWhatIsNotSealed) {
       close(pair.files[0]);
       continue;
     }
-    // One bit of a sealed message is changed on its way.
+    // Flips one bit of a sealed message in transit.
     const Pair other;
     MessageStream a(Link{Socket(other.files[0]), seals_of(true)});
     Delivery sent;

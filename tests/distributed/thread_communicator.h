@@ -1,4 +1,4 @@
-// Ranks that are threads of one process, each with a context of its own: for tests of what several ranks do together.
+// Ranks as threads of one process, each with its own context, for tests of collectives.
 #pragma once
 
 #include <condition_variable>
@@ -14,12 +14,12 @@
 
 namespace dtrain {
 
-// Where the threads wait for each other and exchange what they have.
+// Barrier at which threads exchange pointers.
 class MeetingPlace {
  public:
   explicit MeetingPlace(int size) : shown_(static_cast<size_t>(size)) {}
 
-  // What each rank shows; it stays until all have called again.
+  // Pointers from all ranks; valid until all have called again.
   std::vector<const void*> exchange(int rank, const void* mine) {
     std::unique_lock lock(mutex_);
     shown_[static_cast<size_t>(rank)] = mine;
@@ -34,7 +34,7 @@ class MeetingPlace {
     if (round_ == round) throw Error(Fault::communication, "another rank has given up");
     return seen_;
   }
-  // A rank will not come any more: the others need not wait.
+  // A rank will not return: the others stop waiting.
   void abandon() {
     const std::lock_guard lock(mutex_);
     abandoned_ = true;
@@ -57,11 +57,11 @@ class ThreadGroup : public Group {
     places_.clear();
     for (int i = 0; i < size; ++i) places_.push_back({.host = "here", .local_rank = i, .local_size = size});
   }
-  void spread() {  // each rank is on a host of its own
+  void spread() {  // places each rank on its own host
     for (int i = 0; i < size(); ++i) places_[static_cast<size_t>(i)] = {.host = "host-" + std::to_string(i), .node = i};
   }
 
-  // Copies of what the others show, T.
+  // Copies of the others' values, T.
   template <class T>
   std::vector<T> exchange(const T& mine) {
     std::vector<T> all;
@@ -78,8 +78,7 @@ class ThreadGroup : public Group {
   MeetingPlace& place_;
 };
 
-// Sums in the order of the ranks. As with a queue of work that takes its time, they are there after join() and not
-// before: until then NaN is.
+// Sums in rank order. Like an asynchronous all-reduce, results appear at join(); before, the memory is NaN.
 class ThreadCommunicator : public Communicator {
  public:
   ThreadCommunicator(ThreadGroup& group, Context& context) : Communicator(group), threads_(group), context_(context) {}
@@ -124,7 +123,7 @@ class ThreadCommunicator : public Communicator {
   int calls_ = 0;
 };
 
-// Runs body on `size` threads, each with a context of `make_context`; passes on what the first of them to fail throws.
+// Runs body on `size` threads, each with a context of `make_context`; rethrows the first exception.
 inline void on_ranks(int size, const std::function<std::unique_ptr<Context>()>& make_context,
                      const std::function<void(Context&, ThreadCommunicator&)>& body) {
   MeetingPlace place(size);

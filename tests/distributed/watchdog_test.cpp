@@ -1,4 +1,4 @@
-// What the watchdog says at which time, on a clock of the test's own.
+// Watchdog reports over time, on a simulated clock.
 #include "libdtrain/distributed/watchdog.h"
 
 #include "tests/testing.h"
@@ -16,7 +16,7 @@ CollectiveId bucket(uint64_t sequence, uint64_t step = 7) {
   return {"gradients", sequence, "bucket 2 of 3", 4096, Section::step, step};
 }
 
-// Rank 0 of three, in step 7, which may take 20 s: it asks after 5 s, warns a second later, and ends at 20 s.
+// Rank 0 of three in step 7, with a timeout of 20 s: asks peers after 5 s, warns a second later, fails at 20 s.
 class WatchdogTest : public testing::Test {
  protected:
   WatchdogTest() : watchdog_(0, kRanks, limits()) { watchdog_.enter(Section::step, 7); }
@@ -26,7 +26,7 @@ class WatchdogTest : public testing::Test {
     limits.evaluation_limit = 1000;
     return limits;
   }
-  // A peer that has done `done` collectives of the lane and, if it `waits`, is in the next one.
+  // State of a peer that has completed `done` collectives of the lane and, if it `waits`, is in the next one.
   static std::string state_of(int rank, uint64_t done, bool waits) {
     Watchdog peer(rank, kRanks, limits());
     peer.enter(Section::step, 7);
@@ -37,7 +37,7 @@ class WatchdogTest : public testing::Test {
     if (waits) peer.begin(bucket(done + 1), at(0));
     return peer.state();
   }
-  // After the questions that precede the end.
+  // After the queries that precede the failure.
   std::string failure_after(const std::vector<std::pair<int, std::string>>& heard) {
     watchdog_.begin(bucket(3), at(100));
     EXPECT_TRUE(watchdog_.look(at(105.1)).ask);

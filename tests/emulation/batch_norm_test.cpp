@@ -1,4 +1,4 @@
-// Batch norm where the device is not all its own.
+// Batch norm on a device shared with other processes.
 #include "libdtrain/ops/batch_norm.h"
 
 #include "libdtrain/ops/batch_norm_schedule.h"
@@ -8,7 +8,7 @@
 namespace dtrain {
 namespace {
 
-// y and the gradients of x, gamma and beta, of images that a device keeps in shared memory.
+// y and the gradients of x, gamma and beta, for images that fit in shared memory.
 std::vector<Array> outcome_of(BatchNormSchedule::Kind kind) {
   const auto context = make_cuda_context();
   set_batch_norm_schedule(*context, {.kind = kind});
@@ -27,7 +27,7 @@ std::vector<Array> outcome_of(BatchNormSchedule::Kind kind) {
   return outcome;
 }
 
-// Less of it may be left to a process than it has.
+// MPS may leave a process less of the device than it reports.
 TEST(BatchNormBesideOthers, TakesTwoPassesWhereItsBlocksDoNotRunAtOnce) {
   const std::vector<Array> expected = outcome_of(BatchNormSchedule::Kind::two_pass);
   emulation::set_occupancy(0);

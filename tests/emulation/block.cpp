@@ -11,10 +11,10 @@
 namespace emulation {
 namespace {
 
-// The block whose thread runs; null outside of kernels.
+// Block of the running thread; null outside of kernels.
 Block* current = nullptr;
 
-// Stacks, the one used last on top.
+// Fiber pool, last used on top.
 class Fibers {
  public:
   Fiber* take() {
@@ -57,7 +57,7 @@ bool same_meeting(const Wait& a, const Wait& b) {
   return of_a == of_b || std::strcmp(of_a, of_b) == 0;
 }
 
-// The lane that a shuffle reads.
+// Source lane of a shuffle.
 int source_lane(const Wait& wait, int lane) {
   const int begin = lane & ~(wait.width - 1), end = begin + wait.width;
   int source = lane;
@@ -177,7 +177,7 @@ bool Block::complete_warp(size_t thread) {
         other.wait.result = ballot == present;
         break;
       default: {
-        // The value of a lane that takes no part is undefined: all bits are set.
+        // An inactive lane's value is undefined: all bits set.
         const int source = source_lane(other.wait, lane);
         if ((present >> source & 1) != 0) other.wait.result = threads_[warp + static_cast<size_t>(source)].wait.value;
       }
@@ -209,7 +209,7 @@ bool Block::complete_barrier() {
 
 bool Block::complete_meetings() {
   if (complete_barrier()) return true;
-  // The last of its mask to come may have ended instead.
+  // The last lane of a mask may have exited instead of arriving.
   bool completed = false;
   for (size_t i = 0; i < threads_.size(); ++i)
     if (threads_[i].state == State::waiting && of_a_warp(threads_[i].wait.kind)) completed |= complete_warp(i);
@@ -217,7 +217,7 @@ bool Block::complete_meetings() {
 }
 
 bool Block::at_grid_barrier() const {
-  if (live_ != threads_.size()) return false;  // its arrival is a matter of the whole block
+  if (live_ != threads_.size()) return false;  // then its arrival concerns the whole block
   for (const Thread& thread : threads_)
     if (thread.wait.kind != Meeting::grid_barrier || !same_meeting(thread.wait, threads_[0].wait)) return false;
   return true;
@@ -229,7 +229,7 @@ void Block::leave_grid_barrier() {
 }
 
 void Block::report_stuck() const {
-  std::map<std::string, std::pair<size_t, size_t>> places;  // -> how many threads, the first of them
+  std::map<std::string, std::pair<size_t, size_t>> places;  // -> count and first of the threads
   for (size_t i = 0; i < threads_.size(); ++i) {
     std::string place = "ended";
     if (threads_[i].state != State::done) {

@@ -1,4 +1,4 @@
-// Block: the threads of one block of a grid, and where they wait for each other.
+// Block: threads of one block of a grid, and their synchronisation.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace emulation {
 
-// Says what is wrong with the program under test, as printf() would, and ends it.
+// Reports an error of the program under test, as printf(), and aborts.
 [[noreturn, gnu::format(printf, 1, 2)]] void fail(const char* format, ...);
 
-// Where a thread waits, with what it brings and what it takes away.
+// Wait of a thread: place, operands and result.
 struct Wait {
   Meeting kind;
   unsigned mask;
@@ -28,20 +28,20 @@ class Block {
   explicit Block(const Kernel& kernel);
 
   uint3 index() const { return index_; }
-  // All its threads are to run from the start.
+  // Starts all threads from the beginning.
   void begin(uint3 index);
   bool done() const { return live_ == 0; }
 
-  // Lets a thread run until it waits or is done; false where it waits or is done already.
+  // Runs a thread until it waits or ends; false if it is waiting or has ended.
   bool step(size_t thread);
-  // Ends what all have come to; false where there is none.
+  // Completes synchronisations at which all threads have arrived; false if there are none.
   bool complete_meetings();
   bool at_grid_barrier() const;
   void leave_grid_barrier();
-  // Says who waits where, and ends the process.
+  // Reports where each thread waits, and aborts.
   [[noreturn]] void report_stuck() const;
 
-  // What meet() does for the thread that runs.
+  // meet() of the running thread.
   uint64_t meet(const Wait& wait);
   unsigned running_lane_mask() const { return 1u << running_ % kWarpLanes; }
 

@@ -1,4 +1,4 @@
-// Conditional nodes: a graph's body that runs where the graph itself has set the node's value.
+// Conditional nodes: graph bodies executed depending on a value set by the graph itself.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +14,7 @@ namespace {
 
 Condition& condition_of(cudaGraphConditionalHandle handle) { return *reinterpret_cast<Condition*>(handle); }
 
-// What CUDA allows in a body.
+// Whether CUDA allows the nodes in a body.
 bool fits_in_body(const CUgraph_st& graph) {
   return !graph.waits && std::ranges::all_of(graph.nodes, [](const CUgraphNode_st& node) { return !node.event; });
 }

@@ -1,4 +1,4 @@
-// Conditional nodes of the emulation: what runs, in which order, and what CUDA refuses.
+// Emulated conditional nodes: execution, order, and errors as in CUDA.
 #include "tests/emulation/launcher.h"
 
 namespace dtrain {
@@ -9,7 +9,7 @@ __global__ void set_if_above(cudaGraphConditionalHandle handle, const int* value
 }
 __global__ void append_digit(int* p, int digit) { *p = 10 * *p + digit; }
 
-// Appends 1, then 2 where *value is above 5, then 3.
+// Appends 1, then 2 if *value is above 5, then 3.
 class ConditionalNode : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// A fused convolution whose results are wrong.
+// Fused convolutions with wrong results are rejected.
 #include "libdtrain/ops/batch_norm_schedule.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
 #include "libdtrain/ops/pointwise.h"
@@ -18,7 +18,7 @@ TEST(ConvFaults, AWrongWayForwardIsNotTakenAndIsToldOf) {
     set_batch_norm_schedule(*context, kMeasureAll);
     const bool takes = cuda::takes_on_load(*context, pair);
     ASSERT_EQ(context->notices().size(), wrong ? 1u : 0u);
-    if (!wrong) continue;  // then it is a matter of speed
+    if (!wrong) continue;  // then speed decides
     EXPECT_FALSE(takes);
     EXPECT_NE(context->notices()[0].find("on_load:f16:x2x9x9x8:w16x1x1x8"), std::string::npos);
   }

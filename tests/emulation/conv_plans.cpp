@@ -31,7 +31,7 @@ bool supported(const ConvProblem& o) {
 
 bool spoilt = false;
 
-// The sums over n, p, q of what was written to the output, and of its squares.
+// Sums over n, p, q of the written output, and of its squares.
 void write_statistics(const Tensor& y, const ConvOperands& operands) {
   const int64_t channels = y.dim(3);
   auto* sum = static_cast<float*>(operands.sum);
@@ -45,7 +45,7 @@ void write_statistics(const Tensor& y, const ConvOperands& operands) {
   }
 }
 
-// The images; where there is a scale, relu(x * scale + shift) of them, rounded as what a matrix product reads is.
+// Input images; with a scale, relu(x * scale + shift), rounded like a GEMM operand.
 Tensor read_images(Context& cpu, const ConvProblem& o, const ConvOperands& operands) {
   const auto dtype = static_cast<DType>(o.dtype);
   Tensor x = read(cpu, operands.image, {o.n, o.h, o.w, o.c}, dtype);
@@ -58,7 +58,7 @@ Tensor read_images(Context& cpu, const ConvProblem& o, const ConvOperands& opera
   return x;
 }
 
-// dx is 0 where the batch norm of x is not positive, and summed up as it is written.
+// dx is 0 where the batch norm of x is not positive; with the reductions of the epilogue.
 void pass_relu(Context& cpu, const ConvProblem& o, const ConvOperands& operands, const Tensor& dx) {
   const Tensor x = read(cpu, operands.extra, dx.shape(), static_cast<DType>(o.dtype));
   const auto channels = [](void* values) { return static_cast<float*>(values); };

@@ -1,4 +1,4 @@
-// What ConvPlans keep in the plan file, and take from it.
+// ConvPlans and the plan file.
 #include <fstream>
 
 #include "tests/emulation/conv_plans_fixture.h"
@@ -22,7 +22,7 @@ TEST_F(ConvPlansTest, TheFileSparesTheNextStartTheMeasurement) {
   EXPECT_EQ(plans_->milliseconds(*context_, problem(ConvKind::wgrad), operands(), "test"), 1);
   EXPECT_TRUE(context_->notices().empty());
 
-  std::ofstream(path, std::ios::app) << "x";  // damaged: chosen anew, said once, and whole again
+  std::ofstream(path, std::ios::app) << "x";  // damaged: autotuned again, with one notice, and rewritten
   start({.plan_file = path});
   executed().clear();
   run(ConvKind::forward);
@@ -36,7 +36,7 @@ TEST_F(ConvPlansTest, TheFileSparesTheNextStartTheMeasurement) {
   EXPECT_EQ(executed().size(), 1u);
 }
 
-// A plan may take a second or two to build.
+// Building a plan may take seconds.
 TEST_F(ConvPlansTest, TimesOfTheFileAreComparedWithoutBuilding) {
   const TempDirectory directory;
   const std::string path = directory / "plans";
@@ -55,7 +55,7 @@ TEST_F(ConvPlansTest, TimesOfTheFileAreComparedWithoutBuilding) {
   EXPECT_EQ(executed().size(), 1u);
 }
 
-// Where nothing is measured an engine that has to be compiled first is not taken for a fusion.
+// Without autotuning, engines that need compilation are not used for fusions.
 TEST_F(ConvPlansTest, WhatIsNotMeasuredIsNotCompiled) {
   const TempDirectory directory;
   const std::string path = directory / "plans";
@@ -144,7 +144,7 @@ TEST_F(ConvPlansTest, AChoiceBetweenCompositionsIsMadeOnceAndKept) {
     EXPECT_FALSE(choose("this", true));
   }
   EXPECT_EQ(asked, 2);
-  // For want of memory there is none, in this run.
+  // Without memory there is none in this run.
   start({.plan_file = path});
   const auto lacks_memory = [&]() -> bool { throw Error(Fault::resource, "no memory"); };
   EXPECT_FALSE(plans_->chosen(*context_, "other", lacks_memory));
@@ -154,7 +154,7 @@ TEST_F(ConvPlansTest, AChoiceBetweenCompositionsIsMadeOnceAndKept) {
   expect_error([&] { context_->capture([&] { choose("new", true); }); }, Fault::config, "new: not yet chosen");
 }
 
-// As the fusions with batch norms are: measured by one program, taken or left by those that follow.
+// As for batch-norm fusions: measured by one program, reused by later ones.
 TEST_F(ConvPlansTest, WhatIsKnownOfACompositionIsInTheFile) {
   const TempDirectory directory;
   const std::string path = directory / "plans";

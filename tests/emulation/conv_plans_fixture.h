@@ -1,4 +1,4 @@
-// What the tests of ConvPlans share: the plans of a context, and a convolution for them.
+// Fixture of ConvPlans tests: a context's plans and a convolution.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// ConvPlans with the real cuDNN, whose executions are noted instead of done; CUDA is the emulation's.
+// ConvPlans with the real cuDNN, whose executions are recorded instead of run, on the emulated CUDA runtime.
 #include <map>
 #include <set>
 
@@ -12,7 +12,7 @@ const Cudnn& cudnn() { return noted::cudnn(); }
 namespace {
 
 TEST_F(ConvPlansTest, TheFastestIsKeptAndRunsOnTheLiveTensors) {
-  // The fifth choice that is met is the fastest.
+  // The fifth distinct choice is the fastest.
   std::map<std::string, int> seen;
   Library::get().cost = [&](const EngineChoice& choice) {
     const int turn = seen.emplace(to_text(choice), static_cast<int>(seen.size())).first->second;
@@ -26,7 +26,7 @@ TEST_F(ConvPlansTest, TheFastestIsKeptAndRunsOnTheLiveTensors) {
     const auto best = std::find_if(seen.begin(), seen.end(), [](const auto& entry) { return entry.second == 4; });
     EXPECT_EQ(executed().back(), best->first);
     EXPECT_EQ(plans_->milliseconds(*context_, problem(kind), operands(), "test"), 0.5f);
-    // What is written was elsewhere until the choice was made.
+    // Until the selection, outputs went to scratch memory.
     const void* const written = kind == ConvKind::forward ? y_.raw() : kind == ConvKind::dgrad ? x_.raw() : w_.raw();
     const auto& all = Library::get().addresses;
     for (size_t i = 0; i < all.size(); ++i) {
@@ -40,10 +40,10 @@ TEST_F(ConvPlansTest, TheFastestIsKeptAndRunsOnTheLiveTensors) {
   }
 }
 
-// What the host takes for a launch is nothing to a step that is replayed.
+// Host launch overhead does not matter in a CUDA graph.
 TEST_F(ConvPlansTest, TheHostsTimeDecidesNothing) {
   const emulation::Streams before = emulation::streams();
-  emulation::set_streams(emulation::Streams::eager);  // where the device waits for the host
+  emulation::set_streams(emulation::Streams::eager);  // the device waits for the host
   std::map<std::string, int> seen;
   const auto turn = [&](const EngineChoice& choice) {
     return seen.emplace(to_text(choice), static_cast<int>(seen.size())).first->second;
@@ -57,13 +57,13 @@ TEST_F(ConvPlansTest, TheHostsTimeDecidesNothing) {
   emulation::set_streams(before);
 }
 
-// The op's own part: which problems it makes of a call, and where their results go.
+// The op: which problems it poses and where their results go.
 TEST_F(ConvPlansTest, TheOpFusesWhereThatIsFaster) {
   const auto context = make_cuda_context();
   const auto tensor = [&](Shape shape, DType type = DType::f32) { return context->zeros(shape, type); };
   const Tensor x = tensor({2, 6, 6, 8}), w = tensor({16, 3, 3, 8}), y = tensor({2, 6, 6, 16}), bias = tensor({16});
   const Conv2dOptions options{.padding = 1};
-  // An execution with a fourth tensor, the bias, is a fused one.
+  // An execution with a fourth tensor, the bias, is fused.
   for (const bool fast : {true, false}) {
     Library::get().cost = [&](const EngineChoice&) {
       return Library::get().pack.size() == 4 ? (fast ? 1.0f : 9.0f) : 5.0f;
@@ -86,7 +86,7 @@ TEST_F(ConvPlansTest, TheOpAddsAndNarrowsByWayOfScratch) {
     const auto last = [] { return Library::get().addresses.back(); };
     cuda::conv2d_dgrad(*context, dy, w, options, x, false);
     EXPECT_EQ(last(), (std::vector<void*>{x.raw(), w.raw(), dy.raw()}));
-    // Executions are noted alone, so that nothing is found to add what it should.
+    // Executions are only recorded, so accumulation is found not to work.
     cuda::conv2d_dgrad(*context, dy, w, options, x, true);
     EXPECT_NE(last()[0], x.raw());
     cuda::conv2d_wgrad(*context, x, dy, options, dw, false);
@@ -127,7 +127,7 @@ TEST_F(ConvPlansTest, WithoutMeasurementTheFirstIsTaken) {
   }
 }
 
-// Where a GPU has no others; the first that runs is good enough.
+// On a GPU without others; the first that runs is used.
 TEST_F(ConvPlansTest, EnginesCompiledAtRunTimeAreTheLastResort) {
   Library::get().all_compiled = true;
   for (const ConvKind kind : {ConvKind::forward, ConvKind::dgrad, ConvKind::wgrad}) {
@@ -147,7 +147,7 @@ TEST_F(ConvPlansTest, WhatWasNotMeasuredIsMeasuredWhereThatCounts) {
   run(ConvKind::forward);
   EXPECT_GT(executed().size(), 10u);
   EXPECT_EQ(plans_->milliseconds(*context_, problem(ConvKind::forward), operands(), "test"), 1);
-  // What was measured is no time beside others that are not.
+  // A measured time is not compared with unmeasured ones.
   start({.autotune = false, .plan_file = path});
   EXPECT_EQ(plans_->milliseconds(*context_, problem(ConvKind::forward), operands(), "test"), 0);
 }
@@ -165,7 +165,7 @@ TEST_F(ConvPlansTest, TheFirstIsTakenWhereMemoryIsTight) {
   EXPECT_TRUE(executed().empty());
 }
 
-// What the convolutions around a batch norm are given.
+// Arguments of the convolutions around a batch norm.
 TEST_F(ConvPlansTest, TheOpFusesWithBatchNorms) {
   const auto context = make_cuda_context();
   const auto tensor = [&](Shape shape, DType type = DType::f16) { return context->zeros(shape, type); };
@@ -181,7 +181,7 @@ TEST_F(ConvPlansTest, TheOpFusesWithBatchNorms) {
   cuda::conv2d_wgrad_on_load(*context, x, load, y, options, dw, false);
   ASSERT_EQ(last().size(), 5u);
   EXPECT_EQ(last()[0], x.raw());
-  EXPECT_NE(last()[1], dw.raw());  // by way of f16
+  EXPECT_NE(last()[1], dw.raw());  // through an f16 temporary
   const Tensor c = tensor({8}, DType::f32), dx = tensor(x.shape());
   BatchNormSaved before{x, {}, {}, c, c, c, c, Activation::relu};
   EXPECT_TRUE(cuda::conv2d_dgrad_with_sums(*context, y, w, options, before, {}));
@@ -205,13 +205,13 @@ TEST_F(ConvPlansTest, NothingIsChosenWhileAStepIsCaptured) {
 
 TEST_F(ConvPlansTest, AProblemWithoutAnEngineIsAnError) {
   start();
-  // Statistics come with f16 only.
+  // Fused statistics exist for f16 only.
   EXPECT_EQ(plans_->milliseconds(*context_, problem(ConvKind::forward_statistics), operands(), "test"),
             ConvPlans::kUnsupported);
   EXPECT_TRUE(executed().empty());
   expect_error([&] { run(ConvKind::forward_statistics); }, Fault::config,
                "test: cuDNN has no engine for forward_statistics:bf16:n8");
-  // Where there are engines and all fail, the message says how.
+  // If all engines fail, the message says how.
   Library::get().cost = [](const EngineChoice&) { return -1.0f; };
   expect_error([&] { run(ConvKind::forward); }, Fault::config, "CUDNN_STATUS_EXECUTION_FAILED");
 }

@@ -1,4 +1,4 @@
-// How much scratch memory a convolution takes, where the library in its place takes none.
+// Scratch memory of a convolution, with a library that needs none.
 #include "libdtrain/ops/conv2d.h"
 #include "tests/testing.h"
 
@@ -11,10 +11,10 @@ TEST(ConvScratch, AWeightGradientTakesThatOfTheWayItGoes) {
     DType dtype;
     bool add;
     size_t scratch;
-  } const cases[] = {
-      {DType::f32, false, 0},          {DType::f32, true, kCount * 4},  {DType::bf16, false, 0},  // written in f32
-      {DType::bf16, true, kCount * 4}, {DType::f16, false, kCount * 2},  // written in f16, for want of another way
-      {DType::f16, true, kCount * 2}};
+  } const cases[] = {{DType::f32, false, 0},          {DType::f32, true, kCount * 4},
+                     {DType::bf16, false, 0},                                           // in f32
+                     {DType::bf16, true, kCount * 4}, {DType::f16, false, kCount * 2},  // in f16, the only option
+                     {DType::f16, true, kCount * 2}};
   for (const auto& test : cases) {
     const auto context = make_cuda_context();
     const Tensor x = context->zeros({1, 4, 4, 32}, test.dtype), dy = context->zeros({1, 4, 4, 32}, test.dtype);
@@ -25,7 +25,7 @@ TEST(ConvScratch, AWeightGradientTakesThatOfTheWayItGoes) {
   }
 }
 
-// Once it is known that the library's sum in place is right.
+// Once the library's in-place accumulation is found to be correct.
 TEST(ConvScratch, ADataGradientIsAddedInPlaceWhereTheLibraryCan) {
   for (const DType dtype : {DType::bf16, DType::f16}) {
     const auto context = make_cuda_context();

@@ -1,4 +1,4 @@
-// What programs queue themselves on a context's stream.
+// Custom work on a context's stream.
 #include "libdtrain/core/cuda_stream.h"
 
 #include <cuda_runtime.h>

@@ -31,7 +31,7 @@ bool is_device(int device) { return 0 <= device && device < device_count; }
 cudaDeviceProp describe() {
   cudaDeviceProp device{};
   std::snprintf(device.name, sizeof device.name, "emulated");
-  const pid_t process = getpid();  // each has a device of its own
+  const pid_t process = getpid();  // each process has its own device
   std::memcpy(device.uuid.bytes, &process, sizeof process);
   device.pciDomainID = process >> 8 & 0xffff;
   device.pciBusID = process & 0xff;
@@ -132,7 +132,7 @@ cudaError_t cudaGetLastError() {
 }
 cudaError_t cudaPeekAtLastError() { return emulation::last_error; }
 
-// As the driver: an empty list shows no device.
+// As the driver: an empty list hides all devices.
 cudaError_t cudaGetDeviceCount(int* count) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   *count = visible != nullptr && *visible == '\0' ? 0 : emulation::device_count;
@@ -171,7 +171,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrMultiProcessorCount:
       *value = properties.multiProcessorCount;
       break;
-    case cudaDevAttrMemoryClockRate:  // not known
+    case cudaDevAttrMemoryClockRate:  // unknown
     case cudaDevAttrGlobalMemoryBusWidth:
       *value = 0;
       break;

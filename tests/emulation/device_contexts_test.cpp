@@ -1,4 +1,4 @@
-// Where a process makes contexts among several GPUs.
+// CUDA contexts of a process on a host with several GPUs.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -11,7 +11,7 @@
 namespace dtrain {
 namespace {
 
-// On a GPU such a context takes half a gigabyte, of each process of the host on its first GPU.
+// Such a context takes half a gigabyte on the first GPU, for each process of the host.
 TEST(DeviceContexts, ThreadsThatGrowAPoolMakeNoneOnTheFirstGpu) {
   emulation::set_device_count(2);
   for (const auto make : {cuda::make_pinned_memory, cuda::make_device_memory}) {

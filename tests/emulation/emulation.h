@@ -1,9 +1,9 @@
-// What tests, and the stand-ins for CUDA's libraries, ask of the emulation: a CUDA runtime over host memory, against
-// which the very kernels and host code of the engine are compiled by g++.
+// Controls of the CUDA emulation for tests and stand-ins of CUDA's libraries: a CUDA runtime over host memory, with
+// which g++ compiles the engine's kernels and host code unchanged.
 //
-// Each thread of a block is a fiber. It runs to its next barrier or collective of its warp, then another one does; the
-// order is a matter of choice, and right kernels give the same bits in every order. Blocks run one after the other,
-// those of a cooperative launch up to their next grid barrier. A kernel must not spin until another thread has written.
+// Each thread of a block is a fiber that runs to its next barrier or warp collective, then another one does, in a
+// configurable order; correct kernels give the same bits in every order. Blocks run sequentially, those of a
+// cooperative launch up to their next grid barrier. Kernels must not spin on other threads' writes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,47 +13,45 @@
 
 namespace emulation {
 
-// In which threads of a block, and blocks of a grid, take turns. At start it is that of DTRAIN_EMULATION_ORDER:
-// forward (the default), reverse or random.
+// Order of threads within a block and of blocks within a grid. Initially from DTRAIN_EMULATION_ORDER: forward
+// (default), reverse or random.
 enum class Order { forward, reverse, random };
 void set_order(Order order);
 Order order();
 
-// When what is queued on a stream runs: at once, or as late as CUDA's rules allow, which shows where a wait is missing;
-// then device memory faults where the host touches it. At start it is that of DTRAIN_EMULATION_STREAMS: eager (the
-// default) or deferred.
+// When stream work runs: immediately, or as late as CUDA's rules allow, which reveals missing synchronisation; device
+// memory then faults on host access. Initially from DTRAIN_EMULATION_STREAMS: eager (default) or deferred.
 enum class Streams { eager, deferred };
 void set_streams(Streams streams);
 Streams streams();
 
-// Queues work on a stream as a library's call would: recorded where the stream is captured. Sets the last error.
+// Enqueues work like a library call; captured if the stream is capturing. Sets the last error.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
-// Work that depends on another process: it returns false as long as it has to wait, and is called again later, while
-// the streams go on as far as they may and calls of the runtime that do not wait return. Once done it may begin anew: a
-// graph that recorded it is launched more than once.
+// Work that depends on another process: called repeatedly until it returns true, while other streams and non-blocking
+// runtime calls proceed. It must be restartable, since a captured graph may be launched repeatedly.
 cudaError_t enqueue_waiting(cudaStream_t stream, std::function<bool()> work);
 
-// From now on events take their times from a clock that stands still but for advance_clock(), which work may call.
+// Event times now come from a clock that only advance_clock() advances, which work may call.
 void stop_clock();
 void advance_clock(double milliseconds);
 
-// The most blocks of a kernel that a multiprocessor takes at a time, 32 at start: other processes may share it.
+// Maximum of resident blocks per multiprocessor, initially 32: other processes may share it.
 void set_occupancy(size_t blocks);
 
-// So many multiprocessors more, or fewer, are held by kernels that wait for other processes: cooperative kernels that
-// do not fit into the rest wait for those, all others run.
+// Changes the number of multiprocessors held by kernels that wait for other processes: cooperative kernels that do not
+// fit into the rest wait, all others run.
 void hold_multiprocessors(int count);
 
-// Bytes that the device has in all.
+// Total device memory in bytes.
 void set_device_memory(size_t bytes);
 
-// How many devices the process is shown; one at start. They are one processor and one memory all the same.
+// Number of visible devices, initially one. All share one processor and memory.
 void set_device_count(int count);
 // Those on which a call has made a context since this was last called: cudaSetDevice does, and so does what allocates,
 // frees or touches a thread's capture mode, on the device of its thread, which is 0 until that has set one.
 std::set<int> new_device_contexts();
 
-// Whether nvJPEG finds an engine for JPEGs, as it does at start.
+// Whether nvJPEG finds a hardware decoder; initially true.
 void set_jpeg_engine(bool there_is_one);
 
 }  // namespace emulation

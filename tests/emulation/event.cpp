@@ -11,7 +11,7 @@ namespace {
 
 std::optional<std::chrono::steady_clock::time_point> own_clock;
 
-// Recorded, not by a capture, and run.
+// Completed, and not recorded by a capture.
 cudaError_t status_of(const CUevent_st& event) {
   if (event.capture) return cudaErrorCapturedEvent;
   return !event.record || event.record->done ? cudaSuccess : cudaErrorNotReady;
@@ -120,7 +120,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   const Call call;
   if (const cudaError_t error = emulation::refuse_while_capturing(); error != cudaSuccess) return report(error);
   const cudaError_t status = status_of(*event);
-  if (status == cudaErrorNotReady) emulation::run_towards(*event->record);  // who asks again gets on
+  if (status == cudaErrorNotReady) emulation::run_towards(*event->record);  // polling makes progress
   return status == cudaErrorCapturedEvent ? report(status) : status;
 }
 

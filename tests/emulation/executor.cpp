@@ -11,7 +11,7 @@
 #include "tests/emulation/block.h"
 #include "tests/emulation/emulation.h"
 
-// What the kernels of the engine declare as their dynamic shared memory. One block has it at a time.
+// Dynamic shared memory as the engine's kernels declare it; one block uses it at a time.
 namespace dtrain::cuda {
 alignas(16) extern __shared__ unsigned char block_memory[emulation::kMostSharedBytes];
 alignas(16) unsigned char block_memory[emulation::kMostSharedBytes];
@@ -35,7 +35,7 @@ Order order_at_start() {
 
 Order chosen_order = order_at_start();
 
-// The numbers 0 to count - 1 in the order of the turns; a random one differs from call to call, the same in each run.
+// 0 to count - 1 in the configured order; random ones differ between calls but not between runs.
 class Turns {
  public:
   explicit Turns(size_t count) : indices_(count) {
@@ -66,7 +66,7 @@ uint3 index_in(dim3 extents, size_t linear) {
           static_cast<unsigned>(row / extents.y)};
 }
 
-// The shared memory is that of one block for a while, what lies past it is out of bounds.
+// Shared memory of the running block, with out-of-bounds detection.
 class SharedMemory {
  public:
   explicit SharedMemory(size_t bytes) {
@@ -78,7 +78,7 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
 };
 
-// Runs the threads of a block until all are done or wait for other blocks.
+// Runs the threads of a block until all have ended or wait for other blocks.
 void advance(Block& block, Turns& turns) {
   blockIdx = block.index();
   while (!block.done()) {

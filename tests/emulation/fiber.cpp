@@ -17,8 +17,8 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-// void emulation_switch_stack(void** save, void* load): what the calling convention has a function preserve goes on the
-// stack, whose pointer goes to *save; the other stack gives back its own. swapcontext() would make two system calls.
+// void emulation_switch_stack(void** save, void* load): pushes callee-saved registers, stores the stack pointer in
+// *save and restores those of the other stack. swapcontext() would make two system calls.
 asm(R"(
   .text
   .globl emulation_switch_stack
@@ -46,10 +46,10 @@ extern "C" void emulation_switch_stack(void** save, void* load);
 namespace emulation {
 namespace {
 
-constexpr size_t kStackBytes = 256 << 10;  // AddressSanitizer's reports need as much
+constexpr size_t kStackBytes = 256 << 10;  // required by AddressSanitizer's reports
 constexpr size_t kSavedRegisters = 6;
 
-// A fresh fiber begins in enter(), which has no arguments.
+// A new fiber starts in enter(), which has no arguments.
 Fiber* entering = nullptr;
 
 size_t guard_bytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
@@ -64,8 +64,7 @@ Fiber::Fiber() {
     std::perror("emulation: no memory for the stack of a thread");
     std::abort();
   }
-  // As if enter() were about to be called: a null return address, which is not aligned to 16 bytes, then its own
-  // address, then the saved registers.
+  // Initial frame as for a call of enter(): an unaligned null return address, its own address, the saved registers.
   auto** top = reinterpret_cast<void**>(static_cast<char*>(memory_) + guard + kStackBytes) - 1;
   *--top = reinterpret_cast<void*>(&Fiber::enter);
   position_ = top - kSavedRegisters;

@@ -1,4 +1,4 @@
-// Fiber: a stack of its own on which a function runs, pauses and goes on. What a thread of a block runs on.
+// Fiber: a function on its own stack that can pause and resume. Runs a thread of a block.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Takes a body, which the next resume() begins. The one before is done.
+  // Sets the body for the next resume(). The previous one must have ended.
   void begin(const std::function<void()>& body);
   // Runs the body until it pauses or ends.
   void resume();
-  // Called from the body: back to resume().
+  // Called from the body: returns to resume().
   void pause();
   bool done() const { return body_ == nullptr; }
 
@@ -25,11 +25,11 @@ class Fiber {
   static void enter() noexcept;
   [[noreturn]] void run();
 
-  void* memory_;             // a guard page, then the stack, which grows towards it
-  void* position_;           // the stack pointer of the fiber while it is paused
-  void* resumer_ = nullptr;  // and that of who resumed it, while it runs
+  void* memory_;             // guard page, then the stack, which grows towards it
+  void* position_;           // stack pointer while paused
+  void* resumer_ = nullptr;  // stack pointer of the resumer while running
   const std::function<void()>* body_ = nullptr;
-  // What AddressSanitizer wants to know of a switch.
+  // State for AddressSanitizer's fiber API.
   void* shadow_ = nullptr;
   void* resumer_shadow_ = nullptr;
   const void* resumer_stack_ = nullptr;

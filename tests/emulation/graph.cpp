@@ -11,11 +11,11 @@ using emulation::report;
 
 namespace {
 
-// One launch of a graph: its nodes in the order of their capture, but for those that wait for another process, and what
-// comes after those.
+// One launch of a graph: nodes in capture order, except that nodes waiting for another process are deferred with their
+// successors.
 struct Run {
   std::shared_ptr<const CUgraph_st> graph;
-  std::vector<std::shared_ptr<Record>> records;  // by node, of those that record an event
+  std::vector<std::shared_ptr<Record>> records;  // by node, for event-record nodes
   std::vector<bool> done = std::vector<bool>(graph->nodes.size());
   emulation::Positions reached{};
 
@@ -156,7 +156,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
   const Call call;
   CUstream_st* stream = emulation::find_stream(handle);
   if (stream == nullptr) return report(cudaErrorInvalidResourceHandle);
-  std::vector<std::shared_ptr<Record>> records;  // by node: its events are those of this launch from now on
+  std::vector<std::shared_ptr<Record>> records;  // by node: its events belong to this launch from now on
   for (const CUgraphNode_st& node : exec->graph->nodes)
     records.push_back(node.event != nullptr ? emulation::begin_record(*node.event, stream) : nullptr);
   return emulation::enqueue_operation(handle, Run{exec->graph, std::move(records)}, exec->graph->waits);

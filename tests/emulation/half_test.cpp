@@ -1,4 +1,4 @@
-// The emulation's 16-bit types against the compiler's _Float16 and against the nearest of their neighbours.
+// Emulated 16-bit types against the compiler's _Float16 and against nearest neighbours.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ __extension__ using Float16 = _Float16;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Floats with every exponent and sign, and significands next to and half way between what fewer bits can hold.
+// Floats of every exponent and sign, with significands at and half way between representable ones.
 std::vector<float> hard_cases() {
   std::vector<float> values;
   for (uint32_t exponent = 0; exponent < 256; ++exponent)
@@ -73,7 +73,7 @@ TEST(BFloat16, RoundsToTheNearestAndToEven) {
   for (const float value : hard_cases()) {
     if (!std::isfinite(value)) continue;
     const uint32_t below = std::bit_cast<uint32_t>(value) >> 16, above = below + 1;  // by magnitude
-    const auto value_of = [](uint32_t bits) {  // the one after the largest is where Inf begins
+    const auto value_of = [](uint32_t bits) {                                        // beyond the largest is infinity
       return (bits & 0x7fff) == 0x7f80 ? std::copysign(0x1p128, (bits & 0x8000) != 0 ? -1 : 1)
                                        : double{std::bit_cast<float>(bits << 16)};
     };

@@ -1,4 +1,4 @@
-// The emulation runs right kernels right in every order of turns, and tells wrong ones apart.
+// Emulation of kernels: correct ones in every thread order, detection of incorrect ones.
 #include <cooperative_groups.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ TEST(Kernels, RunOncePerThreadOfAThreeDimensionalGrid) {
   });
 }
 
-// Each thread takes what its right neighbour wrote.
+// Each thread reads its right neighbour's value.
 __global__ void rotate(int* values, bool with_barrier) {
   shared_ints()[threadIdx.x] = values[threadIdx.x];
   if (with_barrier) __syncthreads();
@@ -121,7 +121,7 @@ TEST(Kernels, ShuffleAndVoteAsAWarpDoes) {
   });
 }
 
-// Halves of a warp meet each on their own, as often as they like; a lane that has ended is not waited for.
+// Half-warps synchronise independently; exited lanes are not waited for.
 __global__ void partial_masks(int* out) {
   const unsigned lane = threadIdx.x;
   const unsigned half = lane < 16 ? 0x0000ffffu : 0xffff0000u;
@@ -146,7 +146,7 @@ __global__ void block_votes(int* out) {
   const int mine = static_cast<int>(thread());
   out[mine * 3] = __syncthreads_count(mine % 2);
   out[mine * 3 + 1] = __syncthreads_or(mine == 40);
-  if (mine == 0) return;  // from here on nobody waits for it
+  if (mine == 0) return;  // exited: not waited for
   out[mine * 3 + 2] = __syncthreads_and(mine > 0);
 }
 
@@ -163,7 +163,7 @@ TEST(Kernels, VoteAtBarriers) {
   });
 }
 
-// Every block adds up what all wrote before the barrier of the grid, through memory and through its own shared memory.
+// Every block sums all blocks' values after a grid barrier, through global and shared memory.
 __global__ void sum_of_all_blocks(int* slots, int* sums) {
   const auto grid = cooperative_groups::this_grid();
   int* shared = shared_ints();
@@ -187,7 +187,7 @@ TEST(Kernels, WaitForTheWholeGridWhereTheLaunchIsCooperative) {
   });
 }
 
-// The last block to come adds up what the others left.
+// The last block to arrive sums the others' partial results.
 __global__ void last_block_sums(int* partial, unsigned* arrived, int* total) {
   partial[blockIdx.x] = static_cast<int>(blockIdx.x);
   __threadfence();

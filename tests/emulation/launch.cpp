@@ -8,7 +8,7 @@
 namespace emulation {
 namespace {
 
-// What cudaFuncSetAttribute allowed a kernel.
+// Limits set by cudaFuncSetAttribute.
 std::map<const void*, size_t>& allowed_shared_bytes() {
   static std::map<const void*, size_t> bytes;
   return bytes;
@@ -34,7 +34,7 @@ bool within(dim3 extents, const unsigned (&most)[3]) {
 
 int held_multiprocessors = 0;
 
-// Whether all blocks of a cooperative kernel find room beside what is held.
+// Whether all blocks of a cooperative kernel fit beside held multiprocessors.
 bool finds_room(const Kernel& kernel) {
   const size_t free = kMultiprocessors - std::min(static_cast<size_t>(held_multiprocessors), kMultiprocessors);
   return count_of(kernel.grid) <= free * blocks_per_multiprocessor(count_of(kernel.block), kernel.shared_bytes);

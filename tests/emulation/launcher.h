@@ -1,4 +1,4 @@
-// Shared by the emulation's tests: arrays on the device, and launches on the legacy stream.
+// Helpers of emulation tests: device arrays, and launches on the legacy stream.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -56,7 +56,7 @@ cudaError_t start(void (*kernel)(Parameters...), const Shape3& shape, Arguments.
 
 constexpr emulation::Order kOrders[] = {emulation::Order::forward, emulation::Order::reverse, emulation::Order::random};
 
-// Runs `action` under each order of the threads' turns.
+// Runs `action` in each thread order.
 template <class Action>
 void in_each_order(Action&& action) {
   const emulation::Order before = emulation::order();

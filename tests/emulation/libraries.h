@@ -1,4 +1,4 @@
-// What stands in for CUDA's libraries: the CPU arm in single precision, queued as a library's call is.
+// Stand-ins of CUDA's libraries: CPU kernels in f32, enqueued like library calls.
 #pragma once
 
 #include <functional>
@@ -7,13 +7,12 @@
 
 namespace dtrain::cuda {
 
-// The f32 copy of a tensor of the device; undefined where there is none.
+// f32 copy of a device tensor; undefined if it is null.
 Tensor read(Context& cpu, const void* from, Shape shape, DType dtype);
 void write(const Tensor& from, void* to, DType dtype);
-// From now on convolutions that are fused with something leave out the first row of their results: a fault of a
-// library.
+// Injects a fault: fused convolutions omit the first row of their results.
 void spoil_fused_convolutions(bool spoil);
-// Queues work(cpu) on the compute stream.
+// Enqueues work(cpu) on the compute stream.
 void queue(const Context& context, const std::function<void(Context&)>& work);
 
 }  // namespace dtrain::cuda

@@ -19,7 +19,7 @@ constexpr size_t kAlignment = 256;
 size_t up_to(size_t multiple, size_t bytes) { return (bytes + multiple - 1) / multiple * multiple; }
 size_t page_bytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
-// A file of 0xff: fresh memory is a private mapping of it, which costs nothing where it is not written.
+// File of 0xff bytes: fresh memory is a private mapping of it, free of cost until written.
 class Pattern {
  public:
   static constexpr size_t kBytes = 2 << 20;
@@ -33,7 +33,7 @@ class Pattern {
   Pattern(const Pattern&) = delete;
   Pattern& operator=(const Pattern&) = delete;
 
-  // Puts it over [to, to + bytes), which is mapped.
+  // Maps it over [to, to + bytes).
   bool map(char* to, size_t bytes) const {
     for (size_t done = 0; done < bytes; done += kBytes)
       if (mmap(to + done, std::min(kBytes, bytes - done), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, file_, 0) ==
@@ -46,8 +46,8 @@ class Pattern {
   int file_;
 };
 
-// Blocks of one kind of memory, by address. Each ends, but for its alignment, at a page that faults, as it begins at
-// one; AddressSanitizer is told what else is no part of it.
+// Blocks of one kind of memory, by address, enclosed by guard pages up to alignment; AddressSanitizer is told about the
+// remainder.
 class Blocks {
  public:
   bool allocate(void** block, size_t bytes, bool closed) {
@@ -82,7 +82,7 @@ class Blocks {
     blocks_.erase(found);
     return true;
   }
-  // Whether anybody may touch them.
+  // Makes them accessible or not.
   void open(bool yes) const {
     for (const auto& [start, block] : blocks_)
       if (mprotect(block.first, block.span, yes ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
@@ -102,7 +102,7 @@ class Blocks {
  private:
   struct Block {
     size_t bytes;
-    char* first;  // where its pages begin
+    char* first;  // start of its pages
     size_t span;
   };
   std::map<std::uintptr_t, Block> blocks_;
@@ -127,7 +127,7 @@ cudaError_t check_end(const void* p, size_t bytes, bool on_device) {
   return (device == Blocks::Place::inside) == on_device ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-// Each end lies where `kind` says, within one block.
+// Checks that both ends are where `kind` says, within one block.
 cudaError_t check_copy(const void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   if (kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
   if (kind == cudaMemcpyDefault) return cudaSuccess;
@@ -150,7 +150,7 @@ cudaError_t allocate(Blocks& blocks, void** block, size_t bytes) {
   return fits && blocks.allocate(block, bytes, closed) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-// All that is queued may use it.
+// Enqueued work may use it: waits.
 cudaError_t release(Blocks& blocks, void* block) {
   use_current_device();
   {
@@ -214,7 +214,7 @@ cudaError_t queue_copy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
   if (const cudaError_t error = emulation::check_copy(to, from, bytes, kind); error != cudaSuccess)
     return report(error);
   const bool from_pageable = emulation::is_pageable(from), to_pageable = emulation::is_pageable(to);
-  // A graph would read or write memory that may be gone.
+  // A graph would access memory that may be gone.
   if (stream->capture && (from_pageable || to_pageable)) {
     stream->capture->invalid = true;
     return report(cudaErrorStreamCaptureUnsupported);

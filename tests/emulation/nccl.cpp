@@ -1,4 +1,4 @@
-// NCCL's calls: what a communicator does one after the other on the streams of all its ranks.
+// NCCL calls: sequential collectives of a communicator on the streams of all its ranks.
 #include <nccl.h>
 
 #include <cuda_bf16.h>
@@ -25,10 +25,10 @@ struct ncclComm {
 
   emulation::SharedRanks all;
   int rank;
-  int blocks;           // of each of its kernels
-  uint64_t pieces = 0;  // done
+  int blocks;           // of each kernel
+  uint64_t pieces = 0;  // completed
   std::atomic<bool> aborted = false;
-  int in_progress = 0;  // so often it says so before it has done what it was asked
+  int in_progress = 0;  // number of times to report ncclInProgress before completion
 };
 
 namespace emulation {
@@ -46,7 +46,7 @@ void add(const unsigned char* from, unsigned char* sum, size_t bytes) {
     sums[i] = T(static_cast<float>(sums[i]) + static_cast<float>(terms[i]));
 }
 
-// One collective of one rank, piece by piece.
+// One collective on one rank, piece by piece.
 struct Collective {
   std::shared_ptr<ncclComm> comm;
   const unsigned char* from;
@@ -66,7 +66,7 @@ struct Collective {
       std::memcpy(to + done, comm->all[header.root].piece, length);
       return;
     }
-    // On the heap: memory of threads comes out of their stacks, which are small in other libraries.
+    // On the heap: thread-local memory is taken from thread stacks, which other libraries keep small.
     static thread_local const auto piece_sum = std::make_unique<unsigned char[]>(SharedRank::kPiece);
     unsigned char* const sum = piece_sum.get();
     std::memcpy(sum, comm->all[0].piece, length);
@@ -79,14 +79,14 @@ struct Collective {
     std::memcpy(to + done, sum, length);
   }
 
-  // What NCCL does then is anybody's guess, and mostly that its kernels wait for ever.
+  // NCCL's behaviour is undefined here; mostly its kernels hang.
   bool mismatch(int rank) {
     if (!std::exchange(told, true))
       std::fprintf(stderr, "emulated NCCL: ranks %d and %d are out of step\n", comm->rank, rank);
     return false;
   }
 
-  // Gets on as far as its peers are; true at its end, where it is ready to begin anew. Until then its kernel holds the
+  // Progresses as far as peers allow; true at its end, ready for a restart. Until then its kernel holds the
   // multiprocessors of its blocks.
   bool operator()() {
     if (!std::exchange(holds, true)) emulation::hold_multiprocessors(comm->blocks);
@@ -117,13 +117,13 @@ struct Collective {
   }
 };
 
-// By handle, so that what is queued or recorded keeps what it needs.
+// By handle, to keep what enqueued or captured work needs.
 std::vector<std::shared_ptr<ncclComm>>& communicators() {
   static std::vector<std::shared_ptr<ncclComm>> all;
   return all;
 }
 
-// What was asked since ncclGroupStart.
+// Calls since ncclGroupStart.
 thread_local int groups = 0;
 thread_local std::vector<std::function<ncclResult_t()>> asked;
 
@@ -136,7 +136,7 @@ ncclResult_t ask(Kind kind, const void* from, void* to, size_t count, ncclDataTy
                         static_cast<unsigned char*>(to),
                         {kind, type, root, count},
                         count * size_of(type)};
-  if (groups == 0) return ncclInvalidUsage;  // the emulation knows one way
+  if (groups == 0) return ncclInvalidUsage;  // not emulated
   if (count == 0) return ncclSuccess;
   asked.push_back([collective, stream] {
     collective.comm->in_progress = 2;
@@ -174,7 +174,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
-  if (config->blocking != 0) return ncclInvalidUsage;  // the emulation knows one way
+  if (config->blocking != 0) return ncclInvalidUsage;  // not emulated
   constexpr int kUsualBlocks = 2;
   const int blocks = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? kUsualBlocks : config->maxCTAs;
   communicators().push_back(std::make_shared<ncclComm>(id.internal, ranks, rank, blocks));

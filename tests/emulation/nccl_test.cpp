@@ -1,4 +1,4 @@
-// The NCCL communicator between processes that each emulate a GPU.
+// NCCL communicator between processes that each emulate a GPU.
 #include <csignal>
 #include <thread>
 
@@ -19,7 +19,7 @@ struct Rank {
         communicator(make_communicator(*group, *context, options)) {}
   int number() const { return group->rank(); }
 
-  // Values whose sum over the ranks is exact in any order and on any wire: 1 to 50 times 1, 2, 4 or 8.
+  // Values with exact sums in any order and wire type: 1 to 50 times 1, 2, 4 or 8.
   Tensor numbers(int64_t count) const {
     std::vector<float> values(static_cast<size_t>(count));
     for (size_t i = 0; i < values.size(); ++i) values[i] = scale(number()) * static_cast<float>(i % 50 + 1);
@@ -41,7 +41,7 @@ struct Rank {
   static float scale(int rank) { return static_cast<float>(1 << rank); }
 };
 
-constexpr int64_t kLong = 150'001;  // elements: several pieces for the stand-in
+constexpr int64_t kLong = 150'001;  // elements: several pieces in the emulation
 
 TEST(Nccl, SumsTheSameBitsOnEachRank) {
   pass_in_ranks(3, [] {
@@ -91,7 +91,7 @@ TEST(Nccl, RoundsToTheWire) {
       communicator->all_reduce(std::span(&whole, 1), "statistics", /*exact=*/true);
       communicator->join();
       EXPECT_EQ(values_of<float>(*rank.context, whole)[0], 2 * (1.0f / 3));
-      // Recorded, there is room for no more than before.
+      // During a capture, buffers cannot grow.
       const Tensor longer = rank.numbers(5000);
       const auto sum = [&] { communicator->all_reduce(std::span(&longer, 1), "gradients"); };
       expect_error([&] { rank.context->capture(sum); }, Fault::config, "sum as many once");
@@ -100,7 +100,7 @@ TEST(Nccl, RoundsToTheWire) {
   });
 }
 
-// Two of a step's sums beside the compute stream and one in it, as gradients and SyncBN have them.
+// Two all-reduces overlapped with compute and one in order, as for gradients and SyncBN.
 TEST(Nccl, IsCapturedWithTheStep) {
   pass_in_ranks(2, [] {
     Rank rank;
@@ -131,14 +131,14 @@ TEST(Nccl, IsCapturedWithTheStep) {
   });
 }
 
-// The blocks of a batch norm wait for each other, and rank 1 for that of rank 0: were the kernel that sums in the way
-// of one of them, nobody would get on.
+// Blocks of a batch norm synchronise with each other, and rank 1 waits for rank 0's: an all-reduce kernel that occupied
+// their multiprocessors would cause a deadlock.
 TEST(Nccl, LeavesBatchNormRoomWhileItWaitsForPeers) {
   pass_in_ranks(2, [] {
     emulation::set_streams(emulation::Streams::eager);
     Rank rank({}, /*step_limit=*/5);
     set_batch_norm_schedule(*rank.context, {.kind = BatchNormSchedule::Kind::resident});
-    // Of so many rows that a block takes the shared memory of a multiprocessor.
+    // So many rows that a block takes a multiprocessor's shared memory.
     const Tensor images = rank.context->zeros({2, 32, 32, 16}), c = rank.context->zeros({16}),
                  sum = rank.numbers(kLong);
     const BatchNormSaved saved{images, {}, {}, c, c, c, c, Activation::relu};
@@ -174,7 +174,7 @@ TEST(Nccl, TellsWhatItTook) {
 }
 
 TEST(Nccl, RefusesTwoRanksOfOneGpu) {
-  // Threads of one process have one device.
+  // Threads of a process share a device.
   const int port = free_port();
   std::vector<std::thread> threads;
   for (int number = 0; number < 2; ++number)
@@ -200,7 +200,7 @@ TEST(Nccl, RefusesWhatItCannotSum) {
   });
 }
 
-// Rank 2 stays away from a step's sum: the others wait on their GPUs, and their watches end it.
+// Rank 2 skips an all-reduce: the others hang on their GPUs until their watchdogs end them.
 TEST(Nccl, EndsAStepThatARankDoesNotComeTo) {
   const auto results = in_ranks(3, [] {
     Rank rank({}, /*step_limit=*/1.5);

@@ -1,6 +1,6 @@
-// The real cuDNN on no GPU: an H200 is described to the library instead of being given a handle, its executions are
-// noted instead of done. What a run takes, by the clock of the emulation, is what the test says. A program
-// defines dtrain::cuda::cudnn() as noted::cudnn().
+// The real cuDNN without a GPU: the library gets the description of an H200 instead of a handle, and executions are
+// recorded instead of run. The test sets the time of each on the emulated clock. A program defines
+// dtrain::cuda::cudnn() as noted::cudnn().
 #pragma once
 
 #include <functional>
@@ -17,15 +17,15 @@ namespace noted {
 
 using dtrain::cuda::EngineChoice;
 
-// What stands between the engine and the library.
+// Layer between the engine and the library.
 struct Library {
-  std::vector<std::string> executed;               // the choice of each execution
-  std::vector<std::vector<void*>> addresses;       // and what it was given
-  std::function<float(const EngineChoice&)> cost;  // in milliseconds; negative: the execution fails
-  std::function<float(const EngineChoice&)> host;  // milliseconds of the host's time for a launch; none: none
-  bool all_compiled = false;                       // every engine claims to be compiled at run time
-  int built = 0;                                   // execution plans
-  std::vector<void*> pack;                         // the variant pack made last
+  std::vector<std::string> executed;               // choice of each execution
+  std::vector<std::vector<void*>> addresses;       // operands of each execution
+  std::function<float(const EngineChoice&)> cost;  // milliseconds; negative: the execution fails
+  std::function<float(const EngineChoice&)> host;  // milliseconds of host launch overhead; none: 0
+  bool all_compiled = false;                       // all engines claim run-time compilation
+  int built = 0;                                   // number of execution plans built
+  std::vector<void*> pack;                         // last variant pack
 
   static Library& get() {
     static Library library;
@@ -43,7 +43,7 @@ inline const dtrain::cuda::Descriptor& h200() {
   return *target.description;
 }
 
-// What stands for a handle.
+// In place of a handle.
 struct Handle {
   cudaStream_t stream = nullptr;
 };

@@ -1,5 +1,5 @@
-// nvJPEG's calls, by libjpeg-turbo. As the real one it reads an image when its stream gets there, so that one that was
-// changed too early shows; and it takes no image that an engine does not: progressive, arithmetic, of four components.
+// nvJPEG calls by libjpeg-turbo. Like the real one it reads an image when its stream gets there, which reveals early
+// changes, and rejects images that hardware decoders do not support: progressive, arithmetic-coded, four components.
 #include "libdtrain/cuda/nvjpeg_interface.h"
 
 #include <cstdio>
@@ -19,7 +19,7 @@ struct nvjpegHandle {
 };
 struct nvjpegJpegState {
   int batch = 0;
-  std::shared_ptr<std::atomic<int>> under_way = std::make_shared<std::atomic<int>>(0);  // batches
+  std::shared_ptr<std::atomic<int>> under_way = std::make_shared<std::atomic<int>>(0);  // batches in progress
 };
 struct nvjpegJpegStream {
   bool known = false, supported = false;
@@ -47,7 +47,7 @@ struct Source {
   bool interpolates;
 };
 
-// Calls work(codec) after the header; false where that fails or libjpeg has warned. Nothing in here has a destructor.
+// Calls work(codec) after the header; false on failure or a libjpeg warning. Contains no destructors.
 template <class Work>
 bool read_jpeg(const Source& source, Work work) {
   jpeg_decompress_struct codec{};
@@ -67,7 +67,7 @@ bool read_jpeg(const Source& source, Work work) {
   return good;
 }
 
-// Rows of `pitch` bytes to `to`; where that is null, to nowhere.
+// Decodes rows of `pitch` bytes to `to`; discards them if it is null.
 bool decode(const Source& source, unsigned char* to, size_t pitch, std::vector<unsigned char>& row) {
   return read_jpeg(source, [&](jpeg_decompress_struct& codec) {
     codec.out_color_space = JCS_RGB;

@@ -1,5 +1,5 @@
-// With an nvJPEG that decodes as libjpeg does, a GPU's samples are the host's, bit for bit; and what the emulation
-// catches of wrong use.
+// With an nvJPEG that decodes as libjpeg does, GPU samples equal the host's bitwise; and misuse that the emulation
+// detects.
 #include "libdtrain/cuda/nvjpeg_interface.h"
 #include "libdtrain/ops/jpeg_decode.h"
 #include "tests/emulation/emulation.h"
@@ -29,8 +29,8 @@ TEST(EmulatedNvjpeg, SamplesOfEightBitsAreTheHosts) {
   }
 }
 
-// The host decodes for tf_cnn with the fast transform. All transforms agree on flat pictures: what is left is
-// the resampling, which may round once where the host rounds twice.
+// The host uses the fast DCT for tf_cnn. All DCTs agree on flat images: the remaining difference is resampling, which
+// may round once instead of twice.
 TEST(EmulatedNvjpeg, SamplesInFloatsAreTheHosts) {
   const auto context = make_cuda_context();
   std::vector<std::vector<std::byte>> jpegs;
@@ -59,7 +59,7 @@ TEST(EmulatedNvjpeg, AGpuWithoutAnEngineDecodesAndSaysSo) {
   EXPECT_NE(context->notices()[0].find("no engine for JPEGs"), std::string::npos) << context->notices()[0];
 }
 
-// nvJPEG reports that something in a batch is bad.
+// nvJPEG reports a bad image in a batch without its index.
 TEST(EmulatedNvjpeg, ADamagedImageIsFoundAmongSoundOnes) {
   const auto context = make_cuda_context();
   const data::PreprocessOptions options{.preset = data::Preset::torchvision, .height = 8, .width = 8};

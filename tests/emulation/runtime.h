@@ -1,4 +1,4 @@
-// What the emulated runtime calls share: streams, events and captures behind their handles, and the lock of the device.
+// Shared by the emulated runtime calls: streams, events and captures behind their handles, and the device lock.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,10 +15,10 @@
 
 namespace emulation {
 
-// Work of a stream: false where it must wait for another process; then it is called again.
+// Stream work: returns false to wait for another process; then it is called again.
 using Operation = std::function<bool()>;
 
-// Every call of the runtime holds it: the device is one processor.
+// Global lock of all runtime calls: the device is one processor.
 class Call {
  public:
   Call();
@@ -27,7 +27,7 @@ class Call {
   std::lock_guard<std::recursive_mutex> lock_;
 };
 
-// While the device works. Where streams are deferred, its memory faults at all other times: the host must not touch it.
+// Scope of device work. With deferred streams, device memory faults at all other times, to detect host access.
 class DeviceAccess {
  public:
   DeviceAccess();
@@ -37,16 +37,16 @@ class DeviceAccess {
 };
 void close_device_memory(bool closed);
 
-// The call makes a context on its thread's device where there is none.
+// Creates a context on the thread's current device if there is none.
 void use_current_device();
 
-// Keeps an error for cudaGetLastError(), and gives it back.
+// Stores an error for cudaGetLastError(), and returns it.
 cudaError_t report(cudaError_t error);
 
-// How many captured operations of each stream something comes after.
+// Per stream: number of captured operations that are predecessors.
 using Positions = std::map<cudaStream_t, size_t>;
 
-// Streams that record into one graph.
+// Streams captured into one graph.
 struct Capture {
   std::unique_ptr<CUgraph_st> graph;
   cudaStream_t origin;
@@ -54,10 +54,10 @@ struct Capture {
   std::thread::id thread;
   bool invalid = false;
   Positions last;
-  cudaGraph_t body = nullptr;  // of a conditional node: gets the graph in the end
+  cudaGraph_t body = nullptr;  // body of a conditional node, which receives the graph at the end
 };
 
-// The value of a conditional node, while a graph runs: nothing until the graph has set it.
+// Value of a conditional node during a launch: nullopt until set.
 using Condition = std::optional<unsigned>;
 
 // One cudaEventRecord.
@@ -67,52 +67,51 @@ struct Record {
   std::chrono::steady_clock::time_point time{};
 };
 
-// The stream of a handle, null for the legacy one; null where there is none.
+// Stream of a handle; null if there is none.
 CUstream_st* find_stream(cudaStream_t handle);
-// Run what waits on a stream, or on its stream before a record is done, as far as that goes now; true where all is
-// done.
+// Run pending work of a stream, or up to a record, as far as possible; true if complete.
 bool drain(CUstream_st& stream);
 bool run_towards(const Record& record);
-// Calls `done`, as one call of the runtime, until it is true. Others may call meanwhile.
+// Calls `done`, as one runtime call, until it is true. Other calls may run in between.
 void wait_until(const std::function<bool()>& done);
 void wait_for_all();
-// `waits`: it may have to wait for another process, whose host must not wait for this one: its stream gets on also
-// while nobody calls.
+// `waits`: may wait for another process, whose host must not wait for this one: its stream progresses without runtime
+// calls.
 cudaError_t enqueue_operation(cudaStream_t stream, Operation operation, bool waits);
 
-// cudaErrorStreamCaptureUnsupported, and captures become invalid, where a call that CUDA calls unsafe meets a capture
-// that forbids it to this thread.
+// Returns cudaErrorStreamCaptureUnsupported and invalidates captures if an unsafe call meets a capture that forbids it
+// to this thread.
 cudaError_t refuse_while_capturing();
-// The same for any capture, whoever began it.
+// The same for captures of all threads.
 cudaError_t refuse_while_any_captures();
-// What keeps a stream that records from doing anything but recording.
+// Refuses non-capturable work on a capturing stream.
 cudaError_t refuse_on_captured(CUstream_st& stream);
-// Records a node on a stream that is captured.
+// Appends a node to a capturing stream's graph.
 void append(CUstream_st& stream, CUgraphNode_st node);
-// The stream records into a graph of its own from now on.
+// Begins a capture into a new graph.
 void begin_capture(CUstream_st& stream, cudaStreamCaptureMode mode, cudaGraph_t body);
-// The event is, from now on, one that `stream` will record: where the record comes to that, it calls complete().
+// The event will be recorded by `stream`: when it gets there, it calls complete().
 std::shared_ptr<Record> begin_record(CUevent_st& event, cudaStream_t stream);
 void complete(Record& record);
-// Its streams record no more.
+// Ends the capture on its streams.
 void leave(const Capture& capture);
 
 }  // namespace emulation
 
 struct CUgraphNode_st {
   emulation::Operation operation;
-  cudaEvent_t event = nullptr;    // which it records instead
-  cudaStream_t stream = nullptr;  // that it was captured on; a conditional node has one of its own
-  int priority = 0;               // that stream's
+  cudaEvent_t event = nullptr;    // for an event-record node
+  cudaStream_t stream = nullptr;  // capture stream; a conditional node has its own
+  int priority = 0;               // of that stream
   emulation::Positions after{};
-  emulation::Positions reached{};  // once it is done
+  emulation::Positions reached{};  // once completed
   size_t index = 0;                // in its graph
   std::shared_ptr<CUgraph_st> body{};
   cudaGraph_t body_handle = nullptr;
 };
 struct CUgraph_st {
   std::deque<CUgraphNode_st> nodes;
-  bool waits = false;  // one of them may
+  bool waits = false;  // some node may wait
   std::vector<std::shared_ptr<emulation::Condition>> conditions{};
   std::shared_ptr<int> instance{};  // held by each instance of a graph with conditional nodes
 };
@@ -121,17 +120,17 @@ struct CUgraphExec_st {
   std::shared_ptr<int> instance;
 };
 struct CUstream_st {
-  bool blocking = true;  // waits for the legacy stream, and it for this one
+  bool blocking = true;  // synchronises with the legacy stream
   int priority = 0;
   std::deque<emulation::Operation> queue;
-  bool due = false;                             // something in it may wait for another process
-  std::shared_ptr<emulation::Capture> capture;  // while it records
-  emulation::Positions after;                   // what its next captured operation comes after
-  cudaGraphNode_t last = nullptr;               // the captured operation that leaves it there, if it is one
+  bool due = false;                             // contains work that may wait for another process
+  std::shared_ptr<emulation::Capture> capture;  // while capturing
+  emulation::Positions after;                   // predecessors of the next captured operation
+  cudaGraphNode_t last = nullptr;               // the captured operation that leaves it there, if there is one
 };
 struct CUevent_st {
   bool timed = true;
-  std::shared_ptr<emulation::Record> record;    // the last one, where it was not captured
-  std::shared_ptr<emulation::Capture> capture;  // else what recorded it
+  std::shared_ptr<emulation::Record> record;    // last record outside of captures
+  std::shared_ptr<emulation::Capture> capture;  // else the capture that recorded it
   emulation::Positions after;
 };

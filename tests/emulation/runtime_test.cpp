@@ -1,4 +1,4 @@
-// The emulation's runtime calls: what they refuse, what order they promise, what a capture records.
+// Emulated runtime API: errors, ordering guarantees, captures.
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -27,7 +27,7 @@ struct OwnEvent {
   OwnEvent& operator=(const OwnEvent&) = delete;
   cudaEvent_t event = nullptr;
 };
-// Streams run as late as they may, for a while.
+// Scope with deferred streams.
 struct Deferred {
   Deferred() { emulation::set_streams(emulation::Streams::deferred); }
   ~Deferred() { emulation::set_streams(before); }
@@ -102,7 +102,7 @@ TEST(Streams, RunAsLateAsTheyMayWhereDeferred) {
   ASSERT_EQ(add_on(first.stream, sum, 2), cudaSuccess);
   ASSERT_EQ(start(double_it, {1, 1, 0, false, second.stream}, sum.data()), cudaSuccess);
   ASSERT_EQ(cudaStreamSynchronize(second.stream), cudaSuccess);
-  EXPECT_EQ(sum.values()[0], 2);  // nothing waits for `first`
+  EXPECT_EQ(sum.values()[0], 2);  // not synchronised with `first`
   EXPECT_EQ(cudaStreamQuery(first.stream), cudaErrorNotReady);
   EXPECT_EQ(cudaStreamQuery(first.stream), cudaSuccess);
   EXPECT_EQ(sum.values()[0], 4);
@@ -145,7 +145,7 @@ TEST(StreamsDeathTest, FaultWhereTheHostTouchesDeviceMemory) {
   EXPECT_EQ(device.values()[0], 1);
 }
 
-// Records `work` on a stream; what EndCapture says, and the graph.
+// Captures `work` on a stream; returns EndCapture's status and the graph.
 template <class Work>
 std::pair<cudaError_t, cudaGraph_t> capture(cudaStream_t stream, Work&& work,
                                             cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal) {
@@ -181,12 +181,12 @@ TEST(Capture, RecordsAndRunsWhenLaunched) {
   EXPECT_EQ(cudaStreamSynchronize(stream.stream), cudaSuccess);
   EXPECT_EQ(sum.values()[0], (((1 + 1) * 2 + 1) * 2 + 1) * 2);
   EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
-  EXPECT_EQ(add_on(other.stream, sum, 1), cudaSuccess);  // records no more
+  EXPECT_EQ(add_on(other.stream, sum, 1), cudaSuccess);  // no longer capturing
   EXPECT_EQ(cudaStreamSynchronize(other.stream), cudaSuccess);
   EXPECT_EQ(sum.values()[0], 23);
 }
 
-// Each of these calls makes the capture invalid, and is itself refused.
+// Each of these calls fails and invalidates the capture.
 TEST(Capture, IsInvalidatedByWhatWaitsForTheDevice) {
   const OwnStream stream, other;
   const OwnEvent recorded_outside;

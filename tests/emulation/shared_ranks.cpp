@@ -12,7 +12,7 @@
 namespace emulation {
 namespace {
 
-// A rank holds the lock of a byte of its own. The kernel takes it back when the process ends, however it does.
+// Each rank locks its own byte; the kernel releases it when the process ends.
 struct flock byte_of(int rank) {
   struct flock lock {};
   lock.l_type = F_WRLCK;

@@ -1,4 +1,4 @@
-// SharedRanks: the memory through which the ranks of an emulated NCCL communicator meet, a file of /dev/shm.
+// SharedRanks: shared memory (a file in /dev/shm) of the ranks of an emulated NCCL communicator.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace emulation {
 
-// A rank's share of it.
+// Part of one rank.
 struct SharedRank {
   static constexpr size_t kPiece = 256 << 10;
   struct Header {
@@ -17,9 +17,9 @@ struct SharedRank {
     bool operator==(const Header&) const = default;
   };
 
-  std::atomic<int> state;            // 0: has not come yet; 1: is here; 2: has left in order
-  std::atomic<uint64_t> gave, took;  // pieces of all collectives together
-  Header header;                     // describes what the piece is part of
+  std::atomic<int> state;            // 0: not arrived; 1: present; 2: left orderly
+  std::atomic<uint64_t> gave, took;  // pieces of all collectives
+  Header header;                     // describes the piece's collective
   alignas(64) unsigned char piece[kPiece];
 };
 
@@ -32,9 +32,9 @@ class SharedRanks {
 
   SharedRank& operator[](int rank) const { return shares_[rank]; }
   int size() const { return ranks_; }
-  // All have come. Then nobody else needs the file's name.
+  // Whether all have arrived. The file can then be unlinked.
   bool complete();
-  // Its process has ended without leaving.
+  // Whether its process ended without leaving.
   bool is_dead(int rank) const;
 
  private:

@@ -23,7 +23,7 @@ std::recursive_mutex& device_mutex() {
   return mutex;
 }
 
-// All streams there are, the legacy one first.
+// All streams, the legacy one first.
 std::vector<std::unique_ptr<CUstream_st>>& all_streams() {
   static auto streams = [] {
     std::vector<std::unique_ptr<CUstream_st>> first;
@@ -68,7 +68,7 @@ bool run_front(CUstream_st& stream) {
   return false;
 }
 
-// Makes streams on which other processes wait get on while the host is busy with other things.
+// Background thread: progresses streams that other processes wait for while the host is busy.
 class Progress {
  public:
   Progress() : thread_([this] { run(); }) {}
@@ -101,7 +101,7 @@ cudaError_t refuse_captures_where(const std::function<bool(const Capture&)>& for
   return error;
 }
 
-// cudaThreadExchangeStreamCaptureMode is by thread.
+// cudaThreadExchangeStreamCaptureMode is per thread.
 thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
 
 }  // namespace
@@ -196,7 +196,7 @@ cudaError_t enqueue_operation(cudaStream_t handle, Operation work, bool waits) {
     return cudaSuccess;
   }
   if (waits) {
-    static const Progress progress;  // after the streams: it is gone before they are
+    static const Progress progress;  // destroyed before the streams
     stream->due = true;
   }
   stream->queue.push_back(std::move(work));
@@ -217,7 +217,7 @@ cudaError_t refuse_to_wait(cudaStream_t handle) {
   return stream == nullptr ? cudaErrorInvalidResourceHandle : emulation::refuse_on_captured(*stream);
 }
 
-// Waits until all of a stream is done; false where there is no such stream.
+// Waits until a stream is idle; false if there is no such stream.
 bool finish(cudaStream_t handle) {
   bool known = false;
   emulation::wait_until([&] {
@@ -282,7 +282,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   if (const cudaError_t error = refuse_to_wait(handle); error != cudaSuccess) return report(error);
   CUstream_st* stream = emulation::find_stream(handle);
   const bool ready = stream->queue.empty();
-  emulation::drain(*stream);  // who asks again gets on
+  emulation::drain(*stream);  // polling makes progress
   return ready ? cudaSuccess : cudaErrorNotReady;
 }
 

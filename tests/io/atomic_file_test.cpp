@@ -1,4 +1,4 @@
-// Durable writing: the order of its system calls, its failures, and the lock on a directory.
+// Durable output: order of system calls, failures, and directory locks.
 #include "libdtrain/io/atomic_file.h"
 
 #include <sys/wait.h>
@@ -29,7 +29,7 @@ std::string resource_error(const std::function<void()>& action) {
   return {};
 }
 
-// Notes the calls; a disk of `capacity` bytes that takes at most `chunk` bytes a call and is interrupted now and then.
+// Records calls; a disk of `capacity` bytes with short writes of at most `chunk` bytes and occasional EINTR.
 class SmallDisk : public FileSystem {
  public:
   int create(const std::string& path) override {

@@ -1,4 +1,4 @@
-// Published values, and the two arms against each other and against the definition.
+// CRC-32C: published values, and both implementations against the definition.
 #include "libdtrain/io/crc32c.h"
 
 #include <numeric>
@@ -11,7 +11,7 @@
 namespace dtrain {
 namespace {
 
-// The definition, a bit at a time.
+// Bitwise definition.
 uint32_t by_definition(const uint8_t* data, size_t size) {
   uint32_t crc = 0xffffffff;
   for (size_t i = 0; i < size; ++i) {
@@ -44,7 +44,7 @@ TEST(Crc32c, KnownAnswers) {
   EXPECT_EQ(mask_crc32c(0xe3069283u), 0xc78ab0e5u);
 }
 
-// Lengths on both sides of every block size, at every alignment.
+// Lengths around every block size, at every alignment.
 TEST(Crc32c, ArmsAgreeWithTheDefinition) {
   const auto bytes = random_bytes(40000, 1);
   std::mt19937 random(2);

@@ -1,4 +1,4 @@
-// Files that are given in place of weights: named for what they are, with the way out.
+// Wrong file types given as weights: description and advice.
 #include "libdtrain/io/foreign_file.h"
 
 #include "libdtrain/io/array_file.h"
@@ -38,11 +38,11 @@ TEST(ForeignFile, AllOthersAreLeftToTheirReaders) {
     EXPECT_EQ(foreign_content(bytes), "");
     EXPECT_EQ(foreign_weights(bytes), "");
   }
-  // The size of a header may begin as a pickle does.
+  // The size of a header may resemble the start of a pickle.
   EXPECT_EQ(foreign_weights(std::string("\x80\x02\0\0\0\0\0\0{\"a\"", 12)), "");
   EXPECT_EQ(foreign_weights(std::string("\x1f\x8b\0\0\0\0\0\0{\"a\"", 12)), "");
   EXPECT_EQ(foreign_content("PK\x03\x04"), "a zip archive; unpack it with unzip first");
-  EXPECT_EQ(foreign_weights("PK\x03\x04"), "");  // NumPy's
+  EXPECT_EQ(foreign_weights("PK\x03\x04"), "");  // NumPy archives
   EXPECT_EQ(foreign_weights("\x1f\x8b\x08"), "packed by gzip; unpack it with gunzip first");
 }
 

@@ -1,4 +1,4 @@
-// Limits on JSON, each met exactly and exceeded by one.
+// JSON limits, each met exactly and exceeded by one.
 #include "libdtrain/io/json_limits.h"
 
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ std::string nested(int depth) {
   return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');
 }
 
-std::string many(int values) {  // the array counts as well
+std::string many(int values) {  // the array counts too
   std::string text = "[1";
   for (int i = 2; i < values; ++i) text += ",1";
   return text + "]";
@@ -76,10 +76,10 @@ TEST(JsonLimits, ReadingEndsInTimeAndOnRequest) {
   static int calls;
   calls = 0;
   limits.seconds = 60;
-  limits.stop = [] { return ++calls == 40; };  // in the midst of the check, which calls it every 4096 bytes
+  limits.stop = [] { return ++calls == 40; };  // during the check, which polls every 4096 bytes
   expect_error([&] { parse_json<nlohmann::json>(text, "file", Fault::data, limits); }, Fault::resource,
                "file: the reading of its JSON was stopped");
-  calls = -40;  // while the tree is made
+  calls = -40;  // while the tree is built
   expect_error([&] { parse_json<nlohmann::json>(text, "file", Fault::data, limits); }, Fault::resource, "was stopped");
 }
 

@@ -1,4 +1,4 @@
-// NumPy's archives, written: byte for byte, read back by our strict reader, and refused where they cannot be.
+// NpzOutput: exact bytes, round trip, and rejected input.
 #include "libdtrain/io/npz_output.h"
 
 #include "libdtrain/io/npz.h"
@@ -43,7 +43,7 @@ TEST_F(NpzWritten, IsReadBack) {
   EXPECT_EQ(counts.read(counts.entries()[0]), std::vector<float>{7});
 }
 
-// What numpy.lib.format writes of such an array, and its elements at a multiple of 64 bytes of the member.
+// As numpy.lib.format writes it, with elements at a multiple of 64 bytes in the member.
 TEST_F(NpzWritten, HasNumpysHeader) {
   const float value = 1;
   const std::string bytes = bytes_of({{"w", DType::f32, {1}}}, &value),

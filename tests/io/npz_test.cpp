@@ -113,7 +113,7 @@ TEST(Npz, RefusesWhatDoesNotFitTogether) {
   EXPECT_TRUE(contains(npz_error(writer.archive()), "member c.npy: it has 0 bytes, expected more"));
 }
 
-// Fields of the directory's first entry, which begins at "PK\1\2".
+// Fields of the central directory's first entry, at "PK\1\2".
 TEST(Npz, RefusesWhatTheDirectoryGetsWrong) {
   const auto changed = [](bool deflated, size_t field, uint32_t value, size_t size) {
     std::string bytes = two_arrays(deflated).archive();
@@ -167,7 +167,7 @@ TEST(Npz, AsSmallAsDeflateCan) {
   EXPECT_EQ(npz_error(writer.archive()), "");
 }
 
-// Cut at each byte and with each byte changed it is refused, or says the same: a checksum covers the members.
+// Truncated at each byte, and with each byte changed: rejected, or unchanged content.
 TEST(Npz, CutAndChanged) {
   const TempDirectory folder;
   const std::string path = (folder.path() / "x.npz").string();

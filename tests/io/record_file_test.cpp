@@ -1,4 +1,4 @@
-// TFRecord framing: known bytes, round trips, and every way in which a file can be damaged.
+// TFRecord framing: known bytes, round trips, and corruption.
 #include "libdtrain/io/record_file.h"
 
 #include <sys/stat.h>
@@ -32,7 +32,7 @@ std::string header_of(uint64_t length) {
   return header;
 }
 
-// What a reader gave until its end: records, and the messages of bad ones, "!"-prefixed.
+// Result of a reader: records, and messages of corrupt ones, prefixed with "!".
 std::vector<std::string> read_all(RecordReader& reader, int* rest_lost = nullptr) {
   std::vector<std::string> seen;
   for (;;) {
@@ -142,7 +142,7 @@ TEST(RecordFile, EmptyFileIsAValidShard) {
   EXPECT_TRUE(read_all(directory / "b").empty());
 }
 
-// A file cut anywhere gives the whole records before the cut and one error, or a clean end between records.
+// A truncated file gives the complete records and one error, or a clean end between records.
 TEST(RecordFile, CutAtEveryByte) {
   const TempDirectory directory;
   const std::string path = directory / "a";
@@ -170,13 +170,13 @@ TEST(RecordFile, CutAtEveryByte) {
   }
 }
 
-// Every single flipped bit is noticed. In a header it ends the file; in a body it costs one record.
+// Every flipped bit is detected. In a header it ends the file; in a body it costs one record.
 TEST(RecordFile, EveryFlippedBit) {
   const TempDirectory directory;
   const std::string path = directory / "a";
   write_records(path, {"first", "second one", "third"});
   const std::string whole = read_file(path);
-  const size_t begin = 21, end = begin + 12 + 10 + 4;  // the second record's
+  const size_t begin = 21, end = begin + 12 + 10 + 4;  // of the second record
   for (size_t bit = 8 * begin; bit < 8 * end; ++bit) {
     std::string damaged = whole;
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
@@ -198,7 +198,7 @@ TEST(RecordFile, EveryFlippedBit) {
   }
 }
 
-// Lengths that would be believed by their checksum alone.
+// Huge lengths with valid checksums.
 TEST(RecordFile, HugeLengthsAreRefusedBeforeMemoryIsTaken) {
   const TempDirectory directory;
   const std::string path = directory / "a";
@@ -254,7 +254,7 @@ TEST(RecordFile, GzipOfSeveralMembersAndOfAHugeClaim) {
   EXPECT_TRUE(contains(seen[0], "truncated record")) << seen[0];
 }
 
-// The length 0x88b1f begins with gzip's magic bytes; its checksum tells the two apart.
+// The length 0x88b1f begins with gzip's magic bytes; its checksum distinguishes them.
 TEST(RecordFile, PlainRecordThatBeginsLikeGzip) {
   const TempDirectory directory;
   write_records(directory / "a", {std::string(0x88b1f, 'q'), "next"});

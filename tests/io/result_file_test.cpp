@@ -1,4 +1,4 @@
-// Results that go where a user wants them: what is there keeps its kind, and links stay links.
+// ResultFile: existing objects keep their kind, and links stay links.
 #include "libdtrain/io/result_file.h"
 
 #include <fcntl.h>
@@ -77,7 +77,7 @@ TEST(ResultFile, FifosAreWrittenThrough) {
   const std::string path = directory / "fifo";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   fs::create_symlink("fifo", directory / "link");
-  const std::string text(200'000, 'x');  // more than a pipe holds
+  const std::string text(200'000, 'x');  // exceeds a pipe's buffer
   for (const char* name : {"fifo", "link"}) {
     std::string received;
     std::thread reader([&] { received = read_file(path); });
@@ -103,7 +103,7 @@ TEST(ResultFile, DevicesAreWrittenThrough) {
   EXPECT_EQ(names_in(directory.path()), (std::vector<std::string>{"full", "null"}));
 }
 
-// The name of a descriptor stands for the open file, whose position moves on, not for the file's name.
+// A descriptor's name refers to the open file and its position, not to a path.
 TEST(ResultFile, DescriptorsOfThisProcessAreWrittenThrough) {
   const TempDirectory directory;
   const std::string path = directory / "log";

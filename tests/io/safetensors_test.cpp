@@ -1,4 +1,4 @@
-// The safetensors reader against files that lie, and against the writer.
+// safetensors: malformed files, and round trips with the writer.
 #include "libdtrain/io/safetensors.h"
 
 #include <cstring>
@@ -26,7 +26,7 @@ std::string tensor(const std::string& name, const std::string& dtype, const std:
 struct Attack {
   const char* what;
   std::string bytes;
-  const char* message;  // part of it
+  const char* message;  // substring
 };
 
 std::vector<Attack> attacks() {
@@ -98,7 +98,7 @@ TEST(Safetensors, EveryAttackIsRefusedWithItsReason) {
   }
 }
 
-// A sparse file whose header claims, and has, 101 MB: refused by the limit, before it is read.
+// Sparse file with a header of 101 MB: rejected by the limit before it is read.
 TEST(Safetensors, HeaderLimit) {
   const TempDirectory directory;
   const std::string path = directory / "a.safetensors";
@@ -112,7 +112,7 @@ TEST(Safetensors, HeaderLimit) {
   }
 }
 
-// Header parsing must not crash or accept nonsense for any small change: what it accepts covers the data exactly.
+// Random corruption must neither crash nor be misread: accepted headers cover the data exactly.
 TEST(Safetensors, RandomDamage) {
   const TempDirectory directory;
   const std::string path = directory / "a.safetensors";

@@ -1,4 +1,4 @@
-// Traces as JSON, whole and cut off.
+// Traces as valid JSON, complete and truncated.
 #include "libdtrain/io/trace_file.h"
 
 #include <thread>

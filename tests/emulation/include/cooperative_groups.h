@@ -1,4 +1,4 @@
-// The emulated toolkit's cooperative groups: the block, and the grid of a cooperative launch.
+// Emulated cooperative groups: block, and grid of a cooperative launch.
 #pragma once
 
 #include "cuda_runtime.h"
@@ -18,7 +18,7 @@ class grid_group {
   static void sync(std::source_location place = std::source_location::current()) {
     emulation::meet(emulation::Meeting::grid_barrier, 0, 0, 0, 0, place);
   }
-  // Nothing waits for an arrival but the wait that follows it.
+  // Only the following wait depends on an arrival.
   using arrival_token = unsigned;
   static arrival_token barrier_arrive(std::source_location place = std::source_location::current()) {
     ::__syncthreads(place);

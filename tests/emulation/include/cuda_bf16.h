@@ -1,4 +1,4 @@
-// The emulated toolkit's bfloat16: the upper half of a float, rounded to nearest even.
+// Emulated bfloat16: upper half of an f32, rounded to nearest even.
 #pragma once
 
 #include <math.h>
@@ -24,7 +24,7 @@ struct __nv_bfloat16 {
  private:
   static unsigned short round(float x) {
     const uint32_t bits = std::bit_cast<uint32_t>(x);
-    if (x != x) return 0x7fff;  // the NaN that a GPU gives
+    if (x != x) return 0x7fff;  // a GPU's canonical NaN
     return static_cast<unsigned short>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
   }
 

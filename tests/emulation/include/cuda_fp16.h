@@ -1,4 +1,4 @@
-// The emulated toolkit's half: IEEE 754 binary16 with subnormals, rounded to nearest even.
+// Emulated half: IEEE 754 binary16 with subnormals, rounded to nearest even.
 #pragma once
 
 #include <math.h>
@@ -27,9 +27,9 @@ struct __half {
     const uint32_t bits = std::bit_cast<uint32_t>(x);
     const uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
     const float absolute = std::bit_cast<float>(magnitude);
-    if (x != x) return 0x7fff;  // the NaN that a GPU gives
+    if (x != x) return 0x7fff;  // a GPU's canonical NaN
     if (absolute >= kOverflow) return static_cast<unsigned short>(sign | 0x7c00);
-    // 0.5f has the last place of a subnormal half, so that the addition rounds to it.
+    // Adding 0.5f, whose last place is a subnormal half's, rounds to it.
     if (absolute < kSmallestNormal)
       return static_cast<unsigned short>(sign | (std::bit_cast<uint32_t>(absolute + 0.5f) - 0x3f000000));
     const uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);

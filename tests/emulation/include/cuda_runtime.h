@@ -1,5 +1,4 @@
-// The emulated toolkit's <cuda_runtime.h>: what nvcc knows by itself, the intrinsics, the runtime and launches, for
-// g++.
+// Emulated <cuda_runtime.h>: nvcc's built-ins, intrinsics, runtime and launches, for g++.
 #pragma once
 
 #include <functional>
@@ -11,11 +10,11 @@
 #include "emulated/math.h"
 
 namespace emulation {
-// Checks the launch as CUDA does, and queues it: `thread` is what each thread of the grid runs.
+// Validates a launch as CUDA does and enqueues it; `thread`: body of each thread.
 cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> thread);
 }  // namespace emulation
 
-// On the device.
+// Device function.
 void cudaGraphSetConditional(cudaGraphConditionalHandle handle, unsigned int value);
 
 template <class... Parameters, class... Arguments>
@@ -27,7 +26,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
                            });
 }
 
-// The typed spellings that CUDA offers to C++.
+// CUDA's typed C++ overloads.
 template <class T>
 cudaError_t cudaMalloc(T** block, size_t bytes) {
   return cudaMalloc(reinterpret_cast<void**>(block), bytes);

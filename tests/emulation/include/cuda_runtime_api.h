@@ -1,4 +1,4 @@
-// The emulated toolkit's runtime calls: an engine's share of CUDA's interface, over host memory (see emulation.h).
+// Emulated CUDA runtime API over host memory, as far as the engine uses it (see emulation.h).
 #pragma once
 
 #include "driver_types.h"
@@ -20,7 +20,7 @@ cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaDriverGetVersion(int* version);
 
-// Device memory comes filled with bytes of 0xff: NaN, -1.
+// Device memory is filled with 0xff bytes: NaN, -1.
 cudaError_t cudaMalloc(void** block, size_t bytes);
 cudaError_t cudaFree(void* block);
 cudaError_t cudaMallocHost(void** block, size_t bytes);
@@ -48,7 +48,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
-// External: a node of the graph that is captured, and nothing else.
+// External events: only as a node of the captured graph.
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
@@ -59,12 +59,12 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode);
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count);
-// Of a stream that has captured nothing but its own calls since it began; without data of edges.
+// For a stream that has captured only its own calls so far; without edge data.
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
                                      unsigned long long* id = nullptr, cudaGraph_t* graph = nullptr,
                                      const cudaGraphNode_t** last = nullptr, const cudaGraphEdgeData** edges = nullptr,
                                      size_t* count = nullptr);
-// Of one node, which takes the place of those before.
+// For one node, which replaces the previous ones.
 cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* nodes,
                                                 const cudaGraphEdgeData* edges, size_t count, unsigned int flags = 0);
 // Into the empty body of a conditional node.
@@ -72,15 +72,15 @@ cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph
                                           const cudaGraphEdgeData* edges, size_t count, cudaStreamCaptureMode mode);
 cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle, cudaGraph_t graph,
                                              unsigned int value = 0, unsigned int flags = 0);
-// A conditional node of type If.
+// For conditional nodes of type If.
 cudaError_t cudaGraphAddNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
                              const cudaGraphEdgeData* edges, size_t count, cudaGraphNodeParams* parameters);
-// All others count as kernels.
+// All other nodes count as kernels.
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type);
 cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t* event);
 cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event);
 cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node, cudaEvent_t event);
-// Refuses to forget that nodes were captured on streams of different priorities, as it would without the flag.
+// Without the flag, refuses graphs captured on streams of different priorities, which CUDA would forget.
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags = 0);
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);

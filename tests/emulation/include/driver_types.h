@@ -1,4 +1,4 @@
-// The emulated toolkit's handles, enumerators and structs of the runtime interface: what an engine uses of them.
+// Emulated handles, enumerators and structs of the runtime API, as far as the engine uses them.
 #pragma once
 
 #include <cstddef>

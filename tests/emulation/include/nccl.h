@@ -1,5 +1,5 @@
-// The emulated NCCL: an engine's share of its interface, between processes that each emulate a GPU. Sums are added in
-// the order of ranks, and rounded to their type after each addition.
+// Emulated NCCL, as far as the engine uses it, between processes that each emulate a GPU. Sums in rank order, rounded
+// after each addition.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The emulated toolkit's vector types, with the layout and alignment that CUDA gives them.
+// Emulated vector types, with CUDA's layout and alignment.
 #pragma once
 
 #define DT_EMULATED_VECTORS(name, element, align2, align4)                                              \
@@ -32,7 +32,7 @@ DT_EMULATED_VECTORS(float, float, 8, 16);
 DT_EMULATED_VECTORS(double, double, 16, 16);
 #undef DT_EMULATED_VECTORS
 
-// Extents of a grid or a block; those not given are 1.
+// Extents of a grid or block; 1 by default.
 struct dim3 {
   unsigned int x, y, z;
   constexpr dim3(unsigned int vx = 1, unsigned int vy = 1, unsigned int vz = 1)  // NOLINT(google-explicit-constructor)

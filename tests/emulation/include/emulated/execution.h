@@ -1,4 +1,4 @@
-// What nvcc knows by itself: qualifiers, the index variables, barriers and the collectives of a warp.
+// nvcc's built-ins: qualifiers, index variables, barriers and warp collectives.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-// A section makes static shared memory an error: GCC takes it for a local variable. Here all of it is dynamic, declared
-// `extern`.
+// A section attribute makes static shared memory an error, since GCC takes it for a local variable. All shared memory
+// is dynamic here, declared `extern`.
 #define __shared__ __attribute__((section(".bss.emulated_shared")))
 
 extern uint3 threadIdx, blockIdx;
@@ -32,7 +32,7 @@ enum class Meeting {
   barrier_and,
   barrier_count,
   grid_barrier,
-  warp_barrier,  // from here on, those of the lanes of a mask
+  warp_barrier,  // from here on: lanes of a mask
   shuffle,
   shuffle_up,
   shuffle_down,
@@ -42,12 +42,12 @@ enum class Meeting {
   all,
 };
 
-// Waits for all threads of the block (grid, mask) to arrive at this place; gives what the meeting is about.
-// Aborts the process where they cannot all come, or do not agree on the kind, the mask or the place.
+// Waits until all threads of the block (grid, mask) arrive at this place; returns the collective's result. Aborts on
+// deadlock or if kind, mask or place differ.
 uint64_t meet(Meeting kind, unsigned mask, uint64_t value, int argument, int width, std::source_location place);
 unsigned active_lanes();
 
-// What CUDA can shuffle; cuda_bf16.h and cuda_fp16.h add their types.
+// Types that CUDA can shuffle; cuda_bf16.h and cuda_fp16.h add theirs.
 template <class T>
 inline constexpr bool can_shuffle = std::is_arithmetic_v<T> && sizeof(T) >= 4;
 
@@ -88,7 +88,7 @@ inline int __any_sync(unsigned mask, int predicate, std::source_location place =
 inline int __all_sync(unsigned mask, int predicate, std::source_location place = std::source_location::current()) {
   return static_cast<int>(emulation::meet(emulation::Meeting::all, mask, predicate != 0, 0, 0, place));
 }
-// Threads take turns here: the calling one alone is active.
+// Threads are interleaved: only the calling one is active.
 inline unsigned __activemask() { return emulation::active_lanes(); }
 
 template <class T>

@@ -1,5 +1,5 @@
-// Memory intrinsics: cached and streaming accesses, atomics, fences. Threads of the emulation take turns, so an atomic
-// is a plain read and write.
+// Memory intrinsics: cached and streaming accesses, atomics, fences. Threads are interleaved on one processor, so
+// atomics are plain reads and writes.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 #include <type_traits>
 
 namespace emulation {
-// Wide accesses fault on a GPU where they are not aligned; a processor need not tell.
+// Misaligned vector accesses fault on a GPU, but not necessarily on a CPU.
 template <class T>
 const T* aligned(const T* p) {
   auto address = reinterpret_cast<std::uintptr_t>(p);
-  __asm__("" : "+r"(address));  // the compiler takes a T* for aligned
+  __asm__("" : "+r"(address));  // prevents the assumption that a T* is aligned
   if (address % alignof(T) != 0) {
     std::fprintf(stderr, "emulation: access to the misaligned address %p\n", static_cast<const void*>(p));
     std::abort();

@@ -1,4 +1,4 @@
-// Bit and arithmetic intrinsics. The approximate ones are exact here, or as close as the C library is.
+// Bit and arithmetic intrinsics. Approximate ones are exact here, or as close as the C library's.
 #pragma once
 
 #include <math.h>
@@ -42,7 +42,7 @@ inline float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
 inline int __float2int_rn(float x) { return static_cast<int>(::rintf(x)); }
 inline float __double2float_rn(double x) { return static_cast<float>(x); }
 
-// These are never contracted into a fused multiply-add: the empty statement hides where the operand comes from.
+// Never contracted into an FMA: the empty asm hides the operand's origin.
 inline float __fmul_rn(float x, float y) {
   float product = x * y;
   __asm__("" : "+x"(product));
@@ -54,7 +54,7 @@ inline float __fadd_rn(float x, float y) {
 }
 inline float __fsub_rn(float x, float y) { return __fadd_rn(x, -y); }
 
-// Device code has these in the global namespace.
+// In the global namespace in device code.
 #define DT_EMULATED_MIN_MAX(type)                              \
   constexpr type min(type a, type b) { return b < a ? b : a; } \
   constexpr type max(type a, type b) { return a < b ? b : a; }
@@ -65,7 +65,7 @@ DT_EMULATED_MIN_MAX(unsigned long)
 DT_EMULATED_MIN_MAX(long long)
 DT_EMULATED_MIN_MAX(unsigned long long)
 #undef DT_EMULATED_MIN_MAX
-// As fminf and fmaxf: NaN gives way to a number.
+// As fminf and fmaxf: the operand that is not NaN.
 inline float min(float a, float b) { return ::fminf(a, b); }
 inline float max(float a, float b) { return ::fmaxf(a, b); }
 inline double min(double a, double b) { return ::fmin(a, b); }

@@ -1,4 +1,4 @@
-// Names for a profiler that is not there.
+// No-op NVTX.
 #pragma once
 
 inline int nvtxRangePushA(const char*) { return 0; }

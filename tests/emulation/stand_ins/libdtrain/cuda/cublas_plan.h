@@ -1,4 +1,4 @@
-// In place of libdtrain/cuda/cublas_plan.h: MatmulPlans by oneDNN. It declines to add a bias to a product of f16.
+// Replaces libdtrain/cuda/cublas_plan.h: MatmulPlans by oneDNN. Declines a bias in f16 GEMM.
 #pragma once
 
 #include "libdtrain/cuda/runtime.h"

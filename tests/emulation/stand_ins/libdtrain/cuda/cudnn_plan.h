@@ -1,5 +1,5 @@
-// In place of libdtrain/cuda/cudnn_plan.h: ConvPlans by the CPU arm. As a library does, it knows no way to run some
-// problems, so that the ops' ways around that run too.
+// Replaces libdtrain/cuda/cudnn_plan.h: ConvPlans by the CPU kernels. Declines some problems, like the library, so that
+// the ops' fallbacks are tested.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// In place of libdtrain/cuda/nccl_library.h: the emulated NCCL, which is part of the program.
+// Replaces libdtrain/cuda/nccl_library.h: the emulated NCCL, linked into the program.
 #pragma once
 
 #include <nccl.h>

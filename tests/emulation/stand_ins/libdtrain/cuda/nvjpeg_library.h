@@ -1,4 +1,4 @@
-// In place of libdtrain/cuda/nvjpeg_library.h: the emulated nvJPEG, which is part of the program.
+// Replaces libdtrain/cuda/nvjpeg_library.h: the emulated nvJPEG, linked into the program.
 #pragma once
 
 #include "libdtrain/cuda/nvjpeg_interface.h"

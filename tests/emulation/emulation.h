@@ -47,8 +47,8 @@ void set_device_memory(size_t bytes);
 
 // Number of visible devices, initially one. All share one processor and memory.
 void set_device_count(int count);
-// Those on which a call has made a context since this was last called: cudaSetDevice does, and so does what allocates,
-// frees or touches a thread's capture mode, on the device of its thread, which is 0 until that has set one.
+// Devices on which a context was created since the last call: by cudaSetDevice, allocation, deallocation and thread
+// capture mode, on the thread's current device, initially 0.
 std::set<int> new_device_contexts();
 
 // Whether nvJPEG finds a hardware decoder; initially true.

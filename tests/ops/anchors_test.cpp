@@ -1,4 +1,4 @@
-// Anchors against values worked out by hand, and against published ones.
+// Anchors against hand-computed and published values.
 #include "libdtrain/ops/anchors.h"
 
 #include <cmath>
@@ -41,7 +41,7 @@ TEST(Anchors, InTheMiddleOfCells) {
   EXPECT_EQ(make_anchors(options, 1, 2), (Floats{1, 2, 5, 6, 7, 2, 11, 6}));
 }
 
-// What py-faster-rcnn's generator gives for its default: stride 16, scales 8, 16 and 32.
+// py-faster-rcnn's defaults: stride 16, scales 8, 16 and 32.
 TEST(Anchors, OfDetectron) {
   AnchorOptions options{.sizes = {128, 256, 512},
                         .ratios = {0.5, 1, 2},
@@ -57,7 +57,7 @@ TEST(Anchors, OfDetectron) {
   Floats exclusive = inclusive;
   for (size_t i = 0; i < exclusive.size(); ++i) exclusive[i] += i % 4 >= 2 ? 1 : 0;
   EXPECT_EQ(make_anchors(options, 1, 1), exclusive);
-  // A width of round(45.25), and a height of half that, to the even number.
+  // Width round(45.25), height half of it, rounded to even.
   const AnchorOptions wide{
       .sizes = {256}, .ratios = {0.5}, .stride_h = 32, .stride_w = 32, .rounding = Rounding::detectron};
   EXPECT_EQ(make_anchors(wide, 1, 1), (Floats{-164, -72, 196, 104}));

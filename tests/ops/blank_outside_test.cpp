@@ -1,4 +1,4 @@
-// The padding of a canvas is zero once more.
+// Zero padding of canvases is restored.
 #include "libdtrain/ops/blank_outside.h"
 
 #include <cmath>
@@ -9,7 +9,7 @@ namespace dtrain {
 namespace {
 
 TEST(BlankOutside, KeepsWhatIsInside) {
-  const std::vector<double> sizes{5, 7, 3, 4, 0, 7, 9, 2.5, 1, 100};  // a column in part inside is inside
+  const std::vector<double> sizes{5, 7, 3, 4, 0, 7, 9, 2.5, 1, 100};  // a partly covered column is inside
   for (const auto& context : devices())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
       for (const int64_t channels : {3, 8}) {

@@ -1,4 +1,4 @@
-// Deltas and overlaps of boxes against their formulas in double precision.
+// Box deltas and IoUs against their formulas in double precision.
 #include "libdtrain/ops/boxes.h"
 
 #include <cmath>
@@ -80,7 +80,7 @@ TEST(Boxes, Encode) {
 
 TEST(Boxes, Decode) {
   const Array anchors = random_corners(300, 5), deltas = random_array({300, 3, 4}, 7, -3, 3);
-  // Those of 100 images, with three anchors each.
+  // 100 images with three anchors each.
   const Array sizes = random_array({100, 2}, 8, 60, 160);
   Array limits({300, 2});
   for (int64_t i = 0; i < limits.count(); ++i) limits[i] = sizes[i / 6 * 2 + i % 2];
@@ -150,7 +150,7 @@ TEST(Boxes, IouOfBoxesWithoutArea) {
   }
 }
 
-// What is decided by comparing IoUs must not depend on the device.
+// Decisions by IoU must not depend on the device.
 TEST(Boxes, IousHaveTheSameBitsOnAllDevices) {
   const Array boxes = random_corners(200, 19), others = random_corners(200, 21);
   std::vector<float> first;

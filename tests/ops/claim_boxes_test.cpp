@@ -11,11 +11,11 @@ TEST(ClaimBoxes, EachGroundTruthTakesTheBoxThatMeetsItBest) {
     const Tensor boxes =
         to_device(*context, {4, 4}, std::vector<float>{0, 0, 10, 10, 0, 0, 10, 10, 20, 0, 30, 10, 40, 0, 50, 10});
     const std::vector<float> truth = {
-        0,  0, 5,  10,  // the first two boxes alike: the lower one
+        0,  0, 5,  10,  // the first two boxes are equal: the lower one
         22, 0, 40, 10,  // the third box
-        21, 0, 30, 10,  // it as well, and better; but the first ground truth has it
-        80, 0, 90, 10,  // meets none
-        41, 0, 50, 10, 0, 0, 10, 10, 0, 0, 0, 0, 0, 0, 0, 0,  // the second image, of which only one counts
+        21, 0, 30, 10,  // also the third, with a larger IoU; but the first ground truth has it
+        80, 0, 90, 10,  // overlaps none
+        41, 0, 50, 10, 0, 0, 10, 10, 0, 0, 0, 0, 0, 0, 0, 0,  // second image, one valid ground truth
     };
     const Tensor matched =
         to_device(*context, {2, 4}, std::vector<int32_t>{kBackground, 7, 2, kIgnored, 5, 5, kBackground, 5});

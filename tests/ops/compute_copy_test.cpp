@@ -1,4 +1,4 @@
-// Copies of weights in the type and with the channels that ops compute with.
+// Compute copies of weights: types and padded channels.
 #include "libdtrain/ops/compute_copy.h"
 
 #include <cmath>

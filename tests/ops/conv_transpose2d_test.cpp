@@ -1,4 +1,4 @@
-// Transposed convolution against its definition: each pixel of x spreads a filter over y.
+// Transposed convolution against its definition: each input pixel adds a filter to y.
 #include "libdtrain/ops/conv_transpose2d.h"
 
 #include "tests/testing.h"
@@ -34,7 +34,7 @@ struct TransposeCase {
 
 const std::vector<TransposeCase>& transpose_cases() {
   static const std::vector<TransposeCase> table{
-      {{2, 3, 4, 8}, {8, 2, 2, 16}, {.stride = 2}},  // a mask head's
+      {{2, 3, 4, 8}, {8, 2, 2, 16}, {.stride = 2}},  // mask head
       {{3, 7, 7, 32}, {32, 2, 2, 24}, {.stride = 2}},
       {{1, 4, 3, 3}, {3, 3, 3, 5}, {.stride = 2, .padding = 1}},
       {{2, 3, 3, 4}, {4, 4, 2, 3}, {.stride = {2, 1}, .padding = {1, 0, 0, 1}}},

@@ -1,4 +1,4 @@
-// Crops of run lengths against RoIAlign of the decoded images.
+// Crops of RLE masks against RoIAlign of the decoded masks.
 #include "libdtrain/ops/crop_masks.h"
 
 #include "tests/ops/naive_roi_align.h"
@@ -6,9 +6,9 @@
 namespace dtrain {
 namespace {
 
-// Two rows of binary images with the run ends of each; the last image of the second row has no runs.
+// Two rows of masks with their run ends; the last mask of the second row has no runs.
 struct RunsFixture {
-  std::vector<Array> images;  // [1, h, w, 1], row after row
+  std::vector<Array> images;  // [1, h, w, 1], row by row
   std::vector<int32_t> ends, begins;
   static constexpr int64_t kCapacity = 200, kPerRow = 3;
 
@@ -34,7 +34,7 @@ struct RunsFixture {
   }
 
  private:
-  // Blobs, noise, an image that begins with a one, and none.
+  // Blobs, noise, a mask that begins with a one, and an empty one.
   static Array draw(const Shape& shape, int number) {
     Array image(shape);
     const Array noise = random_array(shape, static_cast<uint64_t>(number));

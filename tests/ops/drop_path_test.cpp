@@ -8,7 +8,7 @@
 namespace dtrain {
 namespace {
 
-// The share of an image's elements that is kept, or 0: the header's rule by the random numbers themselves.
+// Factor of an image's elements, 0 if dropped: the header's rule, from the random numbers.
 double kept_factor(const DropPathOptions& options, uint64_t seed, uint64_t step, uint64_t image) {
   double rate = options.rate;
   if (options.steps > 0) rate *= std::min(1.0, static_cast<double>(step) / static_cast<double>(options.steps));

@@ -1,4 +1,4 @@
-// Chosen rows, of all types and of rows that whole accesses do and do not divide.
+// Gathered rows of all types, with widths that vector accesses do and do not divide.
 #include "libdtrain/ops/gather_rows.h"
 
 #include "tests/testing.h"
@@ -6,7 +6,7 @@
 namespace dtrain {
 namespace {
 
-// Rows [x_images, t, width] whose elements all differ as far as T allows, and an expectation by the definition.
+// Rows [x_images, t, width] with distinct elements as far as T allows, and the expected result.
 template <class T>
 void expect_gathered(int64_t n, int64_t x_images, int64_t t, int64_t width, const std::vector<int32_t>& indices) {
   std::vector<T> x(static_cast<size_t>(x_images * t * width));
@@ -47,7 +47,7 @@ TEST(GatherRows, CopiesMany) {
 
 TEST(GatherRows, ScalarsAndSlices) {
   for (const auto& context : devices()) {
-    // A slice starts where 16-byte accesses do not.
+    // The slice is not 16-byte aligned.
     const Tensor x = to_device<float>(*context, {3, 5}, {9, 9, 9, 9, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9}).slice(1, 3);
     const Tensor y = context->empty({2, 2});
     gather_rows(*context, x, to_device<int32_t>(*context, {2, 2}, {4, 0, -1, 2}), y);

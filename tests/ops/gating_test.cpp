@@ -1,4 +1,4 @@
-// Products, scaling, sigmoid and SiLU against one-line references.
+// Multiplication, scaling, sigmoid and SiLU against one-line references.
 #include "libdtrain/ops/gating.h"
 
 #include <cmath>
@@ -85,7 +85,7 @@ TEST(Gating, Silu) {
                   [](const Arrays& a) { return each(a[0], [&](int64_t i) { return a[0][i] * logistic(a[0][i]); }); }});
 }
 
-// As a function it is the identity, with another gradient than that of the identity.
+// Identity in forward, scaled gradient in backward.
 TEST(Gating, ScaleGradient) {
   for (const auto& context : devices()) {
     const Array x = random_array({2, 5, 3}, 4);
@@ -94,7 +94,7 @@ TEST(Gating, ScaleGradient) {
     const Var y = scale_gradient(tape, leaf, 0.25f);
     expect_close(to_host(*context, y.value), x, 0, "value");
     const Tensor zero = context->zeros(x.shape);
-    // The gradient of the mean of x^2 is x / 15, once by way of the op and once beside it
+    // The gradient of mean(x^2) is x / 15, once through the op and once directly
     const std::vector<Var> losses = {mean_squared_error(tape, y, zero), mean_squared_error(tape, leaf, zero)};
     tape.backward(weighted_sum(tape, losses, {1, 1}));
     const Array dx = to_host(*context, tape.grad(leaf));

@@ -37,7 +37,7 @@ OpCase group_case(Shape shape, int groups, float epsilon = 1e-5f, float mean = 0
   const int64_t pixels = shape.rank() == 4 ? shape[1] * shape[2] : 1;
   return {
       .name = concat("group_norm ", shape, " in ", groups),
-      // Not the seed of check_op's weights: along x itself a norm of one channel has no gradient but its epsilon's.
+      // Not the seed of check_op's weights: the gradient along x itself is zero but for epsilon.
       .inputs = {random_array(shape, 4, mean - 1, mean + 1), random_array({c}, 2, 0.5f, 1.5f), random_array({c}, 3)},
       .op = [=](Tape& t, const Vars& v) { return group_norm(t, v[0], v[1], v[2], groups, epsilon); },
       .reference = [=](const Arrays& a) { return reference(a, pixels, groups, epsilon); },
@@ -75,7 +75,7 @@ TEST(GroupNorm, IsTheSameInEval) {
   check_op(test);
 }
 
-// A thread may have some groups of an image, or many images: neither shows in the result.
+// The partition among threads (groups of an image, or images) must not affect the result.
 TEST(GroupNorm, DoesNotDependOnTheNumberOfThreads) {
   const auto run = [](int threads) {
     const auto context = make_cpu_context({.threads = threads});
@@ -88,7 +88,7 @@ TEST(GroupNorm, DoesNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(run(1), run(3));
 }
 
-// One input at a time, as in a network part of which is frozen.
+// One differentiable input at a time, as in partly frozen networks.
 TEST(GroupNorm, ConstantInputsGetNoGradient) {
   const OpCase all = group_case({2, 3, 5, 12}, 3);
   for (size_t input = 0; input < 3; ++input) {

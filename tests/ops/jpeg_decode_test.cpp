@@ -1,5 +1,5 @@
-// JPEGs decoded on a GPU against the host's samples of them. nvJPEG's transform, its upsampling and its conversion of
-// colours round in other places than libjpeg's: on smooth pictures that is a few levels, which the bounds allow for.
+// GPU JPEG decoding against the host's samples. nvJPEG's IDCT, upsampling and colour conversion round differently from
+// libjpeg's: a few levels on smooth images, which the tolerance allows.
 #include "libdtrain/ops/jpeg_decode.h"
 
 #include "tests/jpegs.h"
@@ -27,7 +27,7 @@ class JpegDecode : public testing::Test {
     poison(*context_);
   }
 
-  // All rows, from rows that were -1 before: what is refused, or has no JPEG, stays so.
+  // All rows, initially -1: rejected images and rows without JPEG stay so.
   template <class T>
   std::vector<T> decode(const std::vector<EncodedImage>& images, std::vector<int64_t>* refused = nullptr,
                         const JpegDecodeOptions& options = {}) {
@@ -82,11 +82,11 @@ TEST_F(JpegDecode, GivesTheSameBitsInPartsAndAgain) {
   const std::vector<EncodedImage> images = encoded(usual_jpegs(), options);
   const std::vector<uint8_t> whole = decode<uint8_t>(images);
   std::vector<int64_t> refused;
-  // Room for one of the larger ones at a time.
+  // Memory for one of the larger images at a time.
   EXPECT_EQ(decode<uint8_t>(images, &refused, {.memory = size_t{3} * 200 * 31 + 256}), whole);
   EXPECT_EQ(refused, std::vector<int64_t>{});
 
-  // The same decoder, batch after batch, with other images in between.
+  // One decoder for several batches of different images.
   GpuJpegDecoder decoder(*context_);
   const Tensor pixels = context_->empty({static_cast<int64_t>(images.size()), kHeight, kWidth, 3}, DType::u8);
   const std::vector<EncodedImage> reversed(images.rbegin(), images.rend());
@@ -106,7 +106,7 @@ TEST_F(JpegDecode, LeavesOutWhatItCannotDecodeAndWhatHasNoJpeg) {
   images[0].jpeg.clear();
   replace(2, {});
   replace(3, smooth_jpeg(45, 38, 3, {.sampling = data::Sampling::s411, .progressive = true}));
-  replace(4, smooth_jpeg(38, 29, 4, {.grey = true}));  // larger than is said
+  replace(4, smooth_jpeg(38, 29, 4, {.grey = true}));  // larger than announced
   replace(5, std::vector<std::byte>(100, std::byte{7}));
   std::vector<int64_t> refused;
   const std::vector<uint8_t> found = decode<uint8_t>(images, &refused);
@@ -136,7 +136,7 @@ TEST_F(JpegDecode, ChecksWhatItIsGiven) {
   expect_error([&] { into({rows, kHeight, kWidth + 1, 3}, DType::u8); }, Fault::config, "filters that make 19x22");
   const Tensor elsewhere = make_cpu_context()->empty({rows, kHeight, kWidth, 3}, DType::u8);
   expect_error([&] { decoder.decode(images, elsewhere); }, Fault::config, "JPEG decode: a tensor on cpu");
-  // The samples are u8, asked for as f32.
+  // u8 filters with f32 output.
   expect_error([&] { into({rows, kHeight, kWidth, 3}, DType::f32); }, Fault::config, "filters that make 0x0");
   images[1].to_u8.x.first[3] = images[1].width;
   expect_error([&] { into({rows, kHeight, kWidth, 3}, DType::u8); }, Fault::config, "of another image");

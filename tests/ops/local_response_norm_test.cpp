@@ -28,7 +28,7 @@ TEST(LocalResponseNorm, IsItsDefinition) {
   const std::vector<Form> forms{
       {{2, 3, 4, 12}, {.radius = 4, .bias = 1, .alpha = 0.5f, .beta = 0.75f}},
       {{2, 2, 3, 5}, {.radius = 2, .bias = 2, .alpha = 1, .beta = 0.5f}},
-      {{3, 4}, {.radius = 7, .bias = 1, .alpha = 2, .beta = 1}},  // the window is all channels
+      {{3, 4}, {.radius = 7, .bias = 1, .alpha = 2, .beta = 1}},  // window covers all channels
       {{4, 6}, {.radius = 0, .bias = 0.5f, .alpha = 1, .beta = 0.75f}},
       {{3, 20, 20, 16}, {.radius = 4, .bias = 1, .alpha = 0.001f / 9, .beta = 0.75f}},  // several threads
   };

@@ -1,4 +1,4 @@
-// The dynamic loss scale, against its rules written down once more.
+// Dynamic loss scale against an independent implementation of its rules.
 #include <cmath>
 #include <limits>
 
@@ -32,7 +32,7 @@ struct Updates {
     context.set_step_state(state);
     for (int i = 0; i < state_arenas(o.rule); ++i) states.push_back(c.zeros({kCount}));
   }
-  // The gradient that a backward pass under this loss scale ends in, with one bad element where it is not `good`.
+  // Gradient of a backward pass under this loss scale, with one non-finite element unless `good`.
   void step(uint64_t step, uint64_t seed, float loss_scale, bool good, int64_t bad = 0) {
     Array grads = random_array({kCount}, seed);
     for (double& g : grads.values) g *= static_cast<double>(loss_scale);
@@ -49,8 +49,8 @@ struct Updates {
   std::vector<Tensor> states;
 };
 
-// What is skipped leaves no trace but a smaller scale: the same gradients without the bad ones among them lead to the
-// same values, Adam's count of steps included.
+// A skipped step only lowers the scale: the same gradients without the bad ones give the same values, including Adam's
+// step count.
 TEST(LossScale, MovesAsSpecifiedAndSkipsWithoutATrace) {
   const std::string outcomes = "ggbgggggbbggggggbgggg";
   for (const auto& context : devices())
@@ -93,7 +93,7 @@ TEST(LossScale, ContinuesFromItsStateBitExactly) {
   }
 }
 
-// A loss that is not a number itself must not halve the scale for ever.
+// A NaN loss must not halve the scale forever.
 TEST(LossScale, StopsWhereHalvingDoesNotHelp) {
   for (const auto& context : devices()) {
     Updates run(*context, {}, {.loss_scale = 4 * kSmallestLossScale, .double_after = 100});

@@ -60,7 +60,7 @@ TEST(Loss, ValueAndGradient) {
             loss_case({4, -1, 0, -1, 3}, 5, 0.2f), loss_case(many, 100, 0), loss_case(many, 100, 0.1f)});
 }
 
-// The mean of two cross-entropies, by the shares of the two labels.
+// Mean of two cross-entropies, weighted by the labels' shares.
 struct MixedLabels {
   Labels own, partners;
   std::vector<float> shares;
@@ -109,7 +109,7 @@ OpCase mixed_case(const MixedLabels& labels, int64_t classes, float smoothing) {
               }};
 }
 
-// Partners: another row, itself, a masked one, one of the same label, one that is no row; shares on both sides of half.
+// Partners: another row, itself, a masked one, one of the same label, one out of range; shares around one half.
 const MixedLabels kMixed{{2, 0, -1, 2, 1, 3}, {1, 1, 0, 2, 0, 9}, {0.25f, 0.5f, 0.5f, 0.25f, 0.75f, 0}};
 
 TEST(Loss, OfMixedLabels) {
@@ -135,7 +135,7 @@ TEST(Loss, TheMainLabelCountsAsHit) {
   }
 }
 
-// The number of rows, of classes and of neither is a multiple of what a block takes.
+// Rows, classes, both or neither are multiples of the block size.
 TEST(Loss, ManyClasses) {
   check_op({loss_case({999, -1, 0}, 1000, 0.1f), loss_case({1000, 5}, 1001, 0), loss_case({21840}, 21841, 0.1f)});
 }
@@ -166,7 +166,7 @@ TEST(Loss, ManyRows) {
   }
 }
 
-// A GPU cannot throw: what would be read beyond the row is not, and the step is seen to have failed.
+// A GPU cannot throw: it reads nothing out of bounds, and the NaN reveals the failed step.
 TEST(Loss, ALabelBeyondTheClassesIsNanOnAGpu) {
   for (const auto& context : devices())
     for (const int64_t classes : {7, 300}) {
@@ -187,10 +187,10 @@ TEST(Loss, ALabelBeyondTheClassesIsNanOnAGpu) {
 TEST(Loss, RowsAndRanks) {
   for (const auto& context : devices()) {
     const Array logits({5, 7}, {
-                                   1, 9, 2, 3, 4, 5, 6,  // label 1: first
-                                   1, 9, 2, 3, 4, 5, 6,  // label 3: rank 4, still in the first five
+                                   1, 9, 2, 3, 4, 5, 6,  // label 1: rank 0
+                                   1, 9, 2, 3, 4, 5, 6,  // label 3: rank 4, in the top 5
                                    1, 9, 2, 3, 4, 5, 6,  // label 2: rank 5
-                                   8, 8, 8, 8, 8, 8, 8,  // label 0 of equals: the lower class first
+                                   8, 8, 8, 8, 8, 8, 8,  // label 0 among equals: the lower class first
                                    1, 9, 2, 3, 4, 5, 6,  // masked
                                });
     const Labels labels{1, 3, 2, 0, -1};

@@ -1,4 +1,4 @@
-// Losses over elements that may not count, against their definitions in double precision.
+// Masked losses against their definitions in double precision.
 #include "libdtrain/ops/masked_losses.h"
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 using Vars = std::vector<Var>;
 using Arrays = std::vector<Array>;
 
-// Zeros among weights that differ.
+// Distinct weights, some zero.
 Array some_weights(Shape shape) {
   Array weights = random_array(shape, 11, 0.25f, 2);
   for (int64_t i = 0; i < weights.count(); ++i)

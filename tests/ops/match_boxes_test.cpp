@@ -1,4 +1,4 @@
-// Matches by intersection over union, and draws of them, against loops over all pairs in double precision.
+// Matching by IoU and sampling, against loops over all pairs in double precision.
 #include "libdtrain/ops/match_boxes.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 using Matches = std::vector<int32_t>;
 
-// Corners are small whole numbers: IoUs tie often, and in double precision they are exact but for one division.
+// Corners are small integers: IoUs often tie, and are exact in double up to one division.
 std::vector<float> grid_boxes(int64_t count, uint64_t seed) {
   RandomStream random(seed, 0);
   std::vector<float> boxes;
@@ -41,7 +41,7 @@ double naive_overlap(const float* a, const float* b, double margin) {
   return w * h / (area(a) + area(b) - w * h);
 }
 
-// The [t, g] matrix of one image, then what torchvision's Matcher or TensorPack makes of it.
+// [t, g] matrix of one image, processed like torchvision's Matcher or TensorPack.
 Matches naive_match(const MatchCase& c, int64_t image) {
   const double margin = c.options.plus_one ? 1 : 0;
   const auto t = static_cast<size_t>(c.t), i = static_cast<size_t>(image), count = static_cast<size_t>(c.counts[i]);
@@ -97,7 +97,7 @@ void expect_matches(const MatchCase& c, const std::string& what) {
   for (const auto& context : devices()) EXPECT_EQ(match_on(*context, c), expected) << what;
 }
 
-// Several blocks of boxes with a rest, and more ground truths than a warp or a block's share has.
+// Several blocks of boxes with a remainder, and more ground truths than a warp or tile holds.
 MatchCase many_boxes(bool shared) {
   constexpr int64_t n = 4, t = 600, g = 150;
   return {.n = n,
@@ -126,7 +126,7 @@ TEST(MatchBoxes, AllOptions) {
 }
 
 TEST(MatchBoxes, KeptBoxesTakeTheirOwnBest) {
-  // Box 0 is the best that truth 0 has, but overlaps truth 1 more, for which box 1 is still better.
+  // Box 0 is the best of truth 0 but overlaps truth 1 more, whose best is box 1.
   MatchCase c{.t = 2,
               .g = 2,
               .boxes = {0, 0, 10, 10, 4, 0, 14, 10},
@@ -173,7 +173,7 @@ TEST(MatchBoxes, BoxesThatAreNotNumbersMatchNothing) {
   for (const auto& context : devices()) EXPECT_EQ(match_on(*context, c), (Matches{1, kBackground, kBackground}));
 }
 
-// Corners of all kinds: neither device nor thread count may decide otherwise.
+// Arbitrary corners: results must not depend on device or thread count.
 TEST(MatchBoxes, AgreeOnAllDevices) {
   MatchCase c{.n = 2, .t = 3000, .g = 40, .counts = {40, 33}, .options = {.keep_best = true}};
   for (auto* boxes : {&c.boxes, &c.truth}) {
@@ -206,7 +206,7 @@ TEST(MatchBoxes, RefuseWhatDoesNotFit) {
   }
 }
 
-// Two images: 40 positives, 300 background and 60 ignored ones, in turns; 500 background ones.
+// Two images: 40 positives, 300 background and 60 ignored boxes, interleaved; and 500 background boxes.
 constexpr int64_t kDrawnImages = 2, kDrawnBoxes = 500;
 Matches undrawn_matches() {
   Matches matched(kDrawnImages * kDrawnBoxes, kBackground);
@@ -224,7 +224,7 @@ Matches sampled_on(Context& context, const SampleOptions& options, uint64_t seed
   return values_of<int32_t>(context, matched);
 }
 
-// All boxes of a kind sorted by the random word that belongs to them.
+// All boxes of a kind, sorted by their random keys.
 Matches naive_sample(const SampleOptions& options, uint64_t seed, uint64_t step, Matches matched, int64_t images) {
   const size_t t = matched.size() / static_cast<size_t>(images);
   for (size_t image = 0; image < static_cast<size_t>(images); ++image) {
@@ -277,7 +277,7 @@ TEST(SampleMatches, DependOnTheRowAlone) {
   }
 }
 
-// The addresses of a captured step are fixed; what it draws is not.
+// Addresses in a CUDA graph are fixed; random draws are not.
 TEST(SampleMatches, CapturedStepsDrawAnew) {
   const Matches from = undrawn_matches();
   const SampleOptions options{.total = 64, .positives = 16};
@@ -297,7 +297,7 @@ TEST(SampleMatches, CapturedStepsDrawAnew) {
   }
 }
 
-// Each of 40 boxes is drawn in a quarter of 2000 steps: a standard deviation is 19.4.
+// Each of 40 boxes is sampled in a quarter of 2000 steps: the standard deviation is 19.4.
 TEST(SampleMatches, EachBoxIsAsLikely) {
   const auto context = make_cpu_context();
   std::vector<int> drawn(40);

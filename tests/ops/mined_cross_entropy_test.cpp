@@ -10,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-// The losses of all rows of logits [n, t, c].
+// Losses of all rows of logits [n, t, c].
 std::vector<double> row_losses(const Array& logits, const std::vector<int32_t>& labels) {
   const int64_t c = logits.dim(2);
   std::vector<double> losses;
@@ -22,7 +22,7 @@ std::vector<double> row_losses(const Array& logits, const std::vector<int32_t>& 
   return losses;
 }
 
-// By sorting, as tf_cnn_benchmarks ranks the losses of the negatives.
+// By sorting the negatives' losses, as tf_cnn_benchmarks does.
 Array naive_mined(const Array& logits, const std::vector<int32_t>& labels, int64_t per_positive) {
   const int64_t n = logits.dim(0), t = logits.dim(1);
   const std::vector<double> losses = row_losses(logits, labels);
@@ -72,7 +72,7 @@ TEST(MinedCrossEntropy, IsItsDefinition) {
 
 TEST(MinedCrossEntropy, WeighsByThePositivesOfAnImage) {
   for (const auto& context : devices()) {
-    // The loss of a negative grows with its second logit.
+    // A negative's loss grows with its second logit.
     const Tensor logits = to_device(*context, {1, 6, 2}, std::vector<float>{0, 1, 0, 5, 0, 3, 0, 3, 0, 2, 0, 3});
     poison(*context);
     Tape tape(*context);

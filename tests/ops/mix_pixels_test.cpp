@@ -1,4 +1,4 @@
-// Erasing and mixing of a batch against their definition in double precision.
+// Random erasing and mixing against their definition in double precision.
 #include "libdtrain/ops/mix_pixels.h"
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kRows = 5, kHeight = 9, kWidth = 11;
 const Shape kImages{kRows, kHeight, kWidth, 3};
 
-// Left, top, right, bottom and a key: the second is empty, the third goes beyond the image.
+// Left, top, right, bottom and a key: the second is empty, the third exceeds the image.
 const std::vector<int32_t> kErased{1,  2, 5, 6,  7,  8, 0, 0, 0, 0, 0, 0,  8, 5, 20,
                                    30, 1, 2, -3, -3, 2, 2, 3, 4, 0, 0, 11, 9, 5, 6};
 const std::vector<int32_t> kPartners{4, 0, 1, 3, 9};
@@ -23,7 +23,7 @@ bool inside(const int32_t* window, int64_t x, int64_t y) {
   return x >= window[0] && x < window[2] && y >= window[1] && y < window[3];
 }
 
-// What the pixels are before they are mixed, where no noise is drawn.
+// Pixels before mixing, without noise.
 double prepared(const Array& pixels, bool erases, Erased value, int64_t row, int64_t y, int64_t x, int64_t c) {
   const auto normal = [c](double level) {
     return (level - double{kNormalization.mean[c]}) * double{kNormalization.scale[c]};
@@ -85,7 +85,7 @@ TEST(MixPixels, FollowsItsDefinition) {
             }
 }
 
-// Deviates of mean 0 and variance 1 that are the same wherever they are drawn, and others for another key.
+// Noise of mean 0 and variance 1, determined by its key.
 TEST(MixPixels, NoiseIsNormalAndFollowsFromItsKey) {
   constexpr int64_t kSide = 64, kCount = 3 * kSide * kSide;
   const std::vector<int32_t> windows{0, 0, kSide, kSide, 1, 2, 0, 0, kSide, kSide, 1, 2, 0, 0, kSide, kSide, 1, 3};

@@ -1,4 +1,4 @@
-// RoIAlign by its definition in double precision: what the ops that sample like it are compared with.
+// Reference implementation of RoIAlign in double precision.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-// Bilinear interpolation of a channel of an image at (y, x).
+// Bilinear interpolation at (y, x) of an image's channel.
 inline double naive_bilinear(const Array& map, int64_t image, double y, double x, int64_t channel) {
   const int64_t height = map.dim(1), width = map.dim(2);
   if (y < -1 || y > static_cast<double>(height) || x < -1 || x > static_cast<double>(width)) return 0;
@@ -24,7 +24,7 @@ inline double naive_bilinear(const Array& map, int64_t image, double y, double x
   return sum;
 }
 
-// [1, height, width, c]: one region, of corners in pixels of the image.
+// [1, height, width, c]: one region, corners in image pixels.
 inline Array naive_roi_align(const Array& map, int64_t image, const std::vector<float>& roi, double scale,
                              const RoiAlignOptions& o) {
   const double offset = o.aligned ? 0.5 : 0;

@@ -75,7 +75,7 @@ TEST(Pointwise, ReluKeepsNan) {
   }
 }
 
-// The documented draw, written down once more.
+// Independent implementation of the documented random mask.
 double dropout_reference(double x, float rate, uint64_t seed, uint64_t step, uint64_t stream, int64_t i) {
   const auto words = Philox::block(seed, stream, step << 32 | static_cast<uint64_t>(i / 4));
   return unit_float(words[static_cast<size_t>(i % 4)]) < rate ? 0 : x / (1 - static_cast<double>(rate));
@@ -170,7 +170,7 @@ TEST(Pointwise, NormalizePixelsInSixteenBits) {
       }
 }
 
-// Rows that start between two 16-byte units, and what lies before and after them.
+// Unaligned rows, and the elements before and after them.
 TEST(Pointwise, RowsThatStartAnywhere) {
   const int64_t width = 37;
   for (const auto& context : devices())

@@ -1,4 +1,4 @@
-// Pooling against the definition, written as loops over windows.
+// Pooling against loops over windows.
 #include "libdtrain/ops/pool.h"
 
 #include <cmath>
@@ -47,11 +47,11 @@ struct Geometry {
 
 const std::vector<Geometry>& geometries() {
   static const std::vector<Geometry> table{
-      {{2, 9, 8, 5}, kResNetPool},                               // ResNet's stem
+      {{2, 9, 8, 5}, kResNetPool},                               // ResNet stem
       {{1, 7, 7, 70}, kResNetPool},                              // more channels than one block
       {{1, 6, 6, 3}, {.kernel = 2, .stride = 2, .padding = 0}},  // VGG
       {{2, 5, 7, 2}, {.kernel = {3, 2}, .stride = {1, 3}, .padding = {0, 2, 1, 0}}},
-      {{1, 8, 8, 4}, {.kernel = 2, .stride = 3, .padding = 0}},       // cells that no window covers
+      {{1, 8, 8, 4}, {.kernel = 2, .stride = 3, .padding = 0}},       // cells outside of all windows
       {{1, 4, 5, 3}, {.kernel = {4, 5}, .stride = 1, .padding = 0}},  // one window
       {{2, 7, 6, 3}, {.kernel = 3, .stride = 2, .padding = 1, .count_padding = false}},
       {{3, 40, 40, 16}, kResNetPool},                            // several threads
@@ -79,7 +79,7 @@ TEST(Pool, AveragePool) {
               .inputs = {random_array(x, 2)},
               .op = [o = options](Tape& t, const Vars& v) { return average_pool(t, v[0], o); },
               .reference = [o = options](const Arrays& a) { return naive_pool(a[0], o, Kind::average); },
-              .exact = !sanitized()});  // Clang, which compiles that build, fuses multiplications in one arm alone
+              .exact = !sanitized()});  // Clang contracts to FMA on one device only
 }
 
 TEST(Pool, GlobalAveragePool) {
@@ -97,13 +97,13 @@ TEST(Pool, GlobalAveragePool) {
               .exact = true});
 }
 
-// PyTorch's: no padding unless it is asked for; and no windows that nobody has asked for.
+// As in PyTorch, padding is 0 by default; no partial windows.
 TEST(Pool, HasNoPaddingByDefault) {
   EXPECT_EQ(pool_shape({1, 4, 4, 2}, {.kernel = 2, .stride = 2}), (Shape{1, 2, 2, 2}));
   static_assert(!std::is_default_constructible_v<PoolOptions>);
 }
 
-// The gradient of max_pool(x), which is one window.
+// Gradient of max_pool(x) with a single window.
 Values max_pool_gradient(Context& context, const Array& x, const PoolOptions& options) {
   Tape tape(context);
   const Var in = tape.variable(to_device(context, x));
@@ -115,7 +115,7 @@ TEST(Pool, ATieGivesTheGradientToTheFirstCellInRowOrder) {
   for (const auto& context : devices()) {
     const PoolOptions whole{.kernel = 2, .stride = 1, .padding = 0};
     EXPECT_EQ(max_pool_gradient(*context, Array({1, 2, 2, 1}, {3, 5, 5, 5}), whole), (Values{0, 1, 0, 0}));
-    // Windows of zeros over padding: the first cell inside the image wins, not the padding.
+    // Windows of zeros next to padding: the first cell inside the image is the argmax.
     EXPECT_EQ(max_pool_gradient(*context, Array({1, 2, 2, 1}), {.kernel = 3, .stride = 2, .padding = 1}),
               (Values{1, 0, 0, 0}));
   }

@@ -6,7 +6,7 @@
 namespace dtrain {
 namespace {
 
-// Regions of `images` images whose rows say where they come from.
+// Regions of `images` images whose rows encode their origin.
 RoiSamples regions_of(Context& context, int64_t images, const std::vector<int32_t>& classes) {
   const auto r = static_cast<int64_t>(classes.size());
   std::vector<float> rois(4 * classes.size());

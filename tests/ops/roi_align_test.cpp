@@ -1,4 +1,4 @@
-// RoIAlign against its definition, written as loops over samples.
+// RoIAlign against loops over samples.
 #include "libdtrain/ops/roi_align.h"
 
 #include <cmath>
@@ -16,7 +16,7 @@ struct RoiCase {
   const char* name;
   std::vector<Shape> maps;
   std::vector<std::vector<float>> rois;
-  std::vector<int32_t> images, levels;  // no levels: one map
+  std::vector<int32_t> images, levels;  // no levels: single map
   RoiAlignOptions options;
 };
 
@@ -58,10 +58,10 @@ OpCase roi_op_case(const RoiCase& test) {
 
 const std::vector<std::vector<float>> kRois{
     {3, 5, 60, 41},     {10.3f, 8.8f, 14.1f, 11.5f},  // smaller than a pixel of the map
-    {-20, -15, 30, 22}, {50, 40, 120, 90},            // beyond the map
-    {0, 0, 71, 55},     {200, 200, 260, 300},         // nothing of it on the map
-    {33, 20, 30, 18},                                 // turned inside out
-    {12, 12, 12, 12},                                 // without extent
+    {-20, -15, 30, 22}, {50, 40, 120, 90},            // partly outside of the map
+    {0, 0, 71, 55},     {200, 200, 260, 300},         // entirely outside of the map
+    {33, 20, 30, 18},                                 // inverted
+    {12, 12, 12, 12},                                 // zero area
 };
 const std::vector<int32_t> kRegionImages{0, 1, 1, 0, -1, 0, 1, 0};
 
@@ -74,7 +74,7 @@ TEST(RoiAlign, OneMap) {
     }
 }
 
-// Several tiles, accesses of 16 bytes, more channels than a block takes, and several threads.
+// Several tiles, 16-byte accesses, more channels than a block takes, several threads.
 TEST(RoiAlign, ManyRegionsAndChannels) {
   std::vector<std::vector<float>> rois;
   std::vector<int32_t> images;
@@ -124,7 +124,7 @@ TEST(RoiAlign, LeavesOutMapsWhoseGradientIsNotWanted) {
   }
 }
 
-// What a network that has diverged proposes must not harm more than its own step.
+// Non-finite proposals of a diverged network must only affect their own step.
 TEST(RoiAlign, TakesRegionsThatAreNotFinite) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
   const RoiCase test{"",

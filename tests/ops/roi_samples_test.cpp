@@ -1,4 +1,4 @@
-// Regions drawn for the heads, and the rows that are about an object, against loops over all boxes.
+// Sampled regions and positive rows, against loops over all boxes.
 #include "libdtrain/ops/roi_samples.h"
 
 #include <cmath>
@@ -42,7 +42,7 @@ TEST(RoiSamples, SmallExample) {
   }
 }
 
-// Which boxes become rows, by the definition: positives, then background, each in their order.
+// Boxes that become rows, by the definition: positives, then background, in order.
 Indices naive_rows(const Indices& matched, int64_t first, int64_t t, int64_t g, size_t s) {
   Indices rows;
   for (const bool positive : {true, false})

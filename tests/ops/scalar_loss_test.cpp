@@ -1,4 +1,4 @@
-// The mean squared error and weighted sums of losses.
+// Mean squared error and weighted sums of losses.
 #include "libdtrain/ops/scalar_loss.h"
 
 #include <cmath>
@@ -61,7 +61,7 @@ TEST(WeightedSum, ValueAndGradients) {
             .roles = {Role::parameter, Role::parameter, Role::parameter}});
 }
 
-// Two heads on one trunk: the gradients of both reach it, each with its weight, and with the loss scale once.
+// Two heads on one trunk: both gradients reach it with their weights, and the loss scale applies once.
 TEST(WeightedSum, OfTwoLossesOfOneInput) {
   for (const auto& context : devices()) {
     context->set_step_state({.loss_scale = 8});

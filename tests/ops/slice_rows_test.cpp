@@ -1,4 +1,4 @@
-// Slices of rows against a loop.
+// Row slices against a loop.
 #include "libdtrain/ops/slice_rows.h"
 
 #include "libdtrain/ops/pointwise.h"
@@ -31,7 +31,7 @@ TEST(SliceRows, ValueAndGradients) {
   check_op({slice_case({5}, 1, 3), slice_case({4, 3}, 0, 4), slice_case({6, 2, 2, 8}, 4, 6), slice_case({3, 7}, 0, 1)});
 }
 
-// Their gradients meet in the rows that they share, and nowhere else.
+// Gradients accumulate in shared rows only.
 TEST(SliceRows, OfOneTensorAddUp) {
   check_op({.name = "rows [0, 3) and [2, 5)",
             .inputs = {random_array({6, 4}, 2)},

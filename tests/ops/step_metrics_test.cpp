@@ -1,4 +1,4 @@
-// The ring of step metrics: which row a step writes, what it stores and what later micro-steps add.
+// Ring buffer of step metrics: written row, stored values, accumulation over micro-steps.
 #include "libdtrain/ops/step_metrics.h"
 
 #include "tests/testing.h"
@@ -18,7 +18,7 @@ TEST(StepMetrics, FirstMicroStepStoresLaterOnesAdd) {
     const Tensor row = to_device(*context, Array({kColumns}, 9));
     context->set_scalars({.step = 4 * kRows + 2, .request = 1});
     context->set_step_state({.loss_scale = 64, .skipped = 5});
-    // More rows than a block has threads, and not a multiple of a warp.
+    // More rows than threads per block, and not a multiple of a warp.
     Array hits_1({301}), hits_5({301});
     for (int64_t i = 0; i < 301; ++i) hits_1[i] = i % 5 == 0, hits_5[i] = i % 2 == 0;
     const Tensor top_1 = to_device(*context, hits_1), top_5 = to_device(*context, hits_5);

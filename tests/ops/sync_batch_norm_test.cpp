@@ -1,4 +1,4 @@
-// Batch norm synchronised over ranks: what several ranks compute is what one rank computes with all their images.
+// Synchronised batch norm: several ranks compute the results of one rank with all their images.
 #include <cmath>
 
 #include "libdtrain/ops/bn_relu_max_pool.h"
@@ -11,16 +11,16 @@
 namespace dtrain {
 namespace {
 
-enum class Op { batch_norm, conv_bn_act, widening, bn_relu_max_pool };  // widening: a conv_bn_act by a 1x1 kernel
+enum class Op { batch_norm, conv_bn_act, widening, bn_relu_max_pool };  // widening: conv_bn_act with a 1x1 kernel
 
 struct SyncCase {
   std::string name;
-  std::vector<int64_t> images;  // by rank
+  std::vector<int64_t> images;  // per rank
   int64_t h, w, c;
   Op op = Op::batch_norm;
   Activation activation = Activation::none;
   bool residual = false, constant_x = false;
-  float far = 0;  // added to all of x
+  float far = 0;  // offset of all of x
 
   int ranks() const { return static_cast<int>(images.size()); }
   int64_t in_channels() const { return op == Op::widening ? c / 4 : c; }
@@ -32,11 +32,11 @@ struct SyncCase {
   int64_t all_images() const { return first_image(ranks()); }
 };
 
-// What one rank computes, or all ranks together.
+// Results of one rank, or of all ranks together.
 struct RanksOutcome {
-  std::vector<Array> by_image;    // y, dx and the residual's gradient: those that there are
-  std::vector<Array> parts;       // dgamma, dbeta and dw: parts of sums
-  std::vector<Array> statistics;  // the running mean and variance
+  std::vector<Array> by_image;    // y, dx and the residual's gradient, where present
+  std::vector<Array> parts;       // dgamma, dbeta and dw: partial sums
+  std::vector<Array> statistics;  // running mean and variance
 };
 
 // Images [first, first + count) of x.
@@ -47,7 +47,7 @@ Array images_of(const Array& x, int64_t first, int64_t count) {
   return part;
 }
 
-// Images that differ from one to the next, so that the statistics of two ranks do.
+// Images with different statistics.
 Array input_of(const SyncCase& test, DType dtype) {
   Array x = random_array({test.all_images(), test.h, test.w, test.in_channels()}, 11, -1, 2);
   for (int64_t i = 0; i < x.count(); ++i)
@@ -71,7 +71,7 @@ Var apply(Tape& tape, const SyncCase& test, const std::vector<Var>& in, const Ba
   }
 }
 
-// With the images [first, first + count) of the test.
+// For images [first, first + count) of the test.
 RanksOutcome outcome_of(Context& context, const SyncCase& test, DType dtype, int64_t first, int64_t count,
                         const BatchNormOptions& bn) {
   poison(context);
@@ -104,7 +104,7 @@ RanksOutcome outcome_of(Context& context, const SyncCase& test, DType dtype, int
   return outcome;
 }
 
-// A context for a rank of its own on the device of `context`.
+// Factory of contexts for ranks on the device of `context`.
 std::function<std::unique_ptr<Context>()> like(const Context& context) {
   if (context.is_cpu()) return [] { return make_cpu_context({.threads = 2}); };
   return [device = context.device().index] {
@@ -137,7 +137,7 @@ RanksOutcome outcome_of_ranks(const Context& device, const SyncCase& test, DType
   return all;
 }
 
-// A few units in the last place of an f32; one unit of 16 bits, where a value lies between two numbers.
+// A few ulp of f32; one ulp of 16 bits, where a value lies between two numbers.
 double bound_of(DType dtype) {
   switch (dtype) {
     case DType::bf16:
@@ -149,7 +149,7 @@ double bound_of(DType dtype) {
   }
 }
 
-// To the bit where there is one rank.
+// Bitwise with one rank.
 void expect_same(const std::vector<Array>& actual, const std::vector<Array>& expected, int ranks, double bound,
                  const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
@@ -162,8 +162,8 @@ void expect_one_rank_with_all_images(const SyncCase& test) {
   for (const auto& device : devices())
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
       if (device->is_cpu() && dtype == DType::f16) continue;
-      // One rank takes statistics from a convolution's sums before they are rounded to bf16, several ranks from the
-      // rounded results. What lies near 0 passes ReLU on one side only.
+      // A single rank takes statistics from the convolution's epilogue before rounding to bf16, several ranks from
+      // rounded results. Values near 0 may pass ReLU on one side only.
       const bool sums_unrounded = device->is_cpu() && device->isa() == CpuIsa::avx512_bf16 && test.op == Op::widening;
       if (dtype == DType::bf16 && sums_unrounded && test.ranks() > 1) continue;
       SCOPED_TRACE(concat(test.name, ", ", test.ranks(), " ranks, ", device->device(), ", ", dtype));
@@ -195,7 +195,7 @@ TEST(SyncBatchNorm, IsPartOfConvBnAct) {
       expect_one_rank_with_all_images({"conv_bn_act", images, 4, 5, 8, Op::conv_bn_act, Activation::relu, residual});
 }
 
-// Its gradient is left to the convolution.
+// Its backward is fused into the convolution.
 TEST(SyncBatchNorm, IsPartOfAConvBnActThatWidens) {
   const std::vector<int64_t> images{2, 3};
   ASSERT_TRUE(cpu::defers_gradient(*make_cpu_context({.threads = 2}), {2, 9, 8, 64}, {256, 1, 1, 64}, {}, DType::f32));
@@ -208,17 +208,17 @@ TEST(SyncBatchNorm, IsPartOfBnReluMaxPool) {
     expect_one_rank_with_all_images({"bn_relu_max_pool", images, 7, 6, 8, Op::bn_relu_max_pool});
 }
 
-// Then dgamma and dbeta need no sums of others.
+// Then dgamma and dbeta need no all-reduce.
 TEST(SyncBatchNorm, TakesImagesWithoutGradient) {
   expect_one_rank_with_all_images({"constant x", {1, 2}, 4, 3, 8, Op::batch_norm, Activation::relu, false, true});
 }
 
-// One image of one pixel on a rank: its own variance would be zero.
+// One image of one pixel per rank: its own variance would be zero.
 TEST(SyncBatchNorm, TakesOnePixelPerRank) {
   expect_one_rank_with_all_images({"one pixel", {1, 1, 1}, 1, 1, 9, Op::batch_norm, Activation::relu, true});
 }
 
-// Sums of squares in f32 would leave no digit of the variance here.
+// Sums of squares in f32 would lose all digits of the variance.
 TEST(SyncBatchNorm, KeepsItsDigitsFarFromZero) {
   SyncCase test{"far from zero", {1, 3, 2}, 16, 15, 9};
   test.far = 1000;
@@ -253,7 +253,7 @@ TEST(SyncBatchNorm, TellsNobodyOfConstantStatistics) {
     });
 }
 
-// Two ranks with the same images: their sums are made in the queue, and so can be recorded.
+// Two ranks with equal images: sums are computed in the compute stream and so can be captured.
 class EqualRanks : public Communicator {
  public:
   EqualRanks(Group& group, Context& context) : Communicator(group), context_(context) {}
@@ -276,7 +276,7 @@ class EqualRanks : public Communicator {
   int calls_ = 0;
 };
 
-// All means are those of one rank.
+// All means equal a single rank's.
 TEST(SyncBatchNorm, IsCapturedAndLaunched) {
   const Shape shape{2, 5, 4, 16}, channels{16};
   MeetingPlace place(2);

@@ -1,4 +1,4 @@
-// The largest scores, and non-maximum suppression, against a stable sort and a loop over all pairs.
+// Top-k and non-maximum suppression, against a stable sort and a loop over all pairs.
 #include "libdtrain/ops/top_k.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 using Scores = std::vector<float>;
 using Ranks = std::vector<int32_t>;
 
-// The first `count` of a row, sorted; -infinity and -1 after them.
+// First `count` of a row, sorted; then -infinity and -1.
 void naive_top(const double* row, int64_t count, size_t k, Scores& values, Ranks& indices) {
   const auto value = [&](int32_t i) { return std::isnan(row[i]) ? -INFINITY : row[i]; };
   Ranks order(static_cast<size_t>(count));
@@ -81,7 +81,7 @@ TEST(TopK, OfSixteenBits) {
         for (const int64_t k : {9, 300}) expect_top(*context, random_array({2, 1500}, 5), {1500, 200}, k, dtype);
 }
 
-// More than a GPU sorts in shared memory: the candidates of all levels of a pyramid, or of a single map.
+// More keys than fit in shared memory: candidates of all pyramid levels, or of a single map.
 TEST(TopK, SortsMoreThanSharedMemoryHolds) {
   for (const auto& context : devices()) {
     expect_top(*context, random_array({2, 5000}, 6), {}, 5000);
@@ -107,7 +107,7 @@ struct NmsCase {
   NmsOptions options{};
 };
 
-// Corners are small whole numbers, so that many IoUs are exactly the threshold.
+// Corners are small integers, so that many IoUs equal the threshold.
 NmsCase crowded_case(int64_t rows, int64_t k, int64_t m, uint32_t extent) {
   NmsCase c{.rows = rows, .k = k, .m = m};
   RandomStream random(11, extent);
@@ -185,7 +185,7 @@ TEST(Nms, WhatHasNoScoreIsNotThere) {
 }
 
 TEST(Nms, AnIouOfTheThresholdIsKept) {
-  // The second box covers half of what the two cover.
+  // The IoU is one half.
   const NmsCase c{.k = 2, .m = 2, .boxes = {0, 0, 4, 4, 0, 0, 4, 2}, .scores = {2, 1}};
   expect_nms(c, "threshold");
   for (const auto& context : devices()) {

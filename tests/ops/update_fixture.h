@@ -1,4 +1,4 @@
-// Updates over several steps, beside the reference.
+// Updates over several steps, compared with the reference.
 #pragma once
 
 #include "tests/ops/update_reference.h"
@@ -10,7 +10,7 @@ struct RuleCase {
   UpdateOptions options;
 };
 
-// Arenas with padding after the segments, as a ParameterStore lays them out.
+// Arenas with padding after the segments, as in a ParameterStore.
 struct Arenas {
   Arenas(Context& c, const UpdateOptions& o, std::vector<UpdateSegment> segments, const Array& initial)
       : context(c), options(o), plan(c, std::move(segments)), values(to_device(c, initial)), norms(c.zeros({7})) {
@@ -28,7 +28,7 @@ struct Arenas {
   std::vector<Tensor> state;
 };
 
-// Zero in the padding.
+// Zero in padding.
 inline Array padded_random(int64_t count, const std::vector<UpdateSegment>& segments, uint64_t seed) {
   const Array random = random_array({count}, seed);
   Array result({count});
@@ -37,7 +37,7 @@ inline Array padded_random(int64_t count, const std::vector<UpdateSegment>& segm
   return result;
 }
 
-// Not so small that weight decay can cancel them: Adam's first step is the sign of what is left.
+// Large enough that weight decay cannot cancel them: Adam's first step is the sign of the sum.
 inline Array gradients(int64_t count, const std::vector<UpdateSegment>& segments, uint64_t seed) {
   Array grads = padded_random(count, segments, seed);
   for (double& g : grads.values) g = g == 0 ? 0 : static_cast<float>(std::copysign(0.4, g) + 0.6 * g);

@@ -1,4 +1,4 @@
-// The update rules once more, in double precision and one element at a time.
+// Reference implementation of the update rules in double precision.
 #pragma once
 
 #include <algorithm>

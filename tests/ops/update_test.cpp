@@ -1,4 +1,4 @@
-// The update rules against their formulas in double precision and against PyTorch's numbers.
+// Update rules against their formulas in double precision and against PyTorch.
 #include "libdtrain/ops/update.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ const std::vector<RuleCase>& rules() {
 TEST(Update, EveryRuleOverSeveralSteps) {
   const std::vector<UpdateSegment> small{{0, 70, 0.1f}, {128, 131, 0, -1, 0.3f}, {192, 300, 0.01f, -1, 2}};
   const std::vector<UpdateSegment> large{{0, 50000, 0.1f}, {50048, 70001, 0}};
-  // Neither where a segment begins nor where it ends does a group of elements.
+  // Segments not aligned to groups of elements.
   const std::vector<UpdateSegment> odd{{1, 2, 0.1f}, {3, 4100, 0.1f}, {4102, 4107, 0}, {4108, 12301, 0.1f}};
   for (const auto& context : devices())
     for (const RuleCase& rule : rules()) {
@@ -66,7 +66,7 @@ TEST(Update, Lamb) {
     }
 }
 
-// Local rates below and above the learning rate, which is 0.1 and falls.
+// Local rates below and above the decreasing learning rate, initially 0.1.
 TEST(Update, Larc) {
   const RuleCase cases[] = {
       {"clip", {.rule = UpdateRule::momentum, .trust = 0.02f, .larc = Larc::clip}},
@@ -84,7 +84,7 @@ TEST(Update, Larc) {
     }
 }
 
-// As in Apex a parameter whose gradient is 0 does not decay; with a joint norm epsilon takes the rate's place.
+// As in Apex a parameter with zero gradient does not decay; with a joint norm, epsilon replaces the rate.
 TEST(Update, LarcWhereANormIsZero) {
   const auto step = [](Context& context, const UpdateOptions& options) {
     context.set_scalars({.learning_rate = 0.5f});
@@ -97,7 +97,7 @@ TEST(Update, LarcWhereANormIsZero) {
     const Values joint = step(
         *context, {.rule = UpdateRule::sgd, .epsilon = 0.25f, .trust = 0.5f, .larc = Larc::clip, .joint_norm = true});
     EXPECT_FLOAT_EQ(static_cast<float>(joint[0]), -0.25f * 3);       // 0.25 / 0.5 of the gradient at rate 0.5
-    EXPECT_FLOAT_EQ(static_cast<float>(joint[1]), 4 - 0.5f * 0.4f);  // its decay alone, at the rate itself
+    EXPECT_FLOAT_EQ(static_cast<float>(joint[1]), 4 - 0.5f * 0.4f);  // decay only, at the plain rate
     EXPECT_EQ(joint[2], 4);
   }
 }
@@ -144,8 +144,8 @@ TEST(Update, AgreesWithPytorch) {
     }
 }
 
-// Three steps of Apex's LARC around SGD, of the LarcOptimizer of AWS's deep-learning-models and of TensorFlow Addons'
-// LAMB, written down anew in NumPy: learning rate 0.1, weight decay 0.01, LAMB's not on the second parameter.
+// Three steps of Apex's LARC with SGD, of the LarcOptimizer of AWS's deep-learning-models and of TensorFlow Addons'
+// LAMB, reimplemented in NumPy: learning rate 0.1, weight decay 0.01, LAMB's not on the second parameter.
 TEST(Update, AgreesWithApexAwsAndTensorFlowAddons) {
   const UpdateOptions apex{.rule = UpdateRule::momentum, .trust = 0.02f, .larc = Larc::clip};
   UpdateOptions loose = apex, nesterov = apex, lamb{.rule = UpdateRule::lamb, .epsilon = 1e-6f};
@@ -179,7 +179,7 @@ TEST(Update, AgreesWithApexAwsAndTensorFlowAddons) {
     }
 }
 
-// As TensorFlow's ExponentialMovingAverage has it; an update that is skipped does not count.
+// As TensorFlow's ExponentialMovingAverage; skipped updates do not count.
 TEST(Update, KeepsAMovingAverage) {
   const std::vector<UpdateSegment> segments{{0, 5000}, {5001, 5006}};
   for (const auto& context : devices())
@@ -194,7 +194,7 @@ TEST(Update, KeepsAMovingAverage) {
       for (uint64_t step = 0; step < 5; ++step) {
         Array grads = gradients(5010, segments, 10 + step);
         if (step == 2) grads[4000] = NAN;
-        const float scale = context->get_scalars().loss_scale;  // which does not matter here
+        const float scale = context->get_scalars().loss_scale;  // irrelevant here
         context->set_scalars({.learning_rate = 0.1f, .gradient_scale = scale, .step = step});
         arenas.step(grads);
         if (step == 2) continue;
@@ -240,7 +240,7 @@ TEST(Update, L2LossIsTheWeightedSumOfSquares) {
 TEST(Update, NormIsOfTheScaledGradientBeforeClipping) {
   for (const auto& context : devices()) {
     context->set_scalars({.learning_rate = 1, .gradient_scale = 0.5f});
-    // What lies outside the segments does not count.
+    // Elements outside of the segments do not count.
     Arenas arenas(*context, {.rule = UpdateRule::sgd, .clip_norm = 1}, {{0, 1}, {2, 3}}, Array({4}, 0));
     arenas.step(Array({4}, {6, 100, 8, 100}));
     EXPECT_FLOAT_EQ(static_cast<float>(arenas.norm(0)), 5.0f);
@@ -262,7 +262,7 @@ TEST(Update, AGradientThatIsNotFiniteStopsAllUpdates) {
         arenas.step(grads);
         EXPECT_EQ(context->get_scalars().finite, 0);
         EXPECT_FALSE(std::isfinite(arenas.norm(0)));
-        // Sticky: the next step, with good gradients, is not applied either.
+        // Sticky: a later step with finite gradients is not applied either.
         arenas.step(random_array({70000}, 3));
         EXPECT_EQ(to_host(*context, arenas.values).values, initial.values);
         EXPECT_EQ(to_host(*context, arenas.state[0]).values, Values(70000, 0));
@@ -302,7 +302,7 @@ TEST(Update, BothArmsAgree) {
       if (rule > static_cast<int>(UpdateRule::lamb))
         options = {.trust = 0.02f, .larc = Larc::clip, .joint_norm = true, .clip_norm = 20};
       const auto expected = run(*cpu, options), actual = run(*context, options);
-      // A compiler may round a product before it adds to it, or not.
+      // Compilers may contract to FMA.
       for (size_t i = 0; i < expected.size(); ++i)
         expect_close(actual[i], expected[i], 3e-7, concat("rule ", rule, ", result ", i));
     }

@@ -4,7 +4,7 @@
 
 namespace dtrain::observers {
 
-std::vector<TraceSpan> spans_of(const SumReport& sum) {
+std::vector<TraceSpan> spans_of(const AllReduceReport& sum) {
   const std::string lane = "sum: " + sum.what;
   return {{.lane = lane, .name = "queued", .begin = sum.queued, .end = sum.begun},
           {.lane = lane, .name = sum.what, .begin = sum.begun, .end = sum.ended, .args = {{"bytes", sum.bytes}}}};

@@ -10,7 +10,7 @@
 namespace dtrain::observers {
 
 // While it was queued and while it was under way, in a lane of the bucket's own: sums overlap.
-std::vector<TraceSpan> spans_of(const SumReport& sum);
+std::vector<TraceSpan> spans_of(const AllReduceReport& sum);
 
 // In the lane "compute", with the shapes, parameters, FLOPs and bytes that are known.
 TraceSpan span_of(const WorkRecord& record);

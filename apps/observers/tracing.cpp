@@ -52,7 +52,7 @@ Tracing::~Tracing() {
 }
 
 void Tracing::listen_to(Communicator& communicator) const {
-  communicator.on_sum([heard = heard_](const SumReport& sum) {
+  communicator.on_all_reduce([heard = heard_](const AllReduceReport& sum) {
     for (const TraceSpan& span : spans_of(sum)) {
       heard->add(span);
       if (heard->timeline) heard->timeline->add(span);

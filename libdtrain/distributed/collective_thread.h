@@ -111,7 +111,7 @@ class CollectiveThread {
 };
 
 // Group whose ranks all-reduce host memory.
-class SummingGroup : public Group {
+class AllReduceGroup : public Group {
  public:
   // Collective: the first call may connect the ranks.
   virtual CollectiveThread& thread() = 0;

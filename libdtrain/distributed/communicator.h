@@ -30,7 +30,7 @@ struct CommunicatorTimes {
 };
 
 // Timeline of an all-reduce, by the host's clock.
-struct SumReport {
+struct AllReduceReport {
   std::string what{};  // name given to all_reduce()
   double bytes = 0;
   std::chrono::steady_clock::time_point queued{}, begun{}, ended{};  // begun: the first message may be sent
@@ -66,7 +66,10 @@ class Communicator {
   virtual CommunicatorTimes take_times() = 0;
   // Calls `hear` after each all_reduce, possibly on another thread; it must not throw. Set it while no all-reduce is in
   // progress. All-reduces without individual timing (NCCL, a single rank) are not reported.
-  virtual void on_sum(std::function<void(const SumReport&)>) {}
+  virtual void on_all_reduce(std::function<void(const AllReduceReport&)>) {}
+  [[deprecated("renamed: on_all_reduce")]] void on_sum(std::function<void(const AllReduceReport&)> hear) {
+    on_all_reduce(std::move(hear));
+  }
 
  protected:
   explicit Communicator(Group& group, CommunicatorOptions options = {}) : group_(group), options_(std::move(options)) {}

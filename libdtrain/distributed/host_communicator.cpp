@@ -18,7 +18,7 @@ constexpr int64_t kShort = 64 << 10;
 
 class HostCommunicator : public Communicator {
  public:
-  HostCommunicator(SummingGroup& group, const CommunicatorOptions& options)
+  HostCommunicator(AllReduceGroup& group, const CommunicatorOptions& options)
       : Communicator(group, options),
         thread_(group.thread()),
         lane_(thread_.open_lane(options.stream == Stream::compute ? "statistics" : "gradients")) {
@@ -92,7 +92,7 @@ class HostCommunicator : public Communicator {
             .bytes = std::exchange(bytes_, 0)};
   }
 
-  void on_sum(std::function<void(const SumReport&)> hear) override { hear_ = std::move(hear); }
+  void on_all_reduce(std::function<void(const AllReduceReport&)> hear) override { hear_ = std::move(hear); }
 
  private:
   bool doubles(int64_t count) const {
@@ -109,7 +109,7 @@ class HostCommunicator : public Communicator {
 
   // The report is made on the communication thread.
   void observe(Collective& collective) const {
-    const auto report = std::make_shared<SumReport>();
+    const auto report = std::make_shared<AllReduceReport>();
     report->what = collective.what;
     report->bytes = static_cast<double>(collective.bytes);
     report->queued = Clock::now();
@@ -151,14 +151,14 @@ class HostCommunicator : public Communicator {
   std::shared_ptr<SharedMemory> shared_;  // for direct all-reduce, if available
   uint64_t last_ = 0;
   double exposed_ = 0, bytes_ = 0;
-  std::function<void(const SumReport&)> hear_;
+  std::function<void(const AllReduceReport&)> hear_;
 };
 
 }  // namespace
 }  // namespace host
 
 std::unique_ptr<Communicator> make_host_communicator(Group& group, const CommunicatorOptions& options) {
-  auto* ranks = dynamic_cast<host::SummingGroup*>(&group);
+  auto* ranks = dynamic_cast<host::AllReduceGroup*>(&group);
   DT_CHECK(ranks != nullptr, "all-reduce on CPUs: this kind of group exchanges texts only");
   return std::make_unique<host::HostCommunicator>(*ranks, options);
 }

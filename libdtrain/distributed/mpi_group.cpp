@@ -39,7 +39,7 @@ void allow_open_files(int ranks) {
 
 }  // namespace
 
-MpiGroup::MpiGroup(const GroupOptions& options) : SummingGroup(options), thread_(options, "MPI", start_mpi) {
+MpiGroup::MpiGroup(const GroupOptions& options) : AllReduceGroup(options), thread_(options, "MPI", start_mpi) {
   rank_ = thread_.rank();
   places_ = thread_.places();
   lane_ = thread_.open_lane("control");

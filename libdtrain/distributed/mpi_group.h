@@ -5,7 +5,7 @@
 
 namespace dtrain::mpi {
 
-class MpiGroup : public host::SummingGroup {
+class MpiGroup : public host::AllReduceGroup {
  public:
   explicit MpiGroup(const GroupOptions& options);
   std::vector<std::string> all_gather(const std::string& mine, const char* what) override;

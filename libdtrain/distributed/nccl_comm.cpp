@@ -108,7 +108,7 @@ Comm::~Comm() {
   static_cast<void>(state == ncclSuccess ? nccl.destroy(comm_) : nccl.abort(comm_));
 }
 
-void Comm::queue(const std::string& what, const Calls& calls) {
+void Comm::enqueue(const std::string& what, const Calls& calls) {
   const std::lock_guard lock(mutex_);
   const cuda::Nccl& nccl = cuda::nccl();
   check(nccl.group_start(), "ncclGroupStart");
@@ -120,7 +120,7 @@ void Comm::queue(const std::string& what, const Calls& calls) {
 
 std::string Comm::trouble() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock || comm_ == nullptr) return "";  // queue() handles it itself
+  if (!lock || comm_ == nullptr) return "";  // enqueue() handles it itself
   ncclResult_t state = ncclSuccess;
   const ncclResult_t status = cuda::nccl().get_async_error(comm_, &state);
   if (status != ncclSuccess) state = status;

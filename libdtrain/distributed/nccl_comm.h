@@ -24,10 +24,10 @@ class Comm {
 
   // Runs `calls` as one NCCL group; returns once it is enqueued. Errors end the job.
   using Calls = std::function<ncclResult_t(const cuda::Nccl&, ncclComm_t)>;
-  void queue(const std::string& what, const Calls& calls);
+  void enqueue(const std::string& what, const Calls& calls);
 
-  // For other threads, neither blocks on queue(): asynchronous NCCL error, empty if none; and abort of all work on this
-  // rank.
+  // For other threads, neither blocks on enqueue(): asynchronous NCCL error, empty if none; and abort of all work on
+  // this rank.
   std::string trouble();
   void abort();
 

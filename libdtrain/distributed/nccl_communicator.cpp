@@ -163,7 +163,7 @@ void NcclCommunicator::all_reduce(std::span<const Tensor> ranges, const std::str
               what);
   beside(bytes, [&] {
     if (rounds) return sum_rounded(ranges, what);
-    comm_.queue(what, [&](const cuda::Nccl& nccl, ncclComm_t comm) {
+    comm_.enqueue(what, [&](const cuda::Nccl& nccl, ncclComm_t comm) {
       for (const Tensor& range : ranges) {
         const ncclResult_t status = nccl.all_reduce(range.raw(), range.raw(), static_cast<size_t>(range.count()),
                                                     ncclFloat32, ncclSum, comm, stream_);
@@ -183,7 +183,7 @@ void NcclCommunicator::sum_rounded(std::span<const Tensor> ranges, const std::st
     cuda::round_to_wire(context_, stream_, range, parts.back());
     begin += padded(range.count());
   }
-  comm_.queue(what, [&](const cuda::Nccl& nccl, ncclComm_t comm) {
+  comm_.enqueue(what, [&](const cuda::Nccl& nccl, ncclComm_t comm) {
     return nccl.all_reduce(scratch_.raw(), scratch_.raw(), static_cast<size_t>(begin), type_of(options_.wire), ncclSum,
                            comm, stream_);
   });
@@ -205,7 +205,7 @@ void NcclCommunicator::broadcast(const Tensor& x, int root, const std::string& w
   DT_CHECK(0 <= root && root < size(), "broadcast of ", what, " from rank ", root, " of ", size());
   if (x.bytes() == 0) return;
   beside(0, [&] {
-    comm_.queue(what, [&](const cuda::Nccl& nccl, ncclComm_t comm) {
+    comm_.enqueue(what, [&](const cuda::Nccl& nccl, ncclComm_t comm) {
       return nccl.broadcast(x.raw(), x.raw(), x.bytes(), ncclUint8, root, comm, stream_);
     });
   });

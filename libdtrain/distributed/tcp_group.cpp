@@ -7,21 +7,21 @@
 #include "libdtrain/core/error.h"
 #include "libdtrain/distributed/collective_thread.h"
 #include "libdtrain/distributed/read_texts.h"
-#include "libdtrain/distributed/tcp_meeting.h"
+#include "libdtrain/distributed/tcp_rendezvous.h"
 #include "libdtrain/distributed/tcp_transport.h"
 
 namespace dtrain {
 namespace tcp {
 namespace {
 
-class TcpGroup : public host::SummingGroup {
+class TcpGroup : public host::AllReduceGroup {
  public:
-  TcpGroup(const GroupOptions& options, const TcpOptions& tcp) : SummingGroup(options), tcp_(tcp) {
+  TcpGroup(const GroupOptions& options, const TcpOptions& tcp) : AllReduceGroup(options), tcp_(tcp) {
     DT_CHECK(0 <= tcp.rank && tcp.rank < tcp.size, "rank ", tcp.rank, " of ", tcp.size);
     rank_ = tcp.rank;
-    Meeting meeting = meet(tcp, options.start_limit.value_or(options.setup_limit), options.warn);
-    places_ = std::move(meeting.places);
-    peers_ = std::move(meeting.peers);
+    Rendezvous met = rendezvous(tcp, options.start_limit.value_or(options.setup_limit), options.warn);
+    places_ = std::move(met.places);
+    peers_ = std::move(met.peers);
     watch_ = std::thread([this] { watch(); });
   }
   ~TcpGroup() override {
@@ -73,7 +73,7 @@ class TcpGroup : public host::SummingGroup {
 
   // Protects the sockets; recursive, since fail() may be called while they are in use.
   std::recursive_mutex mutex_;
-  std::vector<Socket> peers_;  // as in Meeting
+  std::vector<Socket> peers_;  // as in Rendezvous
   bool busy_ = false;          // a collective is in progress and watches its peers itself
   uint64_t sequence_ = 0;
   std::atomic<bool> finishing_ = false, stopping_ = false;

@@ -32,7 +32,7 @@ Communicator* synchronised_by(const BatchNormOptions& options) {
   return options.communicator && options.communicator->size() > 1 ? options.communicator : nullptr;
 }
 
-void sum_over_ranks(Communicator& ranks, const Tensor& x, const char* what) {
+void all_reduce_sum(Communicator& ranks, const Tensor& x, const char* what) {
   ranks.all_reduce({&x, 1}, what);
   ranks.join();
 }

@@ -49,7 +49,7 @@ Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, cons
 // The communicator of several ranks that statistics are synchronised over; null where they are this rank's own.
 Communicator* synchronised_by(const BatchNormOptions& options);
 // Sums `x`, f32, over the ranks, in place; what is queued after it finds the sums.
-void sum_over_ranks(Communicator& ranks, const Tensor& x, const char* what);
+void all_reduce_sum(Communicator& ranks, const Tensor& x, const char* what);
 
 // Sums over n,h,w of x - pivot and of its square, f32 [c]: the statistics of a batch follow. No pivot: 0, as on GPUs.
 struct ChannelSums {

@@ -102,13 +102,13 @@ void store_or_add(const Tensor& to, int64_t i, double value, bool add) {
 }
 
 // Adds up over the ranks, as f32, what is in sums[0, size) and `count`, which is returned.
-double sum_over_ranks(Context& context, Communicator& ranks, double* sums, int64_t size, double count,
+double all_reduce_sum(Context& context, Communicator& ranks, double* sums, int64_t size, double count,
                       const char* what) {
   const Tensor message = context.empty({size + 1});
   float* const all = message.data<float>();
   for (int64_t i = 0; i < size; ++i) all[i] = static_cast<float>(sums[i]);
   all[size] = static_cast<float>(count);
-  dtrain::sum_over_ranks(ranks, message, what);
+  dtrain::all_reduce_sum(ranks, message, what);
   for (int64_t i = 0; i < size; ++i) sums[i] = all[i];
   return all[size];
 }
@@ -120,13 +120,13 @@ double share_moments(Context& context, Communicator& ranks, double count, int64_
   float* const pivot = pivots.data<float>();
   double *const mean = moments, *const deviation = moments + c;
   for (int64_t i = 0; i < c; ++i) pivot[i] = static_cast<float>(mean[i] / ranks.size());
-  dtrain::sum_over_ranks(ranks, pivots, "batch_norm, means");
+  dtrain::all_reduce_sum(ranks, pivots, "batch_norm, means");
   for (int64_t i = 0; i < c; ++i) {
     const PivotSums own = sums_about(pivot[i], {count, mean[i], deviation[i]});
     mean[i] = own.sum;
     deviation[i] = own.square;
   }
-  const double total = sum_over_ranks(context, ranks, moments, 2 * c, count, "batch_norm, statistics");
+  const double total = all_reduce_sum(context, ranks, moments, 2 * c, count, "batch_norm, statistics");
   for (int64_t i = 0; i < c; ++i) {
     const Moments all = moments_about(pivot[i], {mean[i], deviation[i]}, total);
     mean[i] = all.mean;
@@ -225,7 +225,7 @@ void finish_sums(Context& context, const BatchNormSaved& saved, const BatchNormG
   }
   double count = static_cast<double>(rows);
   if (saved.communicator && (grads.dx || grads.deferred))
-    count = sum_over_ranks(context, *saved.communicator, sums, 2 * c, count, "batch_norm, gradient");
+    count = all_reduce_sum(context, *saved.communicator, sums, 2 * c, count, "batch_norm, gradient");
   for (int64_t i = 0; i < c; ++i) {
     terms[i] = static_cast<float>(scale[i] * sums[i] / count);
     terms[c + i] = static_cast<float>(scale[i] * sums[c + i] * inv_std[i] * inv_std[i] / count);

@@ -278,9 +278,9 @@ void launch_synchronised(Context& context, Forward<T> f, Communicator& ranks, co
   f.message = message.data<float>();
   launch_sums<T, n>(context, f);
   launch(context, pivot_kernel<T>, {finish_blocks(f.tiling), kFinishThreads}, f);
-  sum_over_ranks(ranks, mean, "batch_norm, means");
+  all_reduce_sum(ranks, mean, "batch_norm, means");
   launch(context, message_kernel<T>, {finish_blocks(f.tiling), kFinishThreads}, f);
-  sum_over_ranks(ranks, message, "batch_norm, statistics");
+  all_reduce_sum(ranks, message, "batch_norm, statistics");
   launch(context, finish_message_kernel<T>, {channel_blocks(f.tiling), kFinishThreads}, f);
   if (f.y) launch_apply<T, n, false>(context, f);
 }

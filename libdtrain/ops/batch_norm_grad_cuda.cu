@@ -293,7 +293,7 @@ void launch_synchronised_grad(Context& context, Backward<T> b, Communicator& ran
   b.message = message.data<float>();
   launch_sums<T, n>(context, b);
   launch(context, message_kernel<T>, {finish_blocks(b.tiling), kFinishThreads}, b);
-  sum_over_ranks(ranks, message, "batch_norm, gradient");
+  all_reduce_sum(ranks, message, "batch_norm, gradient");
   launch(context, finish_message_kernel<T>, {channel_blocks(b.tiling), kFinishThreads}, b);
   launch_results<T, n>(context, b);
 }

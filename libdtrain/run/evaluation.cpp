@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kCounts = 2;  // last two sums: batches, and valid samples
 
 // Sums over ranks in double precision, at least kCounts.
-std::vector<double> over_ranks(Group& group, const std::vector<double>& mine) {
+std::vector<double> all_reduce(Group& group, const std::vector<double>& mine) {
   constexpr double kMost = 1e15;
   std::vector<double> sums(mine.size());
   read_texts(group, fmt::format("{}", fmt::join(mine, " ")), "evaluation", [&](int, const std::string& text) {
@@ -88,7 +88,7 @@ std::future<Evaluation> evaluate_batches(Context& context, Group& group, const E
   sums.push_back(static_cast<double>(valid));
   std::promise<Evaluation> result;
   result.set_value(
-      evaluation_of(columns, over_ranks(group, sums), std::chrono::duration<double>(Clock::now() - began).count()));
+      evaluation_of(columns, all_reduce(group, sums), std::chrono::duration<double>(Clock::now() - began).count()));
   return result.get_future();
 }
 

@@ -116,7 +116,9 @@ class FaultyCommunicator : public Communicator {
     inner_->all_reduce(ranges, what, exact);
   }
   void broadcast(const Tensor& x, int root, const std::string& what) override { inner_->broadcast(x, root, what); }
-  void on_sum(std::function<void(const SumReport&)> hear) override { inner_->on_sum(std::move(hear)); }
+  void on_all_reduce(std::function<void(const AllReduceReport&)> hear) override {
+    inner_->on_all_reduce(std::move(hear));
+  }
   void join() override { inner_->join(); }
   void watch(const Event& end) override { inner_->watch(end); }
   std::string describe() const override { return inner_->describe(); }
@@ -145,7 +147,7 @@ std::unique_ptr<Communicator> Faults::around(std::unique_ptr<Communicator> commu
   return std::make_unique<FaultyCommunicator>(std::move(communicator), *this, context);
 }
 
-bool Faults::meddles_with_sums(uint64_t step) const {
+bool Faults::breaks_all_reduce(uint64_t step) const {
   return std::ranges::any_of(planned_, [&](const PlannedFault& f) { return f.step == step && is_of_sums(f.kind); });
 }
 
@@ -187,7 +189,7 @@ std::unique_ptr<Communicator> Faults::around(std::unique_ptr<Communicator> commu
 void Faults::begin_step(uint64_t, ParameterStore&) {}
 void Faults::evaluated(uint64_t) {}
 void Faults::end_step(double) {}
-bool Faults::meddles_with_sums(uint64_t) const { return false; }
+bool Faults::breaks_all_reduce(uint64_t) const { return false; }
 bool Faults::take(FaultKind) { return false; }
 #endif
 

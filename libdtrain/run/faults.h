@@ -34,7 +34,7 @@ class Faults {
   // The step took `seconds` of this rank's own time, the base of a `slow` factor.
   void end_step(double seconds);
   // Whether an all-reduce of `step` is to be faulty, which a captured step cannot be.
-  bool meddles_with_sums(uint64_t step) const;
+  bool breaks_all_reduce(uint64_t step) const;
   // True once per fault, in its step.
   bool take(FaultKind kind);
 

@@ -43,7 +43,7 @@ class Run::Training {
   bool asks() const { return enough_later_ || (stop_ && stop_()); }
   bool stopping() const {
     if (group_.size() == 1) return asks();
-    return stop_after_ && steps_.queued() >= *stop_after_;
+    return stop_after_ && steps_.enqueued() >= *stop_after_;
   }
   Outcome make_steps();
   void loop();
@@ -166,7 +166,7 @@ Outcome Run::Training::train() {
   try {
     outcome = make_steps();
   } catch (const std::exception& error) {
-    checkpoints_.failed(error, steps_.queued());
+    checkpoints_.failed(error, steps_.enqueued());
     checkpoints_.report();
     throw;
   }
@@ -197,7 +197,7 @@ Outcome Run::Training::make_steps() {
 void Run::Training::loop() {
   while (!ended() && !stopping() && !enough_) {
     make_step();
-    if (steps_.queued() != state_.step) continue;
+    if (steps_.enqueued() != state_.step) continue;
     if (checkpoints_.verification_is_due(state_.step)) checkpoints_.verify(state_.step);
     if (save_due_) {
       steps_.describe(state_);
@@ -209,12 +209,12 @@ void Run::Training::loop() {
 }
 
 void Run::Training::make_step() {
-  const uint64_t step = steps_.queued() + 1;
+  const uint64_t step = steps_.enqueued() + 1;
   const bool shown = options_.cadence.shows(step, first_step_);
   trainer_.enter_step();
   observers_.stepping(step);
-  if (steps_.queued() == state_.step) step_began_ = Clock::now();
-  steps_.queue(shown, asks());
+  if (steps_.enqueued() == state_.step) step_began_ = Clock::now();
+  steps_.enqueue(shown, asks());
   if (group_.size() > 1 && shown)
     for (std::string& slow : speeds_.compare()) observers_.noticed({std::move(slow)});
   save_due_ = checkpoints_.save_is_due(step);
@@ -255,7 +255,7 @@ Stepped Run::Training::event_of(const Steps::Done& done, double seconds) {
                 .learning_rate = report.learning_rate,
                 .gradient_norm = report.gradient_norm,
                 .seconds = seconds,
-                .more_under_way = steps_.queued() > report.step,
+                .more_under_way = steps_.enqueued() > report.step,
                 .wait_seconds = done.wait_seconds,
                 .times = report.times,
                 .slowest = speeds_.slowest(),

@@ -32,13 +32,13 @@ void Steps::describe_sums(TrainState& state) const {
   }
 }
 
-void Steps::queue(bool shown, bool asks) {
+void Steps::enqueue(bool shown, bool asks) {
   const bool first = !opened_;
   if (first) task_.open(cursor_);
   opened_ = true;
   try {
     if (tuner_) trainer_.set_buckets(tuner_->next());
-    const bool faulty = options_.faults && options_.faults->meddles_with_sums(queued() + 1);
+    const bool faulty = options_.faults && options_.faults->breaks_all_reduce(enqueued() + 1);
     send({.l2_loss = shown, .asks = asks, .capture = !tuner_ && !faulty});
     if (first) context().synchronize("the first step");
   } catch (const Error& error) {
@@ -49,7 +49,7 @@ void Steps::queue(bool shown, bool asks) {
 
 void Steps::send(StepRequest request) {
   const auto began = std::chrono::steady_clock::now();
-  if (options_.faults) options_.faults->begin_step(queued() + 1, trainer_.store());
+  if (options_.faults) options_.faults->begin_step(enqueued() + 1, trainer_.store());
   Sent sent;
   for (int i = 0; i < trainer_.options().micro_steps; ++i) {
     const BatchInfo batch = task_.load(i);

@@ -19,8 +19,8 @@ class Steps {
 
   // Enqueues the next step: all its batches, then the step. `shown`: compute the L2 term. `asks`: request a stop of all
   // ranks, counted in Done::requests.
-  void queue(bool shown, bool asks);
-  uint64_t queued() const { return trainer_.steps_done(); }
+  void enqueue(bool shown, bool asks);
+  uint64_t enqueued() const { return trainer_.steps_done(); }
 
   // Result of a step and its cost on this rank.
   struct Done {

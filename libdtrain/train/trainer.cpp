@@ -180,7 +180,7 @@ void Trainer::run(const Forward& forward, Parts& parts) {
     run_micro_step(forward, micro_step, parts);
   }
   statistics_.end();
-  if (bucketer_) sum_over_ranks(parts);
+  if (bucketer_) all_reduce_step(parts);
   mark(parts, &StepTimes::update, "update");
   optimizer_->step();
   finish_step_row(store_->context(), optimizer_->norm(), row_, ring_);
@@ -228,7 +228,7 @@ void Trainer::add_metrics(const Loss& loss, bool add) {
 }
 
 // Metrics and running statistics are reduced with the last gradients, so that all ranks hold the same.
-void Trainer::sum_over_ranks(Parts& parts) {
+void Trainer::all_reduce_step(Parts& parts) {
   mark(parts, &StepTimes::reduce, "reduce");
   std::vector<Tensor> tail = {row_.slice(0, columns_.count() + kStepSummed)};
   if (options_.independent) {

@@ -100,7 +100,7 @@ class Trainer {
   void run(const Forward& forward, Parts& parts);
   void run_micro_step(const Forward& forward, int micro_step, Parts& parts);
   void add_metrics(const Loss& loss, bool add);
-  void sum_over_ranks(Parts& parts);
+  void all_reduce_step(Parts& parts);
   void run_graph(const Forward& forward, const std::string& signature, Pending& pending);
   void mark(Parts& parts, double StepTimes::*part, const char* name);
   StepReport report_of(uint64_t step) const;

@@ -1,6 +1,6 @@
 // Rank 0 listens, authenticates each visitor by the secret and reads its hello; the others retry until it listens, and
 // authenticate rank 0.
-#include "libdtrain/distributed/tcp_meeting.h"
+#include "libdtrain/distributed/tcp_rendezvous.h"
 
 #include <algorithm>
 #include <charconv>
@@ -84,27 +84,27 @@ class Reception {
  public:
   Reception(const TcpOptions& tcp, const Bytes32& key, const Warn& warn)
       : tcp_(tcp), key_(key), warn_(warn), listener_(listener_of(tcp)) {
-    meeting_.peers.resize(static_cast<size_t>(tcp.size));
-    meeting_.places.resize(static_cast<size_t>(tcp.size));
-    meeting_.places[0] = {.host = host_name(), .pid = getpid()};
+    rendezvous_.peers.resize(static_cast<size_t>(tcp.size));
+    rendezvous_.places.resize(static_cast<size_t>(tcp.size));
+    rendezvous_.places[0] = {.host = host_name(), .pid = getpid()};
   }
 
-  Meeting wait(double limit) {
+  Rendezvous wait(double limit) {
     const Deadline deadline = in(limit);
     while (!missing().empty()) {
       look(deadline);
       if (!missing().empty() && deadline.is_past()) give_up(limit);
       tell_of_waiting(deadline);
     }
-    number(meeting_.places);
+    number(rendezvous_.places);
     std::vector<std::string> texts;
-    for (const Place& place : meeting_.places) {
+    for (const Place& place : rendezvous_.places) {
       texts.push_back(place.host);
       texts.push_back(std::to_string(place.pid));
     }
     // A rank that is gone by now is detected in the first collective.
     tell_all({Kind::welcome, 0, join(texts)});
-    return std::move(meeting_);
+    return std::move(rendezvous_);
   }
 
  private:
@@ -118,7 +118,7 @@ class Reception {
   std::vector<int> missing() const {
     std::vector<int> ranks;
     for (int rank = 1; rank < tcp_.size; ++rank)
-      if (!meeting_.peers[static_cast<size_t>(rank)]) ranks.push_back(rank);
+      if (!rendezvous_.peers[static_cast<size_t>(rank)]) ranks.push_back(rank);
     return ranks;
   }
 
@@ -127,7 +127,7 @@ class Reception {
     for (const Visitor& visitor : visitors_) sockets.push_back(&visitor.socket);
     wait_for_any(sockets, std::min(deadline.left(), 0.5));
     // Ranks send nothing before the welcome, but may disconnect and return.
-    for (Socket& peer : meeting_.peers)
+    for (Socket& peer : rendezvous_.peers)
       if (peer && peer.is_gone()) peer = Socket();
     let_in();
     std::erase_if(visitors_, [this](Visitor& visitor) { return !may_stay(visitor); });
@@ -135,7 +135,7 @@ class Reception {
 
   // A silent visitor makes room for new ones: ranks authenticate at once.
   void let_in() {
-    const size_t most = meeting_.peers.size() + kStrangers;
+    const size_t most = rendezvous_.peers.size() + kStrangers;
     for (size_t turn = 0; turn < most; ++turn) {
       Visitor visitor{.deadline = in(kPatience)};
       int error = 0;
@@ -171,7 +171,7 @@ class Reception {
       tell_of_stranger(visitor.caller, "it does not follow the protocol of ranks");
     } else if (hello.job == tcp_.job && hello.members != tcp_.members) {
       end_all(
-          concat("the ranks were given different lists of processes: rank 0 on ", meeting_.places[0].host, " has ",
+          concat("the ranks were given different lists of processes: rank 0 on ", rendezvous_.places[0].host, " has ",
                  printable(tcp_.members), "; rank ", hello.rank, " on ", hello.host, " has ", printable(hello.members)),
           &visitor.socket);
     } else if (const std::string reason = objection(hello); !reason.empty()) {
@@ -179,8 +179,8 @@ class Reception {
       tell_user(concat("rejected a rank from ", hello.host, " pid ", hello.pid, ": ", reason));
     } else {
       const auto rank = static_cast<size_t>(hello.rank);
-      meeting_.peers[rank] = std::move(visitor.socket);
-      meeting_.places[rank] = {.host = hello.host, .pid = hello.pid};
+      rendezvous_.peers[rank] = std::move(visitor.socket);
+      rendezvous_.places[rank] = {.host = hello.host, .pid = hello.pid};
     }
     return false;
   }
@@ -192,16 +192,16 @@ class Reception {
       return concat("it was started as one of ", hello.size, " ranks, rank 0 as one of ", tcp_.size);
     if (hello.rank < 1 || hello.rank >= tcp_.size)
       return concat("it is rank ", hello.rank, ", expected 1 to ", tcp_.size - 1);
-    const Place& place = meeting_.places[static_cast<size_t>(hello.rank)];
-    if (meeting_.peers[static_cast<size_t>(hello.rank)])
+    const Place& place = rendezvous_.places[static_cast<size_t>(hello.rank)];
+    if (rendezvous_.peers[static_cast<size_t>(hello.rank)])
       return concat("rank ", hello.rank, " is here already, from ", place.host, " pid ", place.pid);
     return "";
   }
 
   [[noreturn]] void give_up(double limit) {
     end_all(concat(
-        "set-up: no connection within ", limit, " s from ", list_of(missing()), " (rank 0 on ", meeting_.places[0].host,
-        " listens on port ", tcp_.port, ")",
+        "set-up: no connection within ", limit, " s from ", list_of(missing()), " (rank 0 on ",
+        rendezvous_.places[0].host, " listens on port ", tcp_.port, ")",
         unproven_.empty() ? "" : concat("; a caller from ", unproven_, " failed to authenticate: ", kSecretAdvice)));
   }
   // `visitor`: also notified.
@@ -221,7 +221,7 @@ class Reception {
 
   void tell_all(const Message& message) {
     std::string why;
-    for (Socket& peer : meeting_.peers)
+    for (Socket& peer : rendezvous_.peers)
       if (peer) static_cast<void>(peer.send(message, in(1), why));
   }
   void tell_user(const std::string& text) const {
@@ -241,7 +241,7 @@ class Reception {
   uint64_t strangers_ = 0;
   std::string unproven_;  // address of the last caller that failed to authenticate
   bool told_of_waiting_ = false;
-  Meeting meeting_;
+  Rendezvous rendezvous_;
 };
 
 std::vector<Place> places_in(const std::string& welcome, int size) {
@@ -281,7 +281,7 @@ Socket call_rank_zero(const TcpOptions& tcp, const Bytes32& key, double patience
 }
 
 // Retries: rank 0 may start later than this rank, or restart.
-Meeting visit(const TcpOptions& tcp, const Bytes32& key, double limit, const Warn& warn) {
+Rendezvous visit(const TcpOptions& tcp, const Bytes32& key, double limit, const Warn& warn) {
   // Rank 0, which knows the missing ranks, times out first.
   const Deadline deadline = in(limit + std::min(kPatience, limit / 2));
   const Hello hello{
@@ -305,10 +305,10 @@ Meeting visit(const TcpOptions& tcp, const Bytes32& key, double limit, const War
       if (answer.kind == Kind::failure)
         throw Error(Fault::communication, concat("rank 0 gave up: ", printable(answer.text)));
       if (answer.kind == Kind::welcome) {
-        Meeting meeting;
-        meeting.places = places_in(answer.text, tcp.size);
-        meeting.peers.push_back(std::move(socket));
-        return meeting;
+        Rendezvous met;
+        met.places = places_in(answer.text, tcp.size);
+        met.peers.push_back(std::move(socket));
+        return met;
       }
       why = "it does not follow the protocol of rank 0";
     }
@@ -333,7 +333,7 @@ void refuse_strangers(const TcpOptions& tcp) {
 
 }  // namespace
 
-Meeting meet(const TcpOptions& tcp, double limit, const std::function<void(const std::string&)>& warn) {
+Rendezvous rendezvous(const TcpOptions& tcp, double limit, const std::function<void(const std::string&)>& warn) {
   refuse_strangers(tcp);
   const Bytes32 key = key_of(tcp.secret);
   return tcp.rank == 0 ? Reception(tcp, key, warn).wait(limit) : visit(tcp, key, limit, warn);

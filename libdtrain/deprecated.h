@@ -7,6 +7,7 @@
 #include "libdtrain/autograd/op_observer.h"
 #include "libdtrain/autograd/quantized_layer.h"
 #include "libdtrain/core/event.h"
+#include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/crop_masks.h"
 #include "libdtrain/run/elastic.h"
 
@@ -17,6 +18,7 @@ using Queue [[deprecated("renamed: Stream")]] = Stream;
 using OpWatch [[deprecated("renamed: OpObserver")]] = OpObserver;
 using ByteForm [[deprecated("renamed: QuantParams")]] = QuantParams;
 using RunImages [[deprecated("renamed: RleMasks")]] = RleMasks;
+using SumReport [[deprecated("renamed: AllReduceReport")]] = AllReduceReport;
 using AskedFor [[deprecated("renamed: ExplicitSettings")]] = ExplicitSettings;
 
 [[deprecated("renamed: crop_masks")]] inline void crop_runs(Context& context, const RleMasks& masks, const Tensor& rois,

@@ -18,6 +18,7 @@ TEST(Deprecated, OldNamesStillCompile) {
   EXPECT_TRUE((std::is_same_v<Moment, Event> && std::is_same_v<Queue, Stream>));
   EXPECT_TRUE((std::is_same_v<ByteForm, QuantParams> && std::is_same_v<RunImages, RleMasks>));
   EXPECT_TRUE((std::is_same_v<OpWatch, OpObserver> && std::is_same_v<AskedFor, ExplicitSettings>));
+  EXPECT_TRUE((std::is_same_v<SumReport, AllReduceReport>));
   static_cast<void>(&crop_runs), static_cast<void>(&mask_out_unknown_runs), static_cast<void>(&continue_as_trained);
 }
 #pragma GCC diagnostic pop

@@ -133,7 +133,7 @@ void TcpGroup::gather(Gathering& gathering) {
   std::string why;
   for (size_t rank = 1; rank < peers_.size(); ++rank)
     if (!peers_[rank].send(result, in(limit()), why)) lost(rank, why, collective(gathering.what));
-  if (gathering.late) options_.tell(concat("all ranks have come to ", collective(gathering.what)));
+  if (gathering.late) options_.tell(concat("all ranks have reached ", collective(gathering.what)));
 }
 
 void TcpGroup::take_share(Gathering& gathering, size_t rank) {
@@ -165,7 +165,7 @@ void TcpGroup::look_at_clock(Gathering& gathering) {
     if (!gathering.have[rank]) missing += (missing.empty() ? "" : ", ") + name(rank_of(rank));
   if (missing.empty()) return;
   if (over)
-    fail(concat(missing, " did not come to ", collective(gathering.what), " within ", limit(),
+    fail(concat(missing, " did not reach ", collective(gathering.what), " within ", limit(),
                 " s: stopped, cut off, or busy with something else"));
   gathering.late = true;
   options_.tell(concat("waiting for ", missing, " in ", collective(gathering.what), ", limit ", limit(), " s"));
@@ -192,7 +192,7 @@ void TcpGroup::share(Gathering& gathering) {
     if (arrived == Socket::Arrived::gone) lost(0, why, collective(gathering.what));
     if (arrived == Socket::Arrived::no) {
       if (!gathering.deadline.is_past()) continue;
-      fail(concat(name(0), " did not come to ", collective(gathering.what), " within ", limit(),
+      fail(concat(name(0), " did not reach ", collective(gathering.what), " within ", limit(),
                   " s: stopped, cut off, or busy with something else"));
     }
     if (message.kind == Kind::failure) fail(printable(message.text));

@@ -132,7 +132,7 @@ class Mesh {
       int error = 0;
       caller.socket = accept_from(listener_, name, error);
       if (error != 0)
-        throw Error(Fault::resource, "too few files may be open for a connection to each rank (ulimit -n)");
+        throw Error(Fault::resource, "the limit of open files (ulimit -n) is too low for a connection to each rank");
       if (!caller.socket) break;
       if (callers_.size() >= kStrangers) callers_.erase(callers_.begin());  // a silent caller makes room
       if (caller.socket.greet(key_, /*is_rank_zero=*/true, why)) callers_.push_back(std::move(caller));

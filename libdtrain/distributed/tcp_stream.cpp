@@ -141,7 +141,7 @@ bool MessageStream::take_header() {
   Channel& channel = channels_[incoming_.channel];
   if (channel.waiting.empty()) {
     if (kept_ + header.bytes + kCostOfOne > most_kept_)
-      refuse(concat("it sent more than ", most_kept_, " bytes that nobody has asked for"));
+      refuse(concat("it sent more than ", most_kept_, " bytes without a request"));
     return true;
   }
   incoming_.wanted = take_waiting(channel);

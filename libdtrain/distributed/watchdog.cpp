@@ -156,8 +156,7 @@ std::string Watchdog::suspects(const CollectiveId& id) const {
     if (lane == state.lanes.end() || lane->second < id.sequence) behind.push_back(ranks_[static_cast<size_t>(rank)]);
   }
   std::string text = silent();
-  if (!behind.empty())
-    text += fmt::format("{}{} did not come to it", text.empty() ? "" : "; ", fmt::join(behind, ", "));
+  if (!behind.empty()) text += fmt::format("{}{} did not reach it", text.empty() ? "" : "; ", fmt::join(behind, ", "));
   return text.empty() ? "all ranks have begun it: the network between them drops messages" : text;
 }
 

@@ -76,7 +76,7 @@ template <class Json>
 Json parse_json(std::string_view text, const std::string& where, Fault fault, const JsonLimits& limits = {}) {
   static_assert(
       requires(typename Json::object_t object) { object.lower_bound(std::string()); },
-      "an object that keeps the order of its keys takes time in proportion to the square of their number");
+      "ordered_json takes quadratic time in the number of keys");
   const JsonDeadline deadline(where, fault, limits);
   if (const std::string problem = deadline.problem_of(text); !problem.empty())
     throw Error(fault, where + ": " + problem);

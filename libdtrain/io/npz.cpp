@@ -98,7 +98,7 @@ class HeaderParser {
       skip_spaces();
       int64_t dim = -1;
       const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), dim);
-      if (error != std::errc() || dim < 0) fail("whole numbers as the shape");
+      if (error != std::errc() || dim < 0) fail("integers as the shape");
       text_.remove_prefix(static_cast<size_t>(end - text_.data()));
       dims.push_back(dim);
       if (!taken(',') && next() != ')') fail("a comma between the numbers of the shape");
@@ -178,7 +178,7 @@ NpzEntry NpzFile::read_header(size_t index) const {
   ZipFile::Reader reader(zip_, member);
   char start[8];
   reader.read(start, sizeof start);
-  if (std::string_view(start, kMagic.size()) != kMagic) zip_.fail(member, "no array of NumPy's: it begins otherwise");
+  if (std::string_view(start, kMagic.size()) != kMagic) zip_.fail(member, "not a NumPy array: wrong magic bytes");
   const int version = start[6];
   if (version < 1 || version > 3 || start[7] != 0) zip_.fail(member, "expected version 1.0, 2.0 or 3.0 of the format");
   uint32_t length = 0;

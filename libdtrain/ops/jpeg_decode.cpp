@@ -6,7 +6,7 @@ namespace dtrain {
 #ifndef DTRAIN_WITH_CUDA
 struct GpuJpegDecoder::State {};
 GpuJpegDecoder::GpuJpegDecoder(Context&, const JpegDecodeOptions&) {
-  throw Error("JPEGs on a GPU: built without CUDA; configure with -DDTRAIN_CUDA=ON");
+  throw Error("JPEG decoding on a GPU: built without CUDA; configure with -DDTRAIN_CUDA=ON");
 }
 GpuJpegDecoder::~GpuJpegDecoder() = default;
 std::vector<int64_t> GpuJpegDecoder::decode(std::span<const EncodedImage>, const Tensor&) { return {}; }

@@ -41,7 +41,7 @@ Owned<nvjpegHandle> make_handle(Context& context, const JpegDecodeOptions& optio
   if (nvjpeg().create(NVJPEG_BACKEND_HARDWARE, nullptr, nullptr, flags, &handle) != NVJPEG_STATUS_SUCCESS) {
     check(nvjpeg().create(NVJPEG_BACKEND_GPU_HYBRID, nullptr, nullptr, flags, &handle), "nvjpegCreateEx");
     context.notices().push_back(
-        "this GPU has no engine for JPEGs that nvJPEG can use: its multiprocessors decode them");
+        "this GPU has no JPEG hardware decoder that nvJPEG supports: its multiprocessors decode");
   }
   return Owned<nvjpegHandle>(handle);
 }
@@ -192,7 +192,7 @@ void GpuJpegDecoder::State::make_samples(std::span<const Job> jobs, const Tensor
 }
 
 GpuJpegDecoder::GpuJpegDecoder(Context& context, const JpegDecodeOptions& options) {
-  DT_CHECK(!context.is_cpu(), "JPEGs on a GPU: the context is that of a CPU");
+  DT_CHECK(!context.is_cpu(), "JPEG decoding on a GPU: the context is on a CPU");
   state_ = std::make_unique<State>(context, options);
 }
 

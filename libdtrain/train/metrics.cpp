@@ -135,7 +135,7 @@ void MetricsFile::write_through(const std::string& line) const {
   for (size_t done = 0; done < line.size();) {
     pollfd ready{fd_, POLLOUT, 0};
     if (::poll(&ready, 1, kPatience) == 0)
-      throw Error(Fault::resource, concat("metrics file ", path_, ": is full, and nobody reads from it"));
+      throw Error(Fault::resource, concat("metrics file ", path_, ": the FIFO is full and has no reader"));
     const ssize_t written = ::write(fd_, line.data() + done, line.size() - done);
     if (written >= 0)
       done += static_cast<size_t>(written);

@@ -75,7 +75,7 @@ TEST_F(StepGraph, GraphsShareTheirPool) {
     kept = context_->empty({kCount});
     context_->copy(x, kept);
   });
-  EXPECT_TRUE(temporaries == others) << "the second has memory of its own";
+  EXPECT_TRUE(temporaries == others) << "the second has a separate pool";
   context_->launch(*other);
   for (int i = 0; i < 2; ++i) context_->launch(*graph);
   context_->launch(*other);
@@ -170,7 +170,7 @@ TEST_F(StepGraph, EachLaunchHasItsOwnStamps) {
       }
     }
   }
-  EXPECT_EQ(events.size(), 6u) << "those of the first round serve in the second";
+  EXPECT_EQ(events.size(), 6u) << "the events of the first round are reused in the second";
 }
 
 TEST(CpuContext, RecordsNothing) {

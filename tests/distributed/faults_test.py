@@ -243,7 +243,7 @@ def test_hanging_rank(folder):
     training = Training(folder, "--num_batches=20", "--save_model_steps=5", "--collective_timeout=6", *TWO_BUCKETS)
     training.begin(3)
     training.start(3, fault="rank=1,step=8,kind=hang").ends(
-        4, f"warning: rank 0 on {HOST}: waiting for gradients #", f"rank 1 on {HOST} did not come to it", "'bucket 1 of ",
+        4, f"warning: rank 0 on {HOST}: waiting for gradients #", f"rank 1 on {HOST} did not reach it", "'bucket 1 of ",
         "of step 8", f"rank 1 on {HOST}: in step 8")
     training.start(3).ends(0, "Restored step 5")
 

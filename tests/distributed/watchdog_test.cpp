@@ -87,12 +87,12 @@ TEST_F(WatchdogTest, NamesWhoIsSilent) {
 
 TEST_F(WatchdogTest, NamesWhoIsBehind) {
   const std::string failure = failure_after({{1, state_of(1, 2, false)}, {2, state_of(2, 2, true)}});
-  EXPECT_TRUE(has(failure, "of step 7: rank 1 on a did not come to it; rank 0")) << failure;
+  EXPECT_TRUE(has(failure, "of step 7: rank 1 on a did not reach it; rank 0")) << failure;
 }
 
 TEST_F(WatchdogTest, NamesTheSilentBeforeThoseBehind) {
   const std::string failure = failure_after({{2, state_of(2, 0, false)}});
-  EXPECT_TRUE(has(failure, ": rank 1 on a did not answer: stopped, or cut off; rank 2 on b did not come to it; "))
+  EXPECT_TRUE(has(failure, ": rank 1 on a did not answer: stopped, or cut off; rank 2 on b did not reach it; "))
       << failure;
 }
 

@@ -124,7 +124,7 @@ TEST(Nccl, IsCapturedWithTheStep) {
       rank.expect_sum(twice, 2);
       rank.context->fill_zero(twice);
     }
-    EXPECT_EQ(rank.communicator->take_times().busy, 0) << "a recorded step has no times of its parts";
+    EXPECT_EQ(rank.communicator->take_times().busy, 0) << "a captured step has no times of its parts";
     step();
     rank.expect_sum(twice, 2);
     rank.group->finish();

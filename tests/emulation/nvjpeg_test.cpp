@@ -56,7 +56,7 @@ TEST(EmulatedNvjpeg, AGpuWithoutAnEngineDecodesAndSaysSo) {
   EXPECT_EQ(decode<uint8_t>(*context, images, options), samples_by_host<uint8_t>(usual_jpegs(), options));
   emulation::set_jpeg_engine(true);
   ASSERT_EQ(context->notices().size(), 1u);
-  EXPECT_NE(context->notices()[0].find("no engine for JPEGs"), std::string::npos) << context->notices()[0];
+  EXPECT_NE(context->notices()[0].find("no JPEG hardware decoder"), std::string::npos) << context->notices()[0];
 }
 
 // nvJPEG reports a bad image in a batch without its index.

@@ -87,7 +87,7 @@ TEST(Npz, HeadersOfAllVersions) {
   expect_header_error("{'descr': '|O', 'fortran_order': False, 'shape': ()}", "pickled");
   expect_header_error("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}", "records");
   expect_header_error("{'descr': '<f4', 'fortran_order': 0, 'shape': ()}", "True or False");
-  expect_header_error("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "whole numbers");
+  expect_header_error("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "integers");
   expect_header_error("{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}", "a comma between");
   expect_header_error("{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1)}", "at most six");
   expect_header_error("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", "be counted");

@@ -312,9 +312,9 @@ TEST(SyncBatchNorm, IsCapturedAndLaunched) {
       step(nullptr);
       const std::vector<Array> expected = results();
       context->launch(*graph);
-      const std::vector<Array> replayed = results();
+      const std::vector<Array> launched = results();
       for (size_t i = 0; i < expected.size(); ++i)
-        expect_close(replayed[i], expected[i], bound_of(i < 2 ? DType::bf16 : DType::f32), concat("tensor ", i));
+        expect_close(launched[i], expected[i], bound_of(i < 2 ? DType::bf16 : DType::f32), concat("tensor ", i));
     }
   }
 }

@@ -190,7 +190,7 @@ TEST_F(CapturedSteps, EqualEagerSteps) {
     const std::vector<StepReport> reports = recorded.train(kSteps);
     expect_equal_reports(reports, eager.train(kSteps));
     EXPECT_TRUE(recorded.contents() == eager.contents()) << setting.dtype;
-    EXPECT_EQ(recorded.forward_passes, (Trainer::kEagerSteps + 1) * setting.micro_steps) << "no step was replayed";
+    EXPECT_EQ(recorded.forward_passes, (Trainer::kEagerSteps + 1) * setting.micro_steps) << "no graph was launched";
     EXPECT_EQ(reports[kSteps - 1].learning_rate, 0.02f);
     EXPECT_NE(reports[kSteps - 1].loss, reports[kSteps - 2].loss);
     if (setting.double_loss_scale_after > 0) {

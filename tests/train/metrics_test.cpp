@@ -119,7 +119,7 @@ TEST_F(MetricsFileTest, AFullFifoThatNobodyReadsIsTold) {
       [&] {
         for (uint64_t step = 1; step < 10'000; ++step) file.append(step, fields);
       },
-      Fault::resource, path_ + ": is full, and nobody reads from it");
+      Fault::resource, path_ + ": the FIFO is full and has no reader");
 }
 
 TEST_F(MetricsFileTest, DirectoryIsRefused) {

@@ -1,5 +1,5 @@
-"""A network that goes wrong between rank 1 and rank 0: a relay that delays, splits, loses, corrupts and cuts what they
-say, and two hosts with a cable between them, in namespaces of this process.
+"""Fault injection in the network between rank 1 and rank 0: a relay that delays, splits, drops, corrupts and cuts
+messages, and two hosts connected by a cable, in network namespaces of this process.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Wire:
-    """A connection of the relay, on which `network` decides what becomes of what is sent."""
+    """A connection of the relay; `network` decides about each message."""
 
     def __init__(self, connection, network, where, to_zero):
         self.connection, self.network, self.where, self.to_zero, self.sent = connection, network, where, to_zero, 0
@@ -31,8 +31,7 @@ class Wire:
 
 
 class Network(Relay):
-    """A relay that says what it hears. `fault` is a function of the wire and the bytes that are to go over it; it
-    returns True where it has done with them what it wants."""
+    """Forwarding relay. `fault` receives the wire and the bytes to forward; it returns True if it handled them."""
 
     hides_ends = False
 
@@ -59,7 +58,7 @@ class Network(Relay):
         return kind, sequence, text
 
     def join_sums(self, caller):
-        """As it is, seals and all."""
+        """Forwards the message unchanged."""
         called = socket.create_connection((self.here, self.real[0]))
         self.open.append(called)
         wires = Wire(called, self, "sums", True), Wire(caller, self, "sums", False)
@@ -119,7 +118,7 @@ def corrupt(wire, data):
 
 
 def in_pieces(size, most=1 << 30):
-    """The first `most` bytes of a message in pieces of that size, the rest at once."""
+    """Splits the first `most` bytes of a message into pieces of that size."""
     def act(wire, data):
         wire.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for at in range(0, min(most, len(data)), size):
@@ -169,7 +168,7 @@ def run(*command):
 
 
 class Hosts:
-    """Two network namespaces with a cable between them; rank 0 is on the first."""
+    """Two connected network namespaces; rank 0 is in the first."""
     count = 0
 
     def __init__(self):
@@ -189,7 +188,7 @@ class Hosts:
         run("ip", "-n", self.names[end], *words)
 
     def drops(self):
-        """A queue of two packets: whoever sends faster than the cable takes loses the rest."""
+        """A queue of two packets: faster senders lose packets."""
         for name in self.names:
             run("tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "30mbit", "burst", "3000",
                 "limit",

@@ -1,7 +1,7 @@
-"""A training of two ranks over TCP through a network that delays, loses, corrupts and cuts: it ends with the bits of
-one that nothing disturbed, or each rank ends with code 4 within its limits and a line that names the other one and
-where it happened, and the same command resumes to the same bits. A row for each attack; an argument chooses those
-whose names hold it. Run as root, with the folder of the programs in DTRAIN_BIN_DIR.
+"""Training of two ranks over TCP through a faulty network. It ends bitwise equal to an undisturbed run, or each rank
+exits with code 4 within its timeout and a line that names the peer and the place, and the same command resumes to the
+same bits. One row per attack; an argument selects those whose names contain it. Run as root, with the folder of the
+programs in DTRAIN_BIN_DIR.
 """
 
 import concurrent.futures
@@ -103,7 +103,7 @@ RELAYED = [
 
 
 def far_apart(act, at_step):
-    """Does it to the hosts once that step has been made."""
+    """Applies the fault to the hosts after that step."""
     def fault(hosts, ranks):
         bad_network.wait_for(lambda: f"\n{at_step}\timages/sec" in ranks[0].written(), LIMIT)
         act(hosts)

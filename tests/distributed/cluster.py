@@ -19,8 +19,8 @@ INSIDE = "DTRAIN_TEST_CLUSTER"
 PORT = 2222  # not 22, as where sshd is no root: mpirun must get it from the ssh configuration
 PROGRAMS = ("bridge", "ip", "mount", "mpirun", "nsenter", "ssh", "ssh-keygen", "unshare", "/usr/sbin/sshd")
 
-# The operator leaves these to the image or the manifest. By Open MPI 4.1's defaults a host that is gone is noticed
-# after eight minutes; with these, after seven seconds.
+# Left to image or manifest by the operator. With Open MPI 4.1's defaults a dead host is detected after eight minutes,
+# with these after seven seconds.
 NETWORK_SETTINGS = {
     "OMPI_MCA_oob_tcp_keepalive_time": "5",
     "OMPI_MCA_oob_tcp_keepalive_intvl": "2",
@@ -51,13 +51,13 @@ Host *
 
 
 def skip(reason):
-    """Says loudly why nothing was tested, and ends the process."""
+    """Reports why the test is skipped, and exits."""
     print(f"SKIPPED: {reason}", flush=True)
     sys.exit(SKIPPED)
 
 
 def isolate():
-    """Starts this program again as process 1 of namespaces of its own; skips where that is not permitted."""
+    """Restarts this program as process 1 of new namespaces; skips the test if that is not permitted."""
     if os.environ.get(INSIDE) == "1":
         os.environ[INSIDE] = "made"
         try:
@@ -153,14 +153,14 @@ class Pod:
         return self.cluster.folder / f"{self.name}.{stream}"
 
     def output(self):
-        """What the pod has written to standard output since it was started."""
+        """Standard output of the pod since its start."""
         return self._file("out").read_text(errors="replace") if self.process else ""
 
     def errors(self):
         return self._file("err").read_text(errors="replace") if self.process else ""
 
     def written(self):
-        """For messages: the last lines of both."""
+        """Last lines of both, for messages."""
         errors, output = ("\n".join(text.splitlines()[-40:]) for text in (self.errors(), self.output()))
         return f"{self.name} wrote as errors:\n{errors}\nand as output:\n{output}"
 
@@ -183,7 +183,7 @@ class Pod:
             self.process = None
 
     def cut_off(self):
-        """Takes its link down: packets are lost without notice."""
+        """Takes its link down: packets are dropped silently."""
         _run("ip", "link", "set", self.port, "down")
 
     def reconnect(self):
@@ -235,7 +235,7 @@ class Cluster:
         (self.folder / "ssh_config").write_text(SSH_CONFIG.format(port=PORT, folder=self.folder))
 
     def environment(self):
-        """What a launcher's process finds: the operator's variables, those of the image, and this process's own."""
+        """Environment of a launcher's process: variables of the operator, the image, and this process."""
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_"))},
             "K_MPI_JOB_ROLE": "launcher",
@@ -252,7 +252,7 @@ class Cluster:
         }
 
     def start_sshd(self, worker):
-        """Brings a worker up, or back after its end."""
+        """Starts or restarts a worker."""
         environment = {**os.environ, "K_MPI_JOB_ROLE": "worker"}
         worker.start(["/usr/sbin/sshd", "-De", "-f", str(self.folder / "sshd_config")], environment)
 
@@ -262,7 +262,7 @@ class Cluster:
         self.launcher.start([str(part) for part in command], {**self.environment(), **(environment or {})})
 
     def wait_for(self, condition, what, timeout=60):
-        """As wait_until; the error says what the command has written."""
+        """As wait_until; errors include the command's output."""
         try:
             return wait_until(condition, what, timeout)
         except TimeoutError as error:
@@ -272,7 +272,7 @@ class Cluster:
         self.wait_for(lambda: text in self.launcher.output(), f"'{text}' from the launcher", timeout)
 
     def wait(self, timeout=120):
-        """The exit code of the command. One that has not ended by then hangs, which is an error."""
+        """Exit code of the command; a timeout is an error."""
         try:
             return self.launcher.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -292,7 +292,7 @@ class Cluster:
         os.kill(living_ranks()[rank], number)
 
     def separate_workers(self):
-        """A partition: no worker reaches another one any more, while the launcher still reaches all."""
+        """Partitions the workers from each other; the launcher still reaches all."""
         for worker in self.workers:
             _run("bridge", "link", "set", "dev", worker.port, "isolated", "on")
 

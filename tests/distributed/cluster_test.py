@@ -1,5 +1,5 @@
-"""How launching, and mpirun itself, behave on a cluster: the harness, scripts/dtrain-mpirun and what we rely on of Open
-MPI, with shell scripts in the place of a program. ctest runs each test_* function on its own.
+"""Launching on a cluster: the harness, scripts/dtrain-mpirun and the behaviour of Open MPI that it relies on, with
+shell scripts in place of a program. ctest runs each test_* function on its own.
 """
 
 import pathlib

@@ -1,5 +1,5 @@
-"""Training on a cluster through faults: how each ends, who is named, that no rank is left, and that the same command,
-given again, ends with the bits of a training that nothing disturbed. ctest runs each test_* function on its own.
+"""Training on a cluster with injected faults: exit codes, named culprits, no ranks left over, and a bitwise equal
+resume by the same command. ctest runs each test_* function on its own.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ def in_one_host(ranks, *command):
 
 
 class Job:
-    """A training on all ranks of a cluster that saves each five steps."""
+    """Training on all ranks of a cluster, saving every five steps."""
 
     def __init__(self, cluster, train_dir):
         self.cluster, self.train_dir, self.ranks = cluster, train_dir, len(cluster.workers) * cluster.slots
@@ -37,7 +37,7 @@ class Job:
         return training.command(FOLDER / "data", self.train_dir, steps, "--save_model_steps=5", *flags)
 
     def start(self, *flags, launcher=MPIRUN, environment=None):
-        """Starts what ends by a fault only, and waits until it has made steps and a checkpoint is on the disk."""
+        """Starts an endless training, and waits for steps and a checkpoint on disk."""
         self.cluster.start(launcher, "-np", self.ranks, *self.command(FOR_EVER, *flags), environment=environment)
         self.wait_for_step(BEFORE_THE_FAULT)
         folder = self.train_dir / "checkpoints"
@@ -67,7 +67,7 @@ class Job:
         return code
 
     def stop(self):
-        """Ends it as a kubelet does, which loses no step."""
+        """Ends it like a kubelet, without losing a step."""
         self.cluster.launcher.signal(signal.SIGTERM)
         self.expect_end({75}, "stopped on request at step ")
         stopped = re.search(r"stopped on request at step (\d+)", self.cluster.launcher.errors())
@@ -78,7 +78,7 @@ class Job:
         return max(int(name[len("step-"):]) for name in names if name[len("step-"):].isdigit())
 
     def expect_same_as_undisturbed(self):
-        """Goes on for some steps, and compares with ranks that went from the first step to the last."""
+        """Resumes for some steps, and compares with an uninterrupted run."""
         saved, cluster = self.saved_step(), self.cluster
         last = saved + 3
         expect(cluster.run(MPIRUN, "-np", self.ranks, *self.command(last, "--collective_timeout=60")), 0, cluster)

@@ -1,5 +1,5 @@
-"""What becomes of a job that its launcher starts again and again: errors and lack of memory end it, kills never do. ctest
-runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
+"""Crash loops: repeated errors and out-of-memory kills end a job, external kills never do. ctest runs each test_*
+function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ def test_kills_never_end_a_run(folder):
 
 @contextlib.contextmanager
 def limited_memory(mebibytes):
-    """What starts a process in a control group that allows it so much."""
+    """Command prefix that starts a process in a cgroup with this memory limit."""
     mount, limit = pathlib.Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"
     if not (mount / limit).exists():
         mount, limit = mount.parent, "memory.max"

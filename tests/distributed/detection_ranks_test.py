@@ -1,5 +1,5 @@
-"""Several ranks that train a detector compute what one computes with all their images, batch norms included where they
-are synchronised. ctest runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
+"""Data-parallel training of a detector: several ranks compute the results of one rank with all their images, including
+synchronised batch norms. ctest runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import json
@@ -21,7 +21,7 @@ KEYS = ("BACKBONE.BOTTLENECK=False", "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]", "BA
 
 
 def train(folder, ranks, norm):
-    """The losses of the steps, and the tensors of the last checkpoint by name."""
+    """Losses per step, and tensors of the last checkpoint by name."""
     run = pathlib.Path(folder) / f"{norm}{ranks}"
     output_of(*MPIRUN, "-np", ranks, PROGRAMS / "dtrain-mask-rcnn", "train", "--preset=aws", f"--data_dir={DATA}",
               f"--train_dir={run}", "--device=cpu", "--num_intra_threads=1", "--display_every=1",

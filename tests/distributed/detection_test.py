@@ -1,5 +1,5 @@
-"""dtrain-mask-rcnn on several ranks: they compute what one computes, end and go on together, refuse to start unlike,
-and give one evaluation. ctest runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
+"""dtrain-mask-rcnn on several ranks: results of one rank, common end and resume, rejection of different settings, and a
+single evaluation. ctest runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import functools
@@ -91,7 +91,7 @@ class Runs:
         return self.folder / name / "checkpoints" / f"step-{step}" / "model.safetensors"
 
     def train(self, name, ranks, steps, *flags, **options):
-        """The losses, and the tensors of the last checkpoint by name."""
+        """Losses, and tensors of the last checkpoint by name."""
         self.start(name, ranks, f"--num_batches={steps}", *flags, **options).ends(0)
         return self.losses(name), tensors_of(self.weights(name, steps))
 
@@ -114,7 +114,7 @@ def test_ranks_compute_what_one_does(folder):
 
 
 def disturb(folder, launcher, hit, *ending):
-    """`hit` ends a training of two ranks amid an epoch; the same command goes on with the same bits."""
+    """`hit` ends a training of two ranks within an epoch; the same command resumes to the same bits."""
     runs = Runs(folder)
     start = functools.partial(runs.start, config=BATCH_NORM)
     job = start("disturbed", 2, "--num_batches=100000", "--save_model_steps=5", launcher=launcher)
@@ -154,7 +154,7 @@ def test_other_numbers_of_ranks(folder):
 
 
 def refuse(first, second, *texts, folders=(".", ".")):
-    """Two ranks with commands and folders of their own, which do not start."""
+    """Two ranks with different commands and folders, which are refused."""
     commands = [("-np", 1, "-wdir", folder, *command) for folder, command in zip(folders, (first, second))]
     with tempfile.TemporaryDirectory() as files:
         Job(pathlib.Path(files), (*MPIRUN, *commands[0], ":", *commands[1]), {}).ends(
@@ -180,7 +180,7 @@ KEPT = ("BACKBONE.NORM=FreezeBN", "TRAIN.BASE_LR=0", "TRAIN.WARMUP_INIT_LR=0")
 
 
 def scores(runs, ranks, load):
-    """What an evaluation by so many ranks gives, with all digits."""
+    """Result of an evaluation by `ranks` ranks, with all digits."""
     name = f"scored{ranks}"
     runs.start(name, ranks, "--num_batches=1", "--eval_batch_size=1", load, batch=6 // ranks, config=KEPT).ends(0)
     row = runs.rows(name)[-1]

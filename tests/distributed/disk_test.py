@@ -1,5 +1,5 @@
-"""What a job does while the disk does not answer. ctest runs each test_* function on its own, with the folder of the
-programs in DTRAIN_BIN_DIR.
+"""Jobs on a disk that does not respond. ctest runs each test_* function on its own, with the folder of the programs in
+DTRAIN_BIN_DIR.
 """
 
 import pathlib
@@ -12,12 +12,12 @@ from faults_test import HOST, Training, preloaded
 
 
 def waiting_disk(answers):
-    """A disk that takes no checkpoint before there is the file `answers`."""
+    """A disk that blocks checkpoints until the file `answers` exists."""
     return preloaded("DTRAIN_SLOW_DISK", DTRAIN_DISK_ANSWERS=str(answers))
 
 
 def slow_disk(folder, start):
-    """Two ranks train on while the disk takes no checkpoint; `start` starts them with these flags and variables."""
+    """Two ranks train on while the disk blocks; `start` starts them with these flags and variables."""
     training = Training(folder, "--num_batches=17", "--save_model_steps=5", "--checkpoint_timeout=30",
                         "--collective_timeout=20")
     answers = pathlib.Path(folder) / "answers"

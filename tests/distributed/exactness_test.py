@@ -1,5 +1,5 @@
-"""Several ranks compute what one computes: the same samples in the same order, so the same losses and parameters but
-for rounding. ctest runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
+"""Several ranks compute the results of one: the same samples in the same order, hence the same losses and parameters up
+to rounding. ctest runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import json
@@ -24,7 +24,7 @@ def output_of(*command):
 
 
 class Runs:
-    """Trains on images drawn once, by as many ranks as asked for."""
+    """Trains on synthetic images with the given number of ranks."""
 
     def __init__(self, folder, *flags):
         self.folder, self.flags, self.count = pathlib.Path(tempfile.mkdtemp(dir=folder)), flags, 0
@@ -32,7 +32,7 @@ class Runs:
                   "--image_size=32", "--shards=2")
 
     def train(self, ranks, micro_steps=1, extra=()):
-        """The losses of the steps, and the tensors of the last checkpoint by name."""
+        """Losses per step, and tensors of the last checkpoint by name."""
         self.count += 1
         run = self.folder / f"run{self.count}"
         output_of(*MPIRUN, "-np", ranks, PROGRAMS / "dtrain-cnn-benchmarks", f"--data_dir={self.folder}/data",

@@ -1,6 +1,6 @@
-"""What a job of several ranks does when one of them fails, by DTRAIN_FAULT or by signals: every rank ends in time, the
-exit code and a line on stderr say why and where, and the last checkpoint loads. ctest runs each test_* function on its
-own, with the folder of the programs in DTRAIN_BIN_DIR.
+"""Failures of a rank, by DTRAIN_FAULT or signals: every rank ends in time, the exit code and a line on stderr state
+cause and place, and the last checkpoint loads. ctest runs each test_* function on its own, with the folder of the
+programs in DTRAIN_BIN_DIR.
 """
 
 import contextlib
@@ -35,12 +35,12 @@ def wait_until(condition, what, timeout=LIMIT):
 
 
 def preloaded(shim, **variables):
-    """The environment of a program into which the library is loaded that the variable `shim` names."""
+    """Environment that preloads the library named by the variable `shim`."""
     return {"LD_PRELOAD": os.environ[shim], "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0", **variables}
 
 
 class Job:
-    """A command under way, and all processes that it starts."""
+    """A running command with all of its processes."""
 
     def __init__(self, folder, command, environment):
         self.mark = f"DTRAIN_TEST_JOB={uuid.uuid4()}"
@@ -79,7 +79,7 @@ class Job:
         wait_until(lambda: f"\n{step}\timages/sec" in self.output() or self.process.poll() is not None, f"step {step}")
 
     def ends(self, code, *texts):
-        """Expects the exit code, `texts` among the lines, and no process that is left."""
+        """Expects the exit code, `texts` among the lines, and no remaining process."""
         try:
             found = self.process.wait(LIMIT)
             found = 128 - found if found < 0 else found
@@ -109,7 +109,7 @@ class Training:
                            stdout=subprocess.DEVNULL)
 
     def start(self, ranks, *flags, fault="", launcher=MPIRUN, before=(), environment=None, batch=4):
-        """`before`: what starts a process that no launcher starts."""
+        """`before`: command prefix without launcher."""
         return Job(self.folder, (
             *before, *(launcher if ranks > 1 else ()), *(("-np", ranks) if ranks > 1 else ()),
             PROGRAMS / "dtrain-cnn-benchmarks", f"--data_dir={self.folder}/data", "--model=lenet", "--image_size=8",
@@ -123,7 +123,7 @@ class Training:
         self.start(ranks, "--num_batches=5", **arguments).ends(0)
 
     def wait_for_checkpoint(self, job):
-        """Steps may be far ahead of what is on the disk."""
+        """Steps may be far ahead of the checkpoint on disk."""
         folder = self.folder / self.name / "checkpoints"
         wait_until(lambda: [path for path in folder.glob("step-*/MANIFEST.json") if ".tmp-" not in str(path)]
                    or job.process.poll() is not None, "a checkpoint")
@@ -145,7 +145,7 @@ class Training:
         return (self.folder / self.name / "checkpoints" / f"step-{step}" / "model.safetensors").read_bytes()
 
     def expect_same_end(self, step, ranks, *flags):
-        """The weights are, bit for bit, those of a run that nothing has disturbed."""
+        """Weights equal those of an undisturbed run bitwise."""
         calm = Training(self.folder, *self.flags, name="calm")
         calm.start(ranks, *flags).ends(0)
         if self.weights(step) != calm.weights(step):
@@ -287,7 +287,7 @@ def test_clock_that_jumps(folder):
 
 
 def sleep_and_go_on(folder, with_launcher):
-    """The ranks sleep for longer than their limit, two of them waiting for the third."""
+    """Ranks are suspended beyond their timeout while two wait for the third."""
     limit, steps = 6, 200
     training = Training(folder, f"--num_batches={steps}", "--save_model_steps=1000", f"--collective_timeout={limit}")
     job = training.start(3)

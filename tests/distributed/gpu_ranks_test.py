@@ -1,6 +1,5 @@
-"""Several ranks with a GPU each, which NCCL connects, in steps that are replayed: they compute what one rank computes,
-and the job ends as it does on CPUs where one of them fails. The GPUs are emulated. ctest runs each test_* function on
-its own, with the folder of the programs in DTRAIN_BIN_DIR.
+"""Several ranks with one emulated GPU each, over NCCL, in CUDA graphs: results of one rank, and failures handled as on
+CPUs. ctest runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import os

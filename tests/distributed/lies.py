@@ -1,5 +1,5 @@
-"""Lies of a rank, for lying_rank.Relay: in what ranks gather by way of rank 0, in what they sum, and in the memory that
-they share."""
+"""Malicious messages of a rank, for lying_rank.Relay: in all-gathered texts, in all-reduced data, and in shared memory.
+"""
 
 import contextlib
 import json
@@ -39,7 +39,7 @@ def says(lie, turn=2):
 
 
 def shouts(data, pause=0.0):
-    """Raw bytes in place of a message, and nothing after them; with a pause after each byte."""
+    """Raw bytes in place of a message and nothing after; with a pause after each byte."""
     def lie(relay, sequence, text):
         connection = relay.to_zero.connection
         if not pause:
@@ -59,7 +59,7 @@ def closes(relay, sequence, text):
 
 
 def zero_says(lie, turn=2):
-    """Rank 0 lies to rank 1 instead."""
+    """Attacks rank 1 from rank 0 instead."""
     def change(relay, to_zero, kind, sequence, text):
         return lie(relay, sequence, text) if not to_zero and kind == RESULT and sequence >= turn else None
     return change
@@ -72,7 +72,7 @@ def late_for_ever(relay, sequence, text):
 
 
 def busy_for_ever():
-    """Rank 1 says that it writes a checkpoint, again and again, whatever the rank behind the relay does."""
+    """Rank 1 reports endlessly that it is writing a checkpoint."""
     place = []
 
     def change(relay, to_zero, kind, sequence, text):
@@ -139,14 +139,14 @@ def endless(text):
 # Lies in what ranks sum.
 
 def in_headers(lie):
-    """Rank 1 lies in the header of a collective: the number, bytes, step, section and name."""
+    """Invalid header of a collective from rank 1: number, bytes, step, section and name."""
     def change(relay, to, channel, data):
         return frame(channel, lie(data)) if to == 0 and len(data) == 96 else None
     return change
 
 
 def in_data(lie, after=5):
-    """Rank 1 lies in the data, from the message `after` on."""
+    """Invalid data from rank 1, from message `after` on."""
     count = []
 
     def change(relay, to, channel, data):

@@ -1,5 +1,5 @@
-"""A rank that knows the job's secret and lies: an honest rank 1 behind a relay, which has shaken hands with both sides
-by the secret, so that it reads all that rank 1 and the others say to each other and passes on what it likes.
+"""A malicious rank that knows the job's secret: an honest rank 1 behind a relay that has authenticated with both sides,
+and so reads and changes all of their messages.
 """
 
 import contextlib

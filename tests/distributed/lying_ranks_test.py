@@ -1,7 +1,7 @@
-"""Attacks by a rank that knows the job's secret: it lies behind the handshake, in what ranks gather and in what they
-sum. The others end in time with a documented code and one line that names the liar, or train on where the lie is
-harmless. A row for each attack; an argument chooses those whose names hold it. Run with the folder of the programs in
-DTRAIN_BIN_DIR.
+"""Attacks by a rank that knows the job's secret: invalid data after authentication, in all-gathered texts and in
+all-reduced data. The others end in time with a documented code and one line that names the attacker, or train on where
+the data is harmless. One row per attack; an argument selects those whose names contain it. Run with the folder of the
+programs in DTRAIN_BIN_DIR.
 """
 
 import concurrent.futures

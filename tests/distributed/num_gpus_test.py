@@ -1,5 +1,5 @@
-"""--num_gpus: the program starts its ranks by itself, and they behave as one program. ctest runs each test_* function on
-its own, with the folder of the programs in DTRAIN_BIN_DIR.
+"""--num_gpus: the program starts its own ranks, which behave as one program. ctest runs each test_* function on its
+own, with the folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import os
@@ -22,7 +22,7 @@ def start(training, ranks, *flags, launcher=(), **options):
 
 
 def pids_of(job):
-    """The ranks that live, by number."""
+    """Live ranks, by number."""
     found = {}
     for pid, variables in job.processes().items():
         for variable in variables:

@@ -1,6 +1,5 @@
-"""Sums through the memory that the ranks of a host share: the same bits where it is refused, and what happens where a
-rank dies or stops in the midst of a sum. ctest runs each test_* function on its own, with the program of sums in
-DTRAIN_SUMMING_RANKS.
+"""All-reduce through shared memory: the same bits without it, and ranks that die or stop during an all-reduce. ctest
+runs each test_* function on its own, with the all-reduce program in DTRAIN_SUMMING_RANKS.
 """
 
 import ctypes

@@ -1,5 +1,5 @@
-"""The faults of a soak. Each may leave the job alive or not; EXPLAINED says with which codes a start may end after it,
-besides 0. Any other code is a failure.
+"""Faults of a soak test. Each may leave the job alive or not; EXPLAINED lists the exit codes allowed after it besides
+0. Any other code is a failure.
 """
 
 import contextlib
@@ -81,7 +81,7 @@ class Faults:
         self.deck = []
 
     def draw(self):
-        """A name; each comes once before one comes again."""
+        """Next fault by name, in random rounds without repetition."""
         if not self.deck:
             self.deck = self.random.sample(self.names, len(self.names))
         return self.deck.pop()
@@ -90,7 +90,7 @@ class Faults:
         getattr(self, name.replace(" ", "_"))(job)
 
     def repair(self):
-        """The disk and the memory as they were, for the next start."""
+        """Restores disk and memory for the next start."""
         self.filler.unlink(missing_ok=True)
         self.answers.touch()
         self.group.lift()

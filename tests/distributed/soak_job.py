@@ -1,4 +1,4 @@
-"""A job of a soak: one start of a training, by mpirun or by --num_gpus, its processes, and what it may not do."""
+"""A job of a soak test: one start of a training, by mpirun or --num_gpus, its processes, and its invariants."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What a soak's trainings have to come to: the digests of an undisturbed one, after each step."""
+"""Reference of a soak test: digests of an undisturbed training after each step."""
 
 import contextlib
 import hashlib

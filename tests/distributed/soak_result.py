@@ -1,5 +1,5 @@
-"""The result of a soak, as JSON Lines: a header, a line each minute, a line for each round, and a verdict. A soak that
-was killed goes on with the file that it has left.
+"""Result of a soak test as JSON Lines: a header, a line per minute, a line per round, and a verdict. A killed soak
+continues its file.
 """
 
 import hashlib

@@ -1,5 +1,5 @@
-"""scripts/soak.sh itself: short soaks. ctest runs each test_* function on its own, with the folder of the programs in
-DTRAIN_BIN_DIR.
+"""scripts/soak.sh itself: short soak tests. ctest runs each test_* function on its own, with the folder of the programs
+in DTRAIN_BIN_DIR.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Hostfiles and hosts that mean harm to scripts/dtrain-mpirun and the scripts around it: names that are options,
-commands or escapes, files that never end, hosts whose keys have changed, whose logins print garbage for ever or never
-end. None runs a command, each ends with its line in bounded memory, and leaves no session behind. ctest runs each
-test_* function on its own."""
+"""Malicious hostfiles and hosts against scripts/dtrain-mpirun and related scripts: names that are options, commands or
+escapes, endless files, changed host keys, logins that print garbage or never end. None executes a command; each ends
+with its error in bounded memory and leaves no session behind. ctest runs each test_* function on its own.
+"""
 
 import concurrent.futures
 import os
@@ -68,7 +68,7 @@ def run(*command, folder, **environment):
 
 
 def judge(name, code, errors, expected, pattern, folder):
-    """What is wrong; empty where the attack was met as it should be."""
+    """Description of a failure; empty if the attack was handled."""
     lines = errors.splitlines()
     if code != expected:
         return f"{name}: exit code {code}, expected {expected}: {errors}"

@@ -1,6 +1,5 @@
-"""How ranks start and what they tell: ranks that were started differently end the job, Horovod's variables are taken
-over, and a run that goes on adds its numbers in the order of before. ctest runs each test_* function on its own, with
-the folder of the programs in DTRAIN_BIN_DIR.
+"""Start of ranks: different settings end the job, Horovod's variables are adopted, and a resumed run keeps its order of
+additions. ctest runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import concurrent.futures

@@ -1,7 +1,6 @@
-"""Strangers, who reach the port of rank 0 or listen there in its place and do not know the job's secret, take no rank's
-place, are told nothing, and have no word of theirs printed; the job starts or ends by its own limit. The program is
-dtrain-info, whose ranks meet over TCP. ctest runs each test_* function on its own, with the folder of the programs in
-DTRAIN_BIN_DIR.
+"""Unauthenticated peers that connect to rank 0's port or listen in its place: they take no rank's place, learn nothing,
+and none of their text is printed; the job starts or ends by its own timeout. The program is dtrain-info with ranks over
+TCP. ctest runs each test_* function on its own, with the folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import contextlib
@@ -30,7 +29,7 @@ def expect(condition, what):
 
 
 def connect(port):
-    """A connection to rank 0, as soon as it listens."""
+    """Connects to rank 0 once it listens."""
     def attempt():
         with contextlib.suppress(ConnectionRefusedError):
             return socket.create_connection(("127.0.0.1", port))
@@ -46,14 +45,14 @@ def start(folder, rank, port, address="127.0.0.1", secret=SECRET, timeout=20, be
 
 
 def expect_a_start(folder, rank_zero, port, **options):
-    """Nothing that happened to rank 0 keeps the job from starting."""
+    """The job still starts."""
     rank_one = start(folder, 1, port, **options)
     rank_one.ends(0)
     rank_zero.ends(0, "2 ranks")
 
 
 def receive_all(connection):
-    """What comes until the other end closes the connection."""
+    """Data until the peer closes the connection."""
     data = b""
     with contextlib.suppress(ConnectionResetError):
         while part := connection.recv(4096):
@@ -99,7 +98,7 @@ def hello(rank, job=b"", size=2):
 
 
 def plain_message(kind, text):
-    """As ranks spoke before there were secrets."""
+    """Protocol of versions without secrets."""
     return struct.pack("<IIQQ", 0x31747464, kind, 0, len(text)) + text
 
 

@@ -1,5 +1,5 @@
-"""What groups and communicators give where the ranks meet over TCP: the same program that mpirun starts. ctest runs each
-test_* function on its own, with that program in DTRAIN_SUMMING_RANKS.
+"""Groups and communicators over TCP: the same program that mpirun starts. ctest runs each test_* function on its own,
+with that program in DTRAIN_SUMMING_RANKS.
 """
 
 import os

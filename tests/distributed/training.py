@@ -1,4 +1,4 @@
-"""A small training for tests of the ranks' life and death: its data, its command, and what it has to end with."""
+"""A small training for tests of failing ranks: its data, command, and expected results."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ os.environ["OMP_WAIT_POLICY"] = "passive"
 
 
 def make_data(folder, train=96, size=16):
-    """Records of drawn images, as few as do."""
+    """Minimal set of synthetic records."""
     subprocess.run([BINARIES / "dtrain-data", "synthesize", "--output", folder, "--train", str(train), "--validation", "8",
                     "--image_size", str(size), "--shards", "4"], check=True, stdout=subprocess.DEVNULL)
 

@@ -1,6 +1,6 @@
-"""Workers that are started by hand, each with --worker_hosts and --task_index, and meet over TCP: they train what ranks of
-mpirun train, and all end with code 4 and a line that says why where they cannot go on. ctest runs each test_* function
-on its own, with the folder of the programs in DTRAIN_BIN_DIR.
+"""Workers started by hand with --worker_hosts and --task_index over TCP: they train as ranks of mpirun do, and all exit
+with code 4 and a line with the cause if they cannot continue. ctest runs each test_* function on its own, with the
+folder of the programs in DTRAIN_BIN_DIR.
 """
 
 import os

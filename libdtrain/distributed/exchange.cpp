@@ -13,8 +13,8 @@ Exchange::Exchange(Transport& transport, int channel, MessagePlan plan, const El
                    ExchangeBuffers& buffers)
     : transport_(transport), channel_(channel), plan_(std::move(plan)), elements_(elements), buffers_(buffers) {
   int64_t longest = 0;
-  for (const Message& message : plan_.sends) longest = std::max(longest, message.range.count());
-  for (const Message& message : plan_.receives) longest = std::max(longest, message.range.count());
+  for (const PlannedMessage& message : plan_.sends) longest = std::max(longest, message.range.count());
+  for (const PlannedMessage& message : plan_.receives) longest = std::max(longest, message.range.count());
   slot_bytes_ = static_cast<size_t>(longest) * elements_.wire_size();
   if (buffers.received.size() < kWindow * slot_bytes_) buffers.received.resize(kWindow * slot_bytes_);
   if (converts() && buffers.sent.size() < kWindow * slot_bytes_) buffers.sent.resize(kWindow * slot_bytes_);
@@ -38,7 +38,7 @@ bool Exchange::advance() {
   while (applied_ < receive_posted_) {
     if (!arrived_) {
       if (!transport_.done(receives_[applied_ % kWindow], bytes)) break;
-      const Message& message = plan_.receives[applied_];
+      const PlannedMessage& message = plan_.receives[applied_];
       const size_t expected = size_on_wire(message);
       if (bytes != expected)
         throw Error(Fault::communication, concat("a message of ", bytes, " bytes came from rank ", message.peer, ", ",
@@ -56,7 +56,7 @@ bool Exchange::advance() {
 void Exchange::post_sends() {
   while (send_posted_ < plan_.sends.size() && send_posted_ - left_ < kWindow &&
          plan_.sends[send_posted_].after <= applied_) {
-    const Message& message = plan_.sends[send_posted_];
+    const PlannedMessage& message = plan_.sends[send_posted_];
     std::byte* bytes = place(message);
     if (converts()) {
       std::byte* rounded = slot(buffers_.sent, send_posted_);
@@ -70,7 +70,7 @@ void Exchange::post_sends() {
 
 void Exchange::post_receives() {
   while (receive_posted_ < plan_.receives.size() && receive_posted_ - applied_ < kWindow) {
-    const Message& message = plan_.receives[receive_posted_];
+    const PlannedMessage& message = plan_.receives[receive_posted_];
     const bool in_place = !message.add && !converts();
     // Zero-copy receives must not overwrite data that has not been sent yet.
     if (in_place && message.after > left_) break;
@@ -81,7 +81,7 @@ void Exchange::post_receives() {
 }
 
 void Exchange::apply(size_t index) {
-  const Message& message = plan_.receives[index];
+  const PlannedMessage& message = plan_.receives[index];
   if (!message.add && !converts()) return;
   auto* values = reinterpret_cast<float*>(place(message));
   const std::byte* came = slot(buffers_.received, index);

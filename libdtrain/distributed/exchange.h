@@ -41,10 +41,12 @@ class Exchange {
   static constexpr size_t kWindow = 4;
 
   bool converts() const { return elements_.wire == DType::bf16 || elements_.wire == DType::f16; }
-  size_t size_on_wire(const Message& message) const {
+  size_t size_on_wire(const PlannedMessage& message) const {
     return static_cast<size_t>(message.range.count()) * elements_.wire_size();
   }
-  std::byte* place(const Message& message) const { return elements_.memory + message.range.begin * elements_.size; }
+  std::byte* place(const PlannedMessage& message) const {
+    return elements_.memory + message.range.begin * elements_.size;
+  }
   void post_sends();
   void post_receives();
   void apply(size_t index);

@@ -128,7 +128,7 @@ class NcclCommunicator : public Communicator {
   CommunicatorTimes times_;
   Stopwatch stopwatch_;
   Comm comm_;
-  Watchdog watchdog_;
+  GpuWatchdog watchdog_;
 };
 
 void NcclCommunicator::beside(double bytes, const std::function<void()>& work) {

@@ -8,10 +8,10 @@ constexpr std::chrono::milliseconds kPause{50};
 
 }  // namespace
 
-Watchdog::Watchdog(Group& group, Context& context, Comm& comm)
+GpuWatchdog::GpuWatchdog(Group& group, Context& context, Comm& comm)
     : group_(group), context_(context), comm_(comm), thread_([this] { run(); }) {}
 
-Watchdog::~Watchdog() {
+GpuWatchdog::~GpuWatchdog() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -20,13 +20,13 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
-void Watchdog::add(const Event& end) {
+void GpuWatchdog::add(const Event& end) {
   const std::lock_guard lock(mutex_);
   if (steps_.empty()) front_since_ = Clock::now();
   steps_.push_back({end, group_.limit(), group_.where()});
 }
 
-std::string Watchdog::look(std::unique_lock<std::mutex>& lock) {
+std::string GpuWatchdog::look(std::unique_lock<std::mutex>& lock) {
   while (!steps_.empty()) {
     const Event end = steps_.front().end;
     lock.unlock();  // the device may respond slowly; only this thread removes steps
@@ -44,7 +44,7 @@ std::string Watchdog::look(std::unique_lock<std::mutex>& lock) {
                 " s: ");
 }
 
-void Watchdog::run() try {
+void GpuWatchdog::run() try {
   DT_CUDA(cudaSetDevice(context_.device().index));
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kPause, [this] { return stopping_; })) {

@@ -1,5 +1,5 @@
-// Watchdog of GPU work: ends the job if a step does not complete, since a rank whose peers have stopped would wait on
-// the GPU forever.
+// GpuWatchdog: ends the job if a step does not complete on the GPU, since a rank whose peers have stopped would wait
+// there forever.
 #pragma once
 
 #include <condition_variable>
@@ -13,12 +13,12 @@
 
 namespace dtrain::nccl {
 
-class Watchdog {
+class GpuWatchdog {
  public:
-  Watchdog(Group& group, Context& context, Comm& comm);
-  ~Watchdog();
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
+  GpuWatchdog(Group& group, Context& context, Comm& comm);
+  ~GpuWatchdog();
+  GpuWatchdog(const GpuWatchdog&) = delete;
+  GpuWatchdog& operator=(const GpuWatchdog&) = delete;
 
   // `end` must be past within the timeout of the group's section, counted from now or from the previous event's
   // completion.

@@ -54,7 +54,7 @@ int power_of_two_within(int n) {
 }
 
 // One past the index of the last of the first `count` messages that overlaps `range`; 0: none.
-size_t after_last_overlap(const std::vector<Message>& messages, size_t count, const Range& range) {
+size_t after_last_overlap(const std::vector<PlannedMessage>& messages, size_t count, const Range& range) {
   while (count > 0 && !messages[count - 1].range.overlaps(range)) --count;
   return count;
 }

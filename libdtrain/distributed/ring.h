@@ -57,7 +57,7 @@ Transfers doubling_all_reduce(int rank, int ranks, Range range);
 Transfers tree_broadcast(int rank, int ranks, int root, Range range);
 
 // Message of at most `segment` elements, for pipelining: a rank forwards one segment while it receives the next.
-struct Message {
+struct PlannedMessage {
   int peer = 0;
   Range range{};
   bool add = false;  // for receives: accumulate
@@ -67,7 +67,7 @@ struct Message {
 };
 // Each list is executed in order; messages between two ranks are not reordered.
 struct MessagePlan {
-  std::vector<Message> sends, receives;
+  std::vector<PlannedMessage> sends, receives;
 };
 MessagePlan plan_messages(const Transfers& schedule, int64_t segment);
 

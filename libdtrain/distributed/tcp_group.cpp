@@ -86,7 +86,7 @@ host::CollectiveThread& TcpGroup::thread() {
   require_unfinished("sums of host memory");
   if (thread_) return *thread_;
   const std::string reached = size() == 1 ? "127.0.0.1" : tcp::address_of(peers_[rank_ == 0 ? 1 : 0]);
-  std::vector<Link> links = open_mesh(*this, tcp_, reached);
+  std::vector<PeerConnection> links = open_mesh(*this, tcp_, reached);
   GroupOptions options = options_;
   options.fail = [this](const std::string& report, Fault) { end_by_last_words(report); };
   thread_ = std::make_unique<host::CollectiveThread>(options, "TCP",

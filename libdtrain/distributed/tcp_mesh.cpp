@@ -54,7 +54,7 @@ class Mesh {
     links_.resize(addresses_.size());
   }
 
-  std::vector<Link> open() {
+  std::vector<PeerConnection> open() {
     for (int rank = 0; rank < group_.rank(); ++rank) call(rank);
     const Deadline deadline = in(limit_);
     for (int missing = first_missing(); missing >= 0; missing = first_missing()) {
@@ -78,7 +78,7 @@ class Mesh {
     const Address& address = addresses_[static_cast<size_t>(rank)];
     return concat(printable(address.name), " port ", address.port);
   }
-  Link& link(int rank) { return links_[static_cast<size_t>(rank)]; }
+  PeerConnection& link(int rank) { return links_[static_cast<size_t>(rank)]; }
   int first_missing() {
     for (int rank = group_.rank() + 1; rank < group_.size(); ++rank)
       if (!link(rank).socket) return rank;
@@ -168,13 +168,13 @@ class Mesh {
   double limit_;
   Socket listener_;
   std::vector<Address> addresses_;  // by rank
-  std::vector<Link> links_;
+  std::vector<PeerConnection> links_;
   std::vector<Caller> callers_;
 };
 
 }  // namespace
 
-std::vector<Link> open_mesh(Group& group, const TcpOptions& tcp, const std::string& reached) {
+std::vector<PeerConnection> open_mesh(Group& group, const TcpOptions& tcp, const std::string& reached) {
   return Mesh(group, tcp, reached).open();
 }
 

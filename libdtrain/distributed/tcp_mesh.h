@@ -11,7 +11,7 @@
 namespace dtrain::tcp {
 
 // Connection to another rank; without seals if the job has no secret, and within one machine.
-struct Link {
+struct PeerConnection {
   Socket socket{};
   std::optional<Seals> seals{};
 };
@@ -19,6 +19,6 @@ struct Link {
 // `reached`: address of this rank on its connection to rank 0. Each rank listens, publishes its address, connects to
 // lower ranks and accepts higher ones, with mutual authentication. Returns connections by rank, none to itself.
 // Collective. Throws Error(Fault::communication) if ranks cannot connect.
-std::vector<Link> open_mesh(Group& group, const TcpOptions& tcp, const std::string& reached);
+std::vector<PeerConnection> open_mesh(Group& group, const TcpOptions& tcp, const std::string& reached);
 
 }  // namespace dtrain::tcp

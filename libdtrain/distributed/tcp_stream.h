@@ -23,7 +23,7 @@ class MessageStream {
  public:
   // `most_kept`: limit of buffered bytes of messages that arrived before they were requested; without any request, a
   // quarter of it, so that a peer that runs ahead blocks (flow control).
-  explicit MessageStream(Link link, size_t most_kept = size_t{1} << 30)
+  explicit MessageStream(PeerConnection link, size_t most_kept = size_t{1} << 30)
       : link_(std::move(link)), most_kept_(most_kept) {}
 
   // Bytes and `delivery` must stay valid until done.
@@ -76,7 +76,7 @@ class MessageStream {
   bool take_body();
   void finish_incoming();
 
-  Link link_;
+  PeerConnection link_;
   std::deque<Outgoing> outgoing_;
   Incoming incoming_;
   std::map<int, Channel> channels_;

@@ -13,8 +13,9 @@ namespace {
 
 class TcpTransport : public host::Transport {
  public:
-  TcpTransport(int rank, std::vector<Place> places, std::vector<Link> links) : rank_(rank), places_(std::move(places)) {
-    for (Link& link : links) streams_.emplace_back(std::move(link));
+  TcpTransport(int rank, std::vector<Place> places, std::vector<PeerConnection> links)
+      : rank_(rank), places_(std::move(places)) {
+    for (PeerConnection& link : links) streams_.emplace_back(std::move(link));
   }
   const char* name() const override { return "TCP"; }
   int rank() const override { return rank_; }
@@ -127,7 +128,8 @@ class TcpTransport : public host::Transport {
 
 }  // namespace
 
-std::unique_ptr<host::Transport> make_transport(int rank, std::vector<Place> places, std::vector<Link> links) {
+std::unique_ptr<host::Transport> make_transport(int rank, std::vector<Place> places,
+                                                std::vector<PeerConnection> links) {
   return std::make_unique<TcpTransport>(rank, std::move(places), std::move(links));
 }
 

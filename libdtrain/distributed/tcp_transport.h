@@ -10,6 +10,6 @@
 namespace dtrain::tcp {
 
 // `links`: by rank, none to `rank` itself.
-std::unique_ptr<host::Transport> make_transport(int rank, std::vector<Place> places, std::vector<Link> links);
+std::unique_ptr<host::Transport> make_transport(int rank, std::vector<Place> places, std::vector<PeerConnection> links);
 
 }  // namespace dtrain::tcp

@@ -58,13 +58,13 @@ class Simulation {
     Rank& me = ranks_[static_cast<size_t>(rank)];
     if (sends) {
       if (me.sent == me.plan.sends.size() || me.plan.sends[me.sent].after > me.received) return false;
-      const Message& message = me.plan.sends[me.sent++];
+      const PlannedMessage& message = me.plan.sends[me.sent++];
       wires_[{rank, message.peer}].emplace_back(me.values.begin() + message.range.begin,
                                                 me.values.begin() + message.range.end);
       return true;
     }
     if (me.received == me.plan.receives.size()) return false;
-    const Message& message = me.plan.receives[me.received];
+    const PlannedMessage& message = me.plan.receives[me.received];
     std::deque<std::vector<double>>& wire = wires_[{message.peer, rank}];
     if (message.after > me.sent || wire.empty()) return false;
     EXPECT_EQ(static_cast<int64_t>(wire.front().size()), message.range.count());

@@ -30,8 +30,8 @@ std::byte* bytes_of(std::string& text) { return reinterpret_cast<std::byte*>(tex
 TEST(MessageStream, KeepsTheMessagesOfAChannelInOrder) {
   for (const bool sealed : {false, true}) {
     const Pair pair;
-    MessageStream a(Link{Socket(pair.files[0]), sealed ? std::optional(seals_of(true)) : std::nullopt});
-    MessageStream b(Link{Socket(pair.files[1]), sealed ? std::optional(seals_of(false)) : std::nullopt});
+    MessageStream a(PeerConnection{Socket(pair.files[0]), sealed ? std::optional(seals_of(true)) : std::nullopt});
+    MessageStream b(PeerConnection{Socket(pair.files[1]), sealed ? std::optional(seals_of(false)) : std::nullopt});
     // More than a socket buffers; the first of channel 1 arrives before it is requested.
     std::string first = numbered(3), second = numbered(5'000'000), third = numbered(0), fourth = numbered(70);
     std::array<Delivery, 4> sent, received;
@@ -62,7 +62,7 @@ TEST(MessageStream, KeepsTheMessagesOfAChannelInOrder) {
 
 TEST(MessageStream, GivesWhatNobodyHasAskedFor) {
   const Pair pair;
-  MessageStream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])});
+  MessageStream a(PeerConnection{Socket(pair.files[0])}), b(PeerConnection{Socket(pair.files[1])});
   std::string word = "word", text;
   Delivery sent;
   EXPECT_FALSE(b.take(7, text));
@@ -75,7 +75,7 @@ TEST(MessageStream, GivesWhatNobodyHasAskedFor) {
 
 TEST(MessageStream, RefusesWhatIsTooLong) {
   const Pair pair;
-  MessageStream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])});
+  MessageStream a(PeerConnection{Socket(pair.files[0])}), b(PeerConnection{Socket(pair.files[1])});
   std::string word = "word";
   Delivery sent, received;
   b.receive(1, bytes_of(word), 3, received);
@@ -85,7 +85,8 @@ TEST(MessageStream, RefusesWhatIsTooLong) {
 
 TEST(MessageStream, KeepsNoMoreThanItsLimit) {
   const Pair pair;
-  MessageStream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])}, /*most_kept=*/10'000);
+  MessageStream a(PeerConnection{Socket(pair.files[0])}),
+      b(PeerConnection{Socket(pair.files[1])}, /*most_kept=*/10'000);
   std::string block = numbered(4000), none, text, wanted = "?";
   std::array<Delivery, 4> sent;
   Delivery received;
@@ -105,7 +106,8 @@ TEST(MessageStream, KeepsNoMoreThanItsLimit) {
 
 TEST(MessageStream, APeerThatIsAheadWaits) {
   const Pair pair;
-  MessageStream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])}, /*most_kept=*/10'000);
+  MessageStream a(PeerConnection{Socket(pair.files[0])}),
+      b(PeerConnection{Socket(pair.files[1])}, /*most_kept=*/10'000);
   std::string block = numbered(4000), word = "word", behind = "????", text;
   std::array<Delivery, 6> sent;
   for (size_t i = 0; i < 5; ++i) a.send(7, bytes_of(block), block.size(), sent[i]);
@@ -127,7 +129,7 @@ TEST(MessageStream, APeerThatIsAheadWaits) {
 TEST(MessageStream, RefusesChannelsThatNoRankOpens) {
   for (const int channel : {4096, 1 << 30}) {
     const Pair pair;
-    MessageStream a(Link{Socket(pair.files[0])}), b(Link{Socket(pair.files[1])});
+    MessageStream a(PeerConnection{Socket(pair.files[0])}), b(PeerConnection{Socket(pair.files[1])});
     std::string word = "word";
     Delivery sent;
     a.send(channel, bytes_of(word), word.size(), sent);
@@ -139,7 +141,7 @@ TEST(MessageStream, RefusesWhatIsNotSealed) {
   const std::string plain = numbered(16 + 32 + 5);  // without our header
   for (const bool changed : {false, true}) {
     const Pair pair;
-    MessageStream b(Link{Socket(pair.files[1]), seals_of(false)});
+    MessageStream b(PeerConnection{Socket(pair.files[1]), seals_of(false)});
     std::string word = "word!", between(48 + word.size(), '\0');
     if (!changed) {
       ASSERT_EQ(write(pair.files[0], plain.data(), plain.size()), static_cast<ssize_t>(plain.size()));
@@ -149,7 +151,7 @@ TEST(MessageStream, RefusesWhatIsNotSealed) {
     }
     // Flips one bit of a sealed message in transit.
     const Pair other;
-    MessageStream a(Link{Socket(other.files[0]), seals_of(true)});
+    MessageStream a(PeerConnection{Socket(other.files[0]), seals_of(true)});
     Delivery sent;
     a.send(1, bytes_of(word), word.size(), sent);
     ASSERT_EQ(read(other.files[1], between.data(), between.size()), static_cast<ssize_t>(between.size()));
@@ -163,7 +165,7 @@ TEST(MessageStream, RefusesWhatIsNotSealed) {
 
 TEST(MessageStream, SaysThatItsPeerHasGone) {
   const Pair pair;
-  MessageStream b(Link{Socket(pair.files[1])});
+  MessageStream b(PeerConnection{Socket(pair.files[1])});
   close(pair.files[0]);
   b.take_some();
   EXPECT_EQ(b.end(), "the connection was closed");

@@ -18,8 +18,7 @@ namespace dtrain {
 
 class PreparedWeights;
 
-// Misuse (a Var of another tape, a tensor on another device, a closure that omits a gradient) throws Error naming the
-// op.
+// Misuse (Var of another tape, tensor on another device, closure that omits a gradient) throws Error naming the op.
 class Tape {
  public:
   // Computes the gradients of an op's inputs that need one, from the gradient of its output.

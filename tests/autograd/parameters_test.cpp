@@ -142,8 +142,7 @@ TEST(ParameterStore, RefusesAParameterThatNothingSaysTheBeginningOf) {
   ParameterStore store(*context);
   expect_error([&] { store.add("w", {1}, {}); }, Fault::config,
                "parameter w: no initialisation; expected Init::normal()");
-  expect_error([&] { Linear(store, "fc", 2, 3, {}); }, Fault::config,
-               "parameter fc.weight: nothing says how it begins");
+  expect_error([&] { Linear(store, "fc", 2, 3, {}); }, Fault::config, "parameter fc.weight: no initialisation");
   const Conv2d usual(store, "usual", 3, 4, 3, {}), zeros(store, "zeros", 3, 4, 3, {.init = Init::constant(0)});
   store.allocate(1);
   EXPECT_GT(largest(to_host(*context, usual.weight->value)), 0);
@@ -237,9 +236,9 @@ TEST(ParameterStore, ForInferenceRefusesWhatNeedsGradients) {
     ParameterStore store(*context);
     Parameter& w = store.add("w", {3}, Init::constant(1));
     store.allocate(0, {.gradients = false});
-    expect_error([&] { store.grads(); }, Fault::config, "grads(): allocated without gradients");
+    expect_error([&] { store.grads(); }, Fault::config, "grads(): the store was allocated without gradients");
     Tape tape(*context);
-    expect_error([&] { tape.leaf(w); }, Fault::config, "parameter w is to be trained, but was allocated without");
+    expect_error([&] { tape.leaf(w); }, Fault::config, "parameter w is trainable, but the store was allocated without");
     Tape inference(*context, Mode::eval);
     EXPECT_EQ(to_host(*context, inference.leaf(w).value).values, std::vector<double>(3, 1));
     store.freeze("w");

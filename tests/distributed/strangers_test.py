@@ -149,7 +149,7 @@ def test_another_secret_is_refused(folder):
     wait_until(lambda: listening_addresses(port), "a rank 0 that listens")  # rank 1 waits for 1.5 s only
     for secret in ("another secret of a job", None):
         start(folder, 1, port, secret=secret, timeout=1).ends(
-            4, "does not prove to be rank 0 of this job", "it probably has another job secret")
+            4, "failed to authenticate as rank 0 of this job", "it probably has another job secret")
     expect_a_start(folder, rank_zero, port)
 
 
@@ -210,7 +210,7 @@ def late_for_ever(talk):
 def test_a_false_rank_zero_is_found_out(folder):
     with false_rank_zero("a guess of the secret", late_for_ever) as port:
         start(folder, 1, port, timeout=2).ends(
-            4, "does not prove to be rank 0 of this job (this rank was given a secret)")
+            4, "failed to authenticate as rank 0 of this job (this rank was given a secret)")
 
 
 def test_a_rank_zero_that_waits_for_ever_does_not_hold_the_others(folder):

@@ -260,7 +260,7 @@ void expect_refusal(const std::function<void()>& action, const std::string& part
 TEST(Group, IsTheOnlyOneOfMpi) {
   group();
   if (!over_mpi()) return;
-  expect_refusal([] { make_mpi_group({}, launched().size); }, "MPI has been started in this process before");
+  expect_refusal([] { make_mpi_group({}, launched().size); }, "MPI was already started in this process");
 }
 
 // Must be last: it shuts MPI down.
@@ -275,7 +275,7 @@ TEST(TheEnd, IsFollowedByNothing) {
   expect_refusal([] { make_communicator(group(), context(), {.even_alone = true}); }, part);
   expect_refusal([] { group().finish(); }, part);
   if (over_mpi())
-    expect_refusal([] { make_mpi_group({}, launched().size); }, "MPI has been started in this process before");
+    expect_refusal([] { make_mpi_group({}, launched().size); }, "MPI was already started in this process");
   communicator->join();  // nothing is in progress
 }
 

@@ -52,7 +52,7 @@ TEST(BucketTuner, TakesWhatTheSlowestRankIsFastestWith) {
 TEST(BucketTuner, DoesNotChooseBeforeItHasTried) {
   BucketTuner tuner({}, 100 * kMebibyte);
   tuner.add(1);
-  expect_error([&] { tuner.choose(*make_single_group()); }, Fault::config, "before all have been tried");
+  expect_error([&] { tuner.choose(*make_single_group()); }, Fault::config, "before all sizes were timed");
 }
 
 }  // namespace

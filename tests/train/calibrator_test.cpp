@@ -204,7 +204,7 @@ TEST_F(Calibrated, SaysWhatCannotBeCalibrated) {
     network(tape, tape.constant(images(1)));
   };
   observe([&](Tape& tape, const Var& x) { return norm(tape, x); });
-  expect_error([&] { calibrator.layers(RangeRule::max); }, Fault::config, "no layer that int8 knows");
+  expect_error([&] { calibrator.layers(RangeRule::max); }, Fault::config, "no layer that int8 supports");
   expect_error([&] { observe([&](Tape& tape, const Var& x) { return relu(tape, x); }); }, Fault::config,
                "relu is op 0 of this forward pass, but was not so in the first");
 }

@@ -196,7 +196,8 @@ def test_a_run_that_goes_on_keeps_the_order_of_its_sums(folder):
         whole, halves = ((checkpoint(f"{folder}/{run_dir}", 4) / name).read_bytes() for run_dir in ("whole", "halves"))
         expect(whole == halves, f"{name} is not the same")
     output = train(data, "--num_batches=6", "--wire_precision=fp32", f"--train_dir={folder}/halves")
-    expect_in("note: wire of gradients: fp32 was requested, but the checkpoint was trained with bf16: the order of", output)
+    expect_in("note: wire of gradients: fp32 was requested, but the checkpoint was trained with bf16: the order of",
+              output)
     expect_in("ring over MPI, f32 on the wire", output)
 
 

@@ -1,4 +1,4 @@
-// DT_HD marks the per-element arithmetic that the CPU and the CUDA arm of an op share.
+// DT_HD: host and device functions, for per-element arithmetic shared by CPU and CUDA kernels.
 #pragma once
 
 #ifdef __CUDACC__

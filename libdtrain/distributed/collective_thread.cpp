@@ -193,12 +193,12 @@ double CollectiveThread::take_busy_seconds(int lane) {
 }
 
 std::string CollectiveThread::ask_peers() {
-  constexpr auto kPatience = std::chrono::seconds(1);
+  constexpr auto kAnswerTimeout = std::chrono::seconds(1);
   call([&] {
     watchdog_->forget();
     ask_all();
   });
-  std::this_thread::sleep_for(kPatience);
+  std::this_thread::sleep_for(kAnswerTimeout);
   std::string text;
   call([&] { text = watchdog_->answers(); });
   return text;
@@ -311,9 +311,9 @@ void CollectiveThread::check_header(Lane& lane) {
 
 // If ranks execute different collectives, data of another size may arrive before the header that tells.
 void CollectiveThread::report_broken(Lane& lane, const Error& error) {
-  constexpr auto kPatience = std::chrono::seconds(1);
+  constexpr auto kAnswerTimeout = std::chrono::seconds(1);
   try {
-    const SteadyTime until = Clock::now() + kPatience;
+    const SteadyTime until = Clock::now() + kAnswerTimeout;
     while (lane.has_begun() && !lane.header_checked() && Clock::now() < until) {
       transport_->progress();
       check_header(lane);

@@ -15,7 +15,7 @@ int wrapped(int i, size_t count) {
 }
 
 // n - 1 ring steps in which member `me` forwards part me + first, me + first - 1, ...
-Transfers go_round(std::span<const int> members, int me, std::span<const Range> parts, int first, bool add) {
+Transfers ring_steps(std::span<const int> members, int me, std::span<const Range> parts, int first, bool add) {
   DT_CHECK(members.size() == parts.size(), "ring of ", members.size(), " members with ", parts.size(), " parts");
   Transfers schedule;
   for (int turn = 0; turn + 1 < static_cast<int>(members.size()); ++turn) {
@@ -30,7 +30,7 @@ Transfers go_round(std::span<const int> members, int me, std::span<const Range> 
 }
 
 // n - 1 exchanges: `me` sends to the member `distance` ahead and receives from the one `distance` behind.
-Transfers deal_out(std::span<const int> members, int me, std::span<const Range> parts, bool add) {
+Transfers pairwise_exchange(std::span<const int> members, int me, std::span<const Range> parts, bool add) {
   DT_CHECK(members.size() == parts.size(), members.size(), " members with ", parts.size(), " parts");
   const auto part = [&](int member) { return parts[static_cast<size_t>(member)]; };
   Transfers schedule;
@@ -81,11 +81,11 @@ std::vector<Range> split(Range range, int parts) {
 }
 
 Transfers ring_reduce_scatter(std::span<const int> members, int me, std::span<const Range> parts) {
-  return go_round(members, me, parts, -1, true);
+  return ring_steps(members, me, parts, -1, true);
 }
 
 Transfers ring_all_gather(std::span<const int> members, int me, std::span<const Range> parts) {
-  return go_round(members, me, parts, 0, false);
+  return ring_steps(members, me, parts, 0, false);
 }
 
 Transfers ring_all_reduce(std::span<const int> members, int me, Range range) {
@@ -96,11 +96,11 @@ Transfers ring_all_reduce(std::span<const int> members, int me, Range range) {
 }
 
 Transfers direct_reduce_scatter(std::span<const int> members, int me, std::span<const Range> parts) {
-  return deal_out(members, me, parts, true);
+  return pairwise_exchange(members, me, parts, true);
 }
 
 Transfers direct_all_gather(std::span<const int> members, int me, std::span<const Range> parts) {
-  return deal_out(members, me, parts, false);
+  return pairwise_exchange(members, me, parts, false);
 }
 
 Transfers direct_all_reduce(std::span<const int> members, int me, Range range) {

@@ -56,20 +56,20 @@ class TcpGroup : public host::AllReduceGroup {
   };
 
   void gather(Gathering& gathering);
-  void take_share(Gathering& gathering, size_t rank);
-  void look_at_clock(Gathering& gathering);
-  void share(Gathering& gathering);
+  void receive_contribution(Gathering& gathering, size_t rank);
+  void check_deadline(Gathering& gathering);
+  void send_contribution(Gathering& gathering);
   void tell_peers(const std::string& report) override;
-  [[noreturn]] void end_by_last_words(const std::string& report);
+  [[noreturn]] void end_by_report(const std::string& report);
   void watch();
-  void look_for_losses();
+  void check_connections();
   [[noreturn]] void lost(size_t rank, const std::string& why, const std::string& place);
   int rank_of(size_t peer) const { return rank_ == 0 ? static_cast<int>(peer) : 0; }
   std::string collective(const std::string& what) const {
     return concat("'", what, "', collective ", sequence_, ", in ", where());
   }
   // Timeout. Rank 0, which knows the missing ranks, has the shortest.
-  double patience() const { return limit() + std::min(5.0, limit() / 2); }
+  double timeout() const { return limit() + std::min(5.0, limit() / 2); }
 
   // Protects the sockets; recursive, since fail() may be called while they are in use.
   std::recursive_mutex mutex_;
@@ -88,7 +88,7 @@ host::CollectiveThread& TcpGroup::thread() {
   const std::string reached = size() == 1 ? "127.0.0.1" : tcp::address_of(peers_[rank_ == 0 ? 1 : 0]);
   std::vector<PeerConnection> links = open_mesh(*this, tcp_, reached);
   GroupOptions options = options_;
-  options.fail = [this](const std::string& report, Fault) { end_by_last_words(report); };
+  options.fail = [this](const std::string& report, Fault) { end_by_report(report); };
   thread_ = std::make_unique<host::CollectiveThread>(options, "TCP",
                                                      [&] { return make_transport(rank_, places_, std::move(links)); });
   thread_->enter(section_, step_);
@@ -103,11 +103,11 @@ std::vector<std::string> TcpGroup::all_gather(const std::string& mine, const cha
     busy_ = true;
     ++sequence_;
   }
-  Gathering gathering{what, mine, in(rank_ == 0 ? limit() : patience())};
+  Gathering gathering{what, mine, in(rank_ == 0 ? limit() : timeout())};
   if (rank_ == 0)
     gather(gathering);
   else
-    share(gathering);
+    send_contribution(gathering);
   const std::lock_guard lock(mutex_);
   busy_ = false;
   return std::move(gathering.texts);
@@ -125,8 +125,8 @@ void TcpGroup::gather(Gathering& gathering) {
     const std::vector<bool> speaking = wait_for_any(sockets, std::min(gathering.deadline.left(), 0.1));
     const std::lock_guard lock(mutex_);
     for (size_t rank = 1; rank < peers_.size(); ++rank)
-      if (speaking[rank - 1]) take_share(gathering, rank);
-    look_at_clock(gathering);
+      if (speaking[rank - 1]) receive_contribution(gathering, rank);
+    check_deadline(gathering);
   }
   const std::lock_guard lock(mutex_);
   const Message result{Kind::result, sequence_, join(gathering.texts)};
@@ -136,7 +136,7 @@ void TcpGroup::gather(Gathering& gathering) {
   if (gathering.late) options_.tell(concat("all ranks have reached ", collective(gathering.what)));
 }
 
-void TcpGroup::take_share(Gathering& gathering, size_t rank) {
+void TcpGroup::receive_contribution(Gathering& gathering, size_t rank) {
   Message message;
   std::string why;
   const Socket::Arrived arrived = peers_[rank].receive(message, kMostTextBytes + (1 << 12), why);
@@ -156,7 +156,7 @@ void TcpGroup::take_share(Gathering& gathering, size_t rank) {
   if (gathering.late) static_cast<void>(peers_[rank].send({Kind::late, sequence_, {}}, in(1), why));
 }
 
-void TcpGroup::look_at_clock(Gathering& gathering) {
+void TcpGroup::check_deadline(Gathering& gathering) {
   const double waited = waited_since(gathering.deadline.begun);
   const bool over = waited >= gathering.deadline.seconds;
   if (!over && (gathering.late || waited < std::min(limit() / 4, 10.0))) return;
@@ -175,7 +175,7 @@ void TcpGroup::look_at_clock(Gathering& gathering) {
 }
 
 // On the other ranks.
-void TcpGroup::share(Gathering& gathering) {
+void TcpGroup::send_contribution(Gathering& gathering) {
   Socket& first = peers_[0];
   const auto ranks = static_cast<size_t>(size());
   std::string why;
@@ -198,7 +198,7 @@ void TcpGroup::share(Gathering& gathering) {
     if (message.kind == Kind::failure) fail(printable(message.text));
     if (message.kind == Kind::late && message.sequence == sequence_ && !gathering.late) {
       gathering.late = true;  // rank 0 is alive and waits for others; bounded
-      gathering.deadline = in(patience());
+      gathering.deadline = in(timeout());
       continue;
     }
     if (message.kind != Kind::result || message.sequence != sequence_ || !split(message.text, gathering.texts) ||
@@ -218,7 +218,7 @@ void TcpGroup::lost(size_t rank, const std::string& why, const std::string& plac
 }
 
 // A lost connection does not tell why a rank ended: waits for the report of the rank that knows, through rank 0.
-void TcpGroup::end_by_last_words(const std::string& report) {
+void TcpGroup::end_by_report(const std::string& report) {
   for (const Deadline deadline = in(1); !deadline.is_past();
        std::this_thread::sleep_for(std::chrono::milliseconds(10))) {
     const std::lock_guard lock(mutex_);
@@ -241,10 +241,10 @@ void TcpGroup::tell_peers(const std::string& report) {
 
 // Detects a rank's end by its closed connection, before a timeout.
 void TcpGroup::watch() {
-  for (; !stopping_ && !finishing_; std::this_thread::sleep_for(std::chrono::milliseconds(100))) look_for_losses();
+  for (; !stopping_ && !finishing_; std::this_thread::sleep_for(std::chrono::milliseconds(100))) check_connections();
 }
 
-void TcpGroup::look_for_losses() {
+void TcpGroup::check_connections() {
   const std::lock_guard lock(mutex_);
   if (busy_ || finishing_) return;
   for (size_t peer = 0; peer < peers_.size(); ++peer)

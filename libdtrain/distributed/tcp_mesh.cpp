@@ -10,10 +10,10 @@
 namespace dtrain::tcp {
 namespace {
 
-constexpr double kLimit = 120;      // seconds; all ranks are running
-constexpr double kPatience = 5;     // seconds for a caller to authenticate
-constexpr size_t kMostBytes = 256;  // of its hello
-constexpr size_t kStrangers = 256;  // concurrent unauthenticated connections
+constexpr double kLimit = 120;                // seconds; all ranks are running
+constexpr double kHandshakeTimeout = 5;       // seconds for a caller to authenticate
+constexpr size_t kMostBytes = 256;            // of its hello
+constexpr size_t kMostUnauthenticated = 256;  // concurrent unauthenticated connections
 
 // Address of a rank, and the interface it listens on.
 struct Address {
@@ -101,7 +101,7 @@ class Mesh {
   }
 
   bool try_call(int rank, std::string& why) {
-    const Deadline deadline = in(kPatience);
+    const Deadline deadline = in(kHandshakeTimeout);
     const Address& address = addresses_[static_cast<size_t>(rank)];
     Socket socket = connect_to(address.name, address.port, deadline, why);
     if (!socket) return false;
@@ -126,15 +126,15 @@ class Mesh {
     std::vector<const Socket*> sockets{&listener_};
     for (const Caller& caller : callers_) sockets.push_back(&caller.socket);
     wait_for_any(sockets, 0.5);
-    for (size_t turn = 0; turn < kStrangers; ++turn) {
-      Caller caller{.deadline = in(kPatience)};
+    for (size_t turn = 0; turn < kMostUnauthenticated; ++turn) {
+      Caller caller{.deadline = in(kHandshakeTimeout)};
       std::string name, why;
       int error = 0;
       caller.socket = accept_from(listener_, name, error);
       if (error != 0)
         throw Error(Fault::resource, "the limit of open files (ulimit -n) is too low for a connection to each rank");
       if (!caller.socket) break;
-      if (callers_.size() >= kStrangers) callers_.erase(callers_.begin());  // a silent caller makes room
+      if (callers_.size() >= kMostUnauthenticated) callers_.erase(callers_.begin());  // a silent caller makes room
       if (caller.socket.greet(key_, /*is_rank_zero=*/true, why)) callers_.push_back(std::move(caller));
     }
     std::erase_if(callers_, [this](Caller& caller) { return !may_stay(caller); });

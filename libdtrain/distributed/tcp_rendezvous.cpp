@@ -17,10 +17,10 @@ namespace dtrain::tcp {
 namespace {
 
 constexpr size_t kHelloBytes = 1 << 16, kWelcomeBytesPerRank = 2048;
-constexpr double kPatience = 5;     // seconds for a visitor to authenticate
-constexpr double kQuiet = 10;       // seconds before waiting is reported
-constexpr size_t kStrangers = 256;  // concurrent unauthenticated connections
-constexpr uint64_t kTold = 8;       // reported strangers
+constexpr double kHandshakeTimeout = 5;       // seconds for a visitor to authenticate
+constexpr double kReportAfter = 10;           // seconds before waiting is reported
+constexpr size_t kMostUnauthenticated = 256;  // concurrent unauthenticated connections
+constexpr uint64_t kMostReports = 8;          // reported strangers
 constexpr char kSecretAdvice[] = "all ranks need one DTRAIN_JOB_SECRET (or DTRAIN_JOB_SECRET_FILE), or none";
 
 using Warn = std::function<void(const std::string&)>;
@@ -80,9 +80,9 @@ std::string list_of(const std::vector<int>& ranks) {
   return text;
 }
 
-class Reception {
+class RendezvousServer {
  public:
-  Reception(const TcpOptions& tcp, const Bytes32& key, const Warn& warn)
+  RendezvousServer(const TcpOptions& tcp, const Bytes32& key, const Warn& warn)
       : tcp_(tcp), key_(key), warn_(warn), listener_(listener_of(tcp)) {
     rendezvous_.peers.resize(static_cast<size_t>(tcp.size));
     rendezvous_.places.resize(static_cast<size_t>(tcp.size));
@@ -94,7 +94,7 @@ class Reception {
     while (!missing().empty()) {
       look(deadline);
       if (!missing().empty() && deadline.is_past()) give_up(limit);
-      tell_of_waiting(deadline);
+      report_waiting(deadline);
     }
     number(rendezvous_.places);
     std::vector<std::string> texts;
@@ -103,7 +103,7 @@ class Reception {
       texts.push_back(std::to_string(place.pid));
     }
     // A rank that is gone by now is detected in the first collective.
-    tell_all({Kind::welcome, 0, join(texts)});
+    send_to_all({Kind::welcome, 0, join(texts)});
     return std::move(rendezvous_);
   }
 
@@ -129,15 +129,15 @@ class Reception {
     // Ranks send nothing before the welcome, but may disconnect and return.
     for (Socket& peer : rendezvous_.peers)
       if (peer && peer.is_gone()) peer = Socket();
-    let_in();
+    accept_visitors();
     std::erase_if(visitors_, [this](Visitor& visitor) { return !may_stay(visitor); });
   }
 
   // A silent visitor makes room for new ones: ranks authenticate at once.
-  void let_in() {
-    const size_t most = rendezvous_.peers.size() + kStrangers;
+  void accept_visitors() {
+    const size_t most = rendezvous_.peers.size() + kMostUnauthenticated;
     for (size_t turn = 0; turn < most; ++turn) {
-      Visitor visitor{.deadline = in(kPatience)};
+      Visitor visitor{.deadline = in(kHandshakeTimeout)};
       int error = 0;
       visitor.socket = accept_from(listener_, visitor.caller, error);
       if (!visitor.socket && error == 0) return;
@@ -163,14 +163,14 @@ class Reception {
     if (arrived == Socket::Arrived::no && !visitor.deadline.is_past()) return true;
     if (arrived != Socket::Arrived::yes) {
       if (visitor.socket.has_failed_proof()) unproven_ = visitor.caller;
-      tell_of_stranger(visitor.caller, why);
+      report_stranger(visitor.caller, why);
     } else if (!visitor.proven) {
       visitor.proven = message.kind == Kind::proof && visitor.socket.send({Kind::proof, 0, {}}, in(0), why);
       return visitor.proven;
     } else if (Hello hello; message.kind != Kind::hello || !read(message.text, hello)) {
-      tell_of_stranger(visitor.caller, "it does not follow the protocol of ranks");
+      report_stranger(visitor.caller, "it does not follow the protocol of ranks");
     } else if (hello.job == tcp_.job && hello.members != tcp_.members) {
-      end_all(
+      fail_all(
           concat("the ranks were given different lists of processes: rank 0 on ", rendezvous_.places[0].host, " has ",
                  printable(tcp_.members), "; rank ", hello.rank, " on ", hello.host, " has ", printable(hello.members)),
           &visitor.socket);
@@ -199,27 +199,27 @@ class Reception {
   }
 
   [[noreturn]] void give_up(double limit) {
-    end_all(concat(
+    fail_all(concat(
         "set-up: no connection within ", limit, " s from ", list_of(missing()), " (rank 0 on ",
         rendezvous_.places[0].host, " listens on port ", tcp_.port, ")",
         unproven_.empty() ? "" : concat("; a caller from ", unproven_, " failed to authenticate: ", kSecretAdvice)));
   }
   // `visitor`: also notified.
-  [[noreturn]] void end_all(const std::string& text, Socket* visitor = nullptr) {
+  [[noreturn]] void fail_all(const std::string& text, Socket* visitor = nullptr) {
     const Message message{Kind::failure, 0, text};
     std::string why;
     if (visitor != nullptr) static_cast<void>(visitor->send(message, in(1), why));
-    tell_all(message);
+    send_to_all(message);
     throw Error(Fault::communication, text);
   }
   // Reported once: ranks may be started by hand.
-  void tell_of_waiting(Deadline deadline) {
-    if (told_of_waiting_ || missing().empty() || waited_since(deadline.begun) < kQuiet) return;
-    told_of_waiting_ = true;
+  void report_waiting(Deadline deadline) {
+    if (reported_waiting_ || missing().empty() || waited_since(deadline.begun) < kReportAfter) return;
+    reported_waiting_ = true;
     tell_user(concat("waiting for ", list_of(missing()), " on port ", tcp_.port, ", limit ", deadline.seconds, " s"));
   }
 
-  void tell_all(const Message& message) {
+  void send_to_all(const Message& message) {
     std::string why;
     for (Socket& peer : rendezvous_.peers)
       if (peer) static_cast<void>(peer.send(message, in(1), why));
@@ -228,9 +228,9 @@ class Reception {
     if (warn_) warn_(text);
   }
   // Strangers may connect repeatedly; reports are limited.
-  void tell_of_stranger(const std::string& caller, const std::string& why) {
-    if (++strangers_ <= kTold) tell_user(concat("rejected a connection from ", caller, ": ", why));
-    if (strangers_ == kTold) tell_user("further rejected connections are not reported");
+  void report_stranger(const std::string& caller, const std::string& why) {
+    if (++strangers_ <= kMostReports) tell_user(concat("rejected a connection from ", caller, ": ", why));
+    if (strangers_ == kMostReports) tell_user("further rejected connections are not reported");
   }
 
   const TcpOptions& tcp_;
@@ -240,7 +240,7 @@ class Reception {
   std::vector<Visitor> visitors_;  // in order of arrival
   uint64_t strangers_ = 0;
   std::string unproven_;  // address of the last caller that failed to authenticate
-  bool told_of_waiting_ = false;
+  bool reported_waiting_ = false;
   Rendezvous rendezvous_;
 };
 
@@ -283,7 +283,7 @@ Socket call_rank_zero(const TcpOptions& tcp, const Bytes32& key, double patience
 // Retries: rank 0 may start later than this rank, or restart.
 Rendezvous visit(const TcpOptions& tcp, const Bytes32& key, double limit, const Warn& warn) {
   // Rank 0, which knows the missing ranks, times out first.
-  const Deadline deadline = in(limit + std::min(kPatience, limit / 2));
+  const Deadline deadline = in(limit + std::min(kHandshakeTimeout, limit / 2));
   const Hello hello{
       .job = tcp.job, .host = host_name(), .members = tcp.members, .rank = tcp.rank, .size = tcp.size, .pid = getpid()};
   const size_t most = kHelloBytes + kWelcomeBytesPerRank * static_cast<size_t>(tcp.size);
@@ -293,9 +293,9 @@ Rendezvous visit(const TcpOptions& tcp, const Bytes32& key, double limit, const 
     if (warn && !std::exchange(warned, true)) warn(line);
   };
   for (double pause = 0.05; !deadline.is_past(); pause = std::min(1.0, 1.5 * pause)) {
-    if (waited_since(deadline.begun) > kQuiet)
+    if (waited_since(deadline.begun) > kReportAfter)
       warn_once(concat("waiting for rank 0 at ", tcp.address, " port ", tcp.port, ", limit ", limit, " s: ", why));
-    Socket socket = call_rank_zero(tcp, key, std::min(deadline.left(), kPatience), why, unproven, warn_once);
+    Socket socket = call_rank_zero(tcp, key, std::min(deadline.left(), kHandshakeTimeout), why, unproven, warn_once);
     Message answer;
     if (socket && socket.send({Kind::hello, 0, write(hello)}, deadline, why) &&
         socket.receive(answer, most, deadline, why)) {
@@ -336,7 +336,7 @@ void refuse_strangers(const TcpOptions& tcp) {
 Rendezvous rendezvous(const TcpOptions& tcp, double limit, const std::function<void(const std::string&)>& warn) {
   refuse_strangers(tcp);
   const Bytes32 key = key_of(tcp.secret);
-  return tcp.rank == 0 ? Reception(tcp, key, warn).wait(limit) : visit(tcp, key, limit, warn);
+  return tcp.rank == 0 ? RendezvousServer(tcp, key, warn).wait(limit) : visit(tcp, key, limit, warn);
 }
 
 }  // namespace dtrain::tcp

@@ -20,8 +20,8 @@ struct SoftmaxCrossEntropyOptions {
 struct Classification {
   Var loss;         // [1]: mean over unmasked rows
   Tensor rows;      // [n] f32: loss per row
-  Tensor in_top_1;  // [n] f32: 1 where the label's logit is the largest (ties: the lower class first); of two labels,
-                    // that of the larger share, and the row's own where they are equal
+  Tensor in_top_1;  // [n] f32: 1 if the label's logit is the largest (ties: lower class first); of two labels the one
+                    // with the larger share counts, the row's own on a tie
   Tensor in_top_5;  // [n] f32
   Tensor counts;    // [n] f32: 1 for counted rows, 0 for masked ones
 

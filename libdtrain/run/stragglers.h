@@ -15,7 +15,7 @@ class Stragglers {
   // Takes each rank's own seconds per step; 0: no step made. Returns ranks to warn about: each once, after exceeding
   // kFactor times the median kPatience times in a row.
   std::vector<Straggler> add(const std::vector<double>& seconds);
-  // Slowest rank of the last call, and its values.
+  // Slowest rank by the last call, and the values of that call.
   const Straggler& slowest() const { return slowest_; }
   const std::vector<double>& seconds() const { return seconds_; }
 

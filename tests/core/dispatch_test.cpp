@@ -76,7 +76,7 @@ TEST(Dispatch, AKernelMayTakeBf16Itself) {
 }
 
 // As DT_DISPATCH in a build without CUDA.
-TEST(Dispatch, AMissingArmIsAnError) {
+TEST(Dispatch, AMissingCudaBuildIsAnError) {
   for (const auto& context : devices()) {
     const auto call = [&] { return choose_arm(*context, "length", cpu::length, nullptr)({2, 5}); };
     if (context->is_cpu())

@@ -45,7 +45,7 @@ TEST(Crc32c, KnownAnswers) {
 }
 
 // Lengths around every block size, at every alignment.
-TEST(Crc32c, ArmsAgreeWithTheDefinition) {
+TEST(Crc32c, ImplementationsAgreeWithTheDefinition) {
   const auto bytes = random_bytes(40000, 1);
   std::mt19937 random(2);
   std::vector<size_t> sizes = {767, 768, 769, 775, 776, 1536, 12287, 12288, 12289, 13056, 24576, 36863};

@@ -1,5 +1,5 @@
-// AlexNet for ImageNet in one column (Krizhevsky 2014), and the smaller form for CIFAR-10 of TensorFlow's tutorial, as
-// tf_cnn_benchmarks has them. The first has torchvision's parameter names; its fourth convolution is wider.
+// AlexNet for ImageNet, single-column (Krizhevsky 2014), and the smaller variant for CIFAR-10 of TensorFlow's tutorial;
+// both as in tf_cnn_benchmarks. The first has torchvision's parameter names, but a wider fourth convolution.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Chain: layers that are applied one after the other. It knows the shape of what it gives while it is built, so that a
-// layer is stated once: where it is added. Where a model branches, chains that begin at one place are joined or added.
+// Chain: sequential builder of a model. It tracks the output shape while layers are added, so that each layer is
+// declared once. Branches start at one point and are concatenated or added.
 #pragma once
 
 #include <functional>
@@ -12,31 +12,31 @@
 
 namespace dtrain::models {
 
-// What is beyond the border of an image.
+// Padding scheme of convolutions and pools.
 enum class Border {
-  same,   // as much padding as makes ceil(size / stride) windows, the odd row or column at the bottom or the right
-  valid,  // nothing: windows lie inside the image
-  half,   // kernel / 2 rows and columns on each side, whatever the stride is
+  same,   // TensorFlow's SAME: ceil(size / stride) windows, the odd row or column at the bottom or right
+  valid,  // no padding
+  half,   // kernel / 2 rows and columns on each side, whatever the stride
 };
 
-// Where convolutions take their first weights from, unless a ConvForm says otherwise.
+// Weight initialiser of convolutions, unless ConvForm::init overrides it.
 enum class ConvInit {
   variance_scaling,  // see initializers.h
-  he_fan_out,        // Conv2d's own
+  he_fan_out,        // default of Conv2d
 };
 
-// What the layers of a model have in common.
+// Defaults shared by all layers of a model.
 struct LayerDefaults {
   BatchNormOptions batch_norm{};
-  bool norm_scales = true;  // false: batch norms shift alone; their weights are there, but frozen at 1
+  bool norm_scales = true;  // false: batch norms only shift; their gammas exist, but are frozen at 1
   ConvInit conv_init = ConvInit::variance_scaling;
 };
 
 struct ConvForm {
   Size2 stride = 1;
   Border border = Border::same;
-  std::string norm{};  // the path of the batch norm that follows; empty: there is none
-  bool bias = true;    // where there is no batch norm
+  std::string norm{};  // path of the batch norm after the convolution; empty: no batch norm
+  bool bias = true;    // ignored with a batch norm
   Activation activation = Activation::relu;
   std::optional<Init> init{};
   float initial_bias = 0;
@@ -44,11 +44,11 @@ struct ConvForm {
 
 struct LinearForm {
   Activation activation = Activation::relu;
-  std::optional<Init> init{};  // by default truncated normal, of variance 2 / in before a ReLU, else 1 / in
+  std::optional<Init> init{};  // default: truncated normal with variance 2 / in before a ReLU, else 1 / in
   float initial_bias = 0;
 };
 
-// One after the other: what a chain is once it has been built.
+// The layers of a chain, applied in order.
 struct Layers {
   std::vector<std::function<Var(Tape&, const Var&)>> list{};
   Var operator()(Tape& tape, const Var& x) const;
@@ -56,34 +56,34 @@ struct Layers {
 
 class Chain {
  public:
-  // An empty one, that begins at the image. The communicator of `inputs` goes into the batch norms' options.
+  // Empty chain that starts at the image. The communicator of `inputs` is passed to the batch norms.
   explicit Chain(const BuildInputs& inputs, LayerDefaults defaults = {});
-  // An empty one, that begins where this one ends. The paths of its layers are relative to `path`, where that is given,
-  // and else to this one's.
+  // Empty chain that starts at the end of this one. Its layer paths are relative to `path`, or to this chain's path if
+  // `path` is empty.
   Chain branch(const std::string& path = {}) const;
 
-  const Shape& shape() const { return shape_; }  // of what it makes of one image
+  const Shape& shape() const { return shape_; }  // of the output for one image
   int64_t channels() const { return shape_[shape_.rank() - 1]; }
 
-  // Each adds a layer and returns this chain. They throw Error where an image is too small.
+  // Each method adds a layer and returns this chain. Throws Error if the image is too small.
   Chain& conv(const std::string& path, int64_t channels, Size2 kernel, const ConvForm& form = {});
-  // torchvision's BasicConv2d: `<path>.conv`, and `<path>.bn` in place of what `form` says about a norm.
+  // torchvision's BasicConv2d: convolution `<path>.conv` and batch norm `<path>.bn`, which overrides `form.norm`.
   Chain& basic_conv(const std::string& path, int64_t channels, Size2 kernel, ConvForm form = {});
   Chain& norm_relu(const std::string& path);
   Chain& max_pool(Size2 kernel, Size2 stride, Border border);
-  // The mean of those cells of a window that are inside the image.
+  // Averages over the cells of a window inside the image (count_include_pad=False).
   Chain& average_pool(Size2 kernel, Size2 stride, Border border);
   // [n, h, w, c] -> [n, c]
   Chain& global_average_pool();
   Chain& dropout(float rate);
-  // Flattens images.
+  // Flattens images first.
   Chain& linear(const std::string& path, int64_t out, const LinearForm& form = {});
-  // Any other, which gives `shape`.
+  // Adds any other layer with output shape `shape`.
   Chain& then(const Shape& shape, std::function<Var(Tape&, const Var&)> layer);
 
-  // What the branches give, along the channels one after another. They begin where this chain ends.
+  // Concatenates the outputs of the branches along the channels. The branches start at the end of this chain.
   Chain& join(const std::vector<Chain>& branches);
-  // The sum of what two branches give.
+  // Adds the outputs of two branches.
   Chain& add(const Chain& one, const Chain& other);
 
   const Layers& layers() const { return layers_; }

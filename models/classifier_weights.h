@@ -1,5 +1,5 @@
-// Files of a classifier's weights: safetensors or NumPy's .npz by the model's own names, which are torchvision's where
-// that has the model, or by timm's.
+// Loading of classifier weights from safetensors or NumPy .npz files, with the model's parameter names (torchvision's
+// where torchvision has the model) or with timm's.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace dtrain::models {
 
-// As many classes as the file's last layer has. `store` has the model's parameters and may lack their values. Throws
-// Error(fault) naming the layer where the file has none such.
+// Number of classes of the last layer in the file. `store` has the model's parameters, possibly not yet allocated.
+// Throws Error(fault) with the layer's name if the file lacks it.
 int64_t classes_of_weights(const ParameterStore& store, const ClassifierInfo& info, const std::string& path,
                            Fault fault = Fault::data);
 
-// Loads what fits by name and shape, and throws, as load_weights() does. A convolution over a whole image, as timm has
-// in place of some linear layers, is one.
+// Loads the weights that match by name and shape, as load_weights() does and with its errors. Also accepts
+// timm's convolutions over the whole image in place of linear layers.
 LoadedWeights load_classifier(ParameterStore& store, const ClassifierInfo& info, const std::string& path,
                               Fault fault = Fault::data);
 

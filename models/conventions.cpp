@@ -37,7 +37,7 @@ void initialize(ParameterStore& store, const std::vector<LayerWork>& layers, con
   if (layers.empty()) return;
   const std::string& last = layers.back().weight;
   const std::string bias = last.substr(0, last.rfind('.')) + ".bias";
-  int64_t in = 0;  // that the last layer reads
+  int64_t in = 0;  // inputs of the last linear layer
   for (Parameter& parameter : store.parameters()) {
     const bool filters = parameter.options().layout == Layout::krsc;
     const int64_t fan_in = parameter.shape.count() / parameter.shape[0];

@@ -1,4 +1,4 @@
-// ModelConventions: in what respects programs build one and the same model in different ways.
+// ModelConventions: applying, describing and parsing them.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,20 @@ namespace dtrain::models {
 
 struct ResNetOptions;
 
-// The options of a ResNet by `conventions`.
+// `options` with these conventions applied.
 ResNetOptions by_conventions(ResNetOptions options, const ModelConventions& conventions);
 
 // Stride, padding and epsilon of a ResNet with these options.
 ModelConventions conventions_of(const ResNetOptions& options);
 
-// Where the convolutions and the last layer of a model take their first weights from: `layers` are those of a Trace.
-// Before the store is allocated.
+// Sets the initialisers of the convolutions and of the last layer; `layers` come from a Trace. Call it before
+// store.allocate().
 void initialize(ParameterStore& store, const std::vector<LayerWork>& layers, const ModelConventions& conventions);
 
-// What of them makes another network of the same parameters, for people: ", stride in 3x3, batch norm epsilon 0.0001".
-// Empty where nothing does.
+// The conventions that change the function of the network, as text: ", stride in 3x3, batch norm epsilon 0.0001". Empty
+// if none does.
 std::string describe(const ModelConventions& conventions);
-// Back from such a text. Throws Error(Fault::checkpoint) on any other.
+// Parses this text. Throws Error(Fault::checkpoint) if it is invalid.
 ModelConventions conventions_from(const std::string& text);
 
 }  // namespace dtrain::models

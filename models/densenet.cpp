@@ -38,7 +38,7 @@ Forward densenet(const BuildInputs& in, int layers_per_block, int64_t growth) {
   return forward_of(net.layers());
 }
 
-// The rate falls to fixed ones, whatever `base` is.
+// Only the first rate follows `base`; the later ones are fixed.
 Schedule densenet_schedule(double base, double steps_per_epoch) {
   return Schedule::piecewise(base, {150, 225, 300}, {0.01, 0.001, 0.0001}, steps_per_epoch);
 }

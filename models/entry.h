@@ -1,4 +1,4 @@
-// Entry: what a family of models exports to the catalogue, one for each model and data set.
+// Entry: the catalogue record of a model for one data set, exported by each model family.
 #pragma once
 
 #include <concepts>
@@ -9,12 +9,12 @@
 
 namespace dtrain::models {
 
-// What a model is built from.
+// Arguments for building a model.
 struct BuildInputs {
   ParameterStore& store;
-  Trace& trace;  // its shape is that of the image
+  Trace& trace;  // starts with the shape of the image
   int64_t classes;
-  Communicator* statistics;  // for the options of every batch norm; null: each rank has its own
+  Communicator* statistics;  // passed to every batch norm; null: local statistics
   bool auxiliary_head = false;
   ModelConventions conventions{};
 };
@@ -24,7 +24,8 @@ struct Entry {
   std::function<Forward(const BuildInputs&)> build;
 };
 
-// The forward pass of a model, which it keeps alive. A model with auxiliary heads takes a third argument, see Forward.
+// Wraps a model as a forward pass, which keeps it alive. A model with auxiliary heads takes a third argument; see
+// Forward.
 template <class Model>
 Forward forward_of(Model model) {
   return

@@ -5,7 +5,7 @@
 namespace dtrain::models {
 namespace {
 
-// The channels of a block's convolutions: 1x1; 1x1 before 3x3; 1x1 before 5x5; 1x1 after the pool.
+// Channels of an inception block: 1x1; 1x1 before 3x3; 1x1 before 5x5; 1x1 after the pool.
 struct InceptionForm {
   const char* path;
   int64_t one, before_three, three, before_five, five, pooled;

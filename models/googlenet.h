@@ -1,5 +1,5 @@
-// GoogLeNet (Szegedy et al. 2014) as tf_cnn_benchmarks has it: biases in place of batch norms, 5x5 kernels, neither
-// auxiliary heads nor dropout. The parameters are named as torchvision names those of its form with batch norms.
+// GoogLeNet (Szegedy et al. 2014) as in tf_cnn_benchmarks: biases instead of batch norms, 5x5 kernels, no auxiliary
+// heads, no dropout. Parameter names follow torchvision's variant with batch norms.
 #pragma once
 
 #include <vector>

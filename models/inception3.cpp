@@ -3,7 +3,7 @@
 namespace dtrain::models {
 namespace {
 
-// The blocks' names and paths are torchvision's.
+// Blocks have torchvision's names and paths.
 void mixed_a(Chain& net, const std::string& path, int64_t pooled) {
   const auto branch = [&] { return net.branch(path); };
   net.join({branch().basic_conv("branch1x1", 64, 1),
@@ -75,7 +75,7 @@ void add_stem(Chain& net) {
 
 struct Inception3 {
   Layers lower, upper;
-  std::optional<Layers> head;  // reads what `lower` gives
+  std::optional<Layers> head;  // attached to the output of `lower`
 
   Var operator()(Tape& tape, const Var& x, std::vector<Var>* auxiliary) const {
     const Var y = lower(tape, x);

@@ -1,4 +1,4 @@
-// What Inception-v3 and Inception-v4 are made of.
+// Building blocks shared by Inception-v3 and Inception-v4.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace dtrain::models {
 
-// Convolutions inside the image alone, with stride 1 and 2.
+// Convolutions without padding, with stride 1 and 2.
 inline const ConvForm kInside{.border = Border::valid};
 inline const ConvForm kHalving{.stride = 2, .border = Border::valid};
 
@@ -17,7 +17,8 @@ inline LayerDefaults inception_defaults() {
   return {.batch_norm = {.epsilon = 1e-3f, .momentum = 0.999f}, .norm_scales = false};
 }
 
-// What convolutions with these kernels, `<path>a`, `<path>b` and so on, make of what `net` gives, joined.
+// Applies convolutions with these kernels, named `<path>a`, `<path>b` and so on, to `net` in parallel and concatenates
+// them.
 inline void fork(Chain& net, const std::string& path, int64_t channels, const std::vector<Size2>& kernels) {
   std::vector<Chain> branches;
   for (size_t i = 0; i < kernels.size(); ++i)

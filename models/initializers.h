@@ -1,4 +1,4 @@
-// The initial weights of TensorFlow's layers.
+// Weight initialisers of TensorFlow.
 #pragma once
 
 #include <cmath>
@@ -7,8 +7,8 @@
 
 namespace dtrain::models {
 
-// tf.variance_scaling_initializer(): the variance of a weight is 1 / fan_in. Its normal distribution is cut at two
-// standard deviations, which takes a factor of 0.8796 off the deviation.
+// tf.variance_scaling_initializer(): truncated normal with weight variance 1 / fan_in. Truncation at two standard
+// deviations reduces the deviation by a factor of 0.8796.
 inline Init variance_scaling(int64_t fan_in) {
   return Init::truncated_normal(std::sqrt(1.0f / static_cast<float>(fan_in)) / 0.87962566103423978f);
 }

@@ -29,7 +29,7 @@ std::string line(const std::string& layer, const std::string& op, const std::str
   return fmt::format("{:<40} {:<22} {:<22} {:<22} {:>12} {:>15}", layer, op, input, output, parameters, multiply_adds);
 }
 
-// The parameters of the layer that `name` is of, its bias for instance, which are taken out.
+// Removes all parameters of the layer that owns `name`, and returns their number of elements.
 int64_t take_layer(std::map<std::string, int64_t>& elements, const std::string& name) {
   const auto layer_of = [](const std::string& path) { return path.substr(0, path.rfind('.')); };
   int64_t sum = 0;
@@ -41,7 +41,7 @@ int64_t take_layer(std::map<std::string, int64_t>& elements, const std::string& 
 }  // namespace
 
 std::vector<std::string> list_layers(const Classifier& model, ParameterStore& store) {
-  std::map<std::string, int64_t> elements, work;  // by parameter, of those that are still to be listed
+  std::map<std::string, int64_t> elements, work;  // by parameter, not listed yet
   int64_t parameters = 0;
   for (const Parameter& parameter : store.parameters()) {
     elements[parameter.name] = parameter.shape.count();

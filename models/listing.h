@@ -1,4 +1,4 @@
-// A listing of a model for people.
+// Layer table of a model.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace dtrain::models {
 
-// A heading, a line for each op of a forward pass of one image in the order in which they run, auxiliary heads included
-// (the layer's path, the op, the shapes of what it is given and gives, its parameters, its multiply-adds), and totals,
-// which are those of `store` and of the model. Runs such a pass, in inference, which changes nothing.
+// Returns a heading, a line per op of the forward pass of one image in execution order, auxiliary heads included, and
+// totals over `store` and the model. Columns: path of the layer, op, input and output shapes, parameters,
+// multiply-adds. Runs one forward pass in inference mode; the model is not changed.
 std::vector<std::string> list_layers(const Classifier& model, ParameterStore& store);
 
 }  // namespace dtrain::models

@@ -8,13 +8,13 @@ namespace {
 constexpr float kDropout = 0.2f;
 const Init kInit = Init::truncated_normal(0.09f);
 
-// Builds layers one after the other.
+// Sequential builder of layers.
 struct Builder {
   ParameterStore& store;
   Trace& trace;
   BatchNormOptions batch_norm;
 
-  // Under `<path>.0` and `<path>.1`, or other numbers where those of a block are counted on.
+  // Named `<path>.0` and `<path>.1`, or with later numbers inside a block.
   ConvBnAct layer(const std::string& conv, const std::string& bn, int64_t out, int kernel, int stride,
                   Activation activation, bool depthwise = false) {
     const int64_t in = trace.channels();
@@ -28,7 +28,7 @@ struct Builder {
   }
 };
 
-// Table 2: expansion, channels, repeats and the stride of the first.
+// Table 2: expansion, channels, repeats and stride of the first block.
 struct Stage {
   int64_t expansion, channels;
   int repeats, stride;
@@ -55,7 +55,7 @@ MobileNet::MobileNet(ParameterStore& store, Trace& trace, int64_t classes, Commu
             const int64_t in = trace.channels(), wide = in * stage.expansion;
             const std::string conv = path() + ".conv.";
             Block block{{}, stride == 1 && in == stage.channels};
-            int index = 0;  // torchvision counts a convolution with its batch norm and activation as one, but the last
+            int index = 0;  // torchvision numbers conv, norm and activation as one, except for the last
             const auto add = [&](int64_t channels, int kernel, int step, bool depthwise) {
               const std::string layer = conv + std::to_string(index++);
               block.layers.push_back(

@@ -1,5 +1,5 @@
-// MobileNet v2 (Sandler et al. 2018, table 2, width 1), with torchvision's parameter names and the padding of
-// TensorFlow: strides pad at the bottom and the right.
+// MobileNet v2 (Sandler et al. 2018, table 2, width 1), with torchvision's parameter names and TensorFlow's SAME
+// padding at strides.
 #pragma once
 
 #include <vector>
@@ -11,20 +11,19 @@ namespace dtrain::models {
 
 class MobileNet {
  public:
-  // `statistics`: as BuildInputs has it.
+  // `statistics`: see BuildInputs.
   MobileNet(ParameterStore& store, Trace& trace, int64_t classes, Communicator* statistics);
-  // [n, h, w, 3] -> [n, classes], from images of the size that the trace began with.
+  // [n, h, w, 3] -> [n, classes]; image size as at the start of the trace.
   Var operator()(Tape& tape, const Var& x) const;
 
  private:
-  // Expands the channels, convolves each of them and projects what comes out to fewer: an inverted residual. Its last
-  // layer has no activation.
+  // Inverted residual: 1x1 expansion, depthwise convolution and linear 1x1 projection.
   struct Block {
     std::vector<ConvBnAct> layers;
     bool residual;
   };
 
-  std::vector<Block> blocks_;  // the first and the last have one layer
+  std::vector<Block> blocks_;  // the first and the last consist of one layer
   Linear classifier_;
 };
 

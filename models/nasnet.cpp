@@ -15,10 +15,10 @@ using Action = NasNetAction;
 struct Choice {
   Action action;
   int kernel;
-  size_t input;  // a state: 0 and 1 are the cell's inputs, each pair's sum is the next
+  size_t input;  // state: 0 and 1 are the cell's inputs, then the sums of the pairs
 };
 
-// The cells that were found (figure 4), side after side of five pairs.
+// Cell architectures found by the search (figure 4): two operations for each of five pairs.
 constexpr Choice kNormalCell[] = {
     {Action::separable, 5, 0}, {Action::separable, 3, 1}, {Action::separable, 5, 1}, {Action::separable, 3, 1},
     {Action::average, 3, 0},   {Action::none, 1, 1},      {Action::average, 3, 1},   {Action::average, 3, 1},
@@ -30,14 +30,14 @@ constexpr Choice kReductionCell[] = {
     {Action::separable, 3, 2}, {Action::maximum, 3, 0},
 };
 const PoolOptions kAuxiliaryPool{.kernel = 5, .stride = 3, .padding = 0};
-// The states that none of a cell's pairs reads, and that are joined.
+// States that no pair reads; they are concatenated.
 const std::vector<size_t> kNormalUnused{1, 2, 3, 4, 5, 6}, kReductionUnused{3, 4, 5, 6};
 
 Init fan_out(int64_t count) { return Init::normal(std::sqrt(2.0f / static_cast<float>(count))); }
 
 }  // namespace
 
-// Makes layers and follows the shapes of what they give.
+// Builds layers and infers their shapes.
 class NasNet::Builder {
  public:
   Builder(ParameterStore& store, Trace& trace, const NasNetOptions& options)
@@ -48,7 +48,7 @@ class NasNet::Builder {
   Linear classifier(const std::string& path, int64_t classes);
 
  private:
-  // Where a cell is: what it reads, of which `previous` may be missing, and its number among all.
+  // Inputs of a cell, of which `previous` may be absent, and its index among all cells.
   struct Site {
     std::string path;
     bool reduction;
@@ -73,7 +73,7 @@ class NasNet::Builder {
   Separable separable(const std::string& path, int kernel, int index, int stride, int64_t filters);
   Operation operation(const std::string& path, const Choice& choice, const Site& site);
   Adapter adapter(const Site& site);
-  // Afterwards the trace has the shape of what the cell gives.
+  // Leaves the trace at the shape of the cell's output.
   Cell cell(const Site& site);
   AuxiliaryHead auxiliary(const std::string& path, int64_t classes);
 
@@ -99,7 +99,7 @@ NasNet::Separable NasNet::Builder::separable(const std::string& path, int kernel
   return {depthwise, conv_bn(layer + ".pointwise", path + ".bn_sep_" + size, filters)};
 }
 
-// From the trace's shape. Only what the cell is given is strided over.
+// Starts at the trace's shape. Only operations on the cell's inputs are strided.
 NasNet::Operation NasNet::Builder::operation(const std::string& path, const Choice& choice, const Site& site) {
   const int stride = site.reduction && choice.input < 2 ? 2 : 1;
   const float depth = static_cast<float>(site.number + 1) / static_cast<float>(site.all);

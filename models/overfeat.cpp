@@ -5,7 +5,7 @@
 namespace dtrain::models {
 namespace {
 
-// The paths count ReLUs, pools and dropouts too, as torchvision's do.
+// Path indices count ReLUs, pools and dropouts, as in torchvision.
 Forward overfeat(const BuildInputs& in) {
   Chain net(in);
   net.conv("features.0", 96, 11, {.stride = 4, .border = Border::valid}).max_pool(2, 2, Border::valid);

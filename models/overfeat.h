@@ -1,4 +1,4 @@
-// OverFeat's fast form (Sermanet et al. 2013), as tf_cnn_benchmarks has it.
+// OverFeat, fast variant (Sermanet et al. 2013), as in tf_cnn_benchmarks.
 #pragma once
 
 #include <vector>

@@ -6,8 +6,8 @@
 namespace dtrain::models {
 namespace {
 
-// torchvision: its documentation, weights IMAGENET1K_V1. TF-Slim: the README of tensorflow/models/research/slim. He et
-// al. 2015: table 6, the error of the best of five runs for 110 layers. Huang et al. 2016: table 2, C10+.
+// torchvision: documentation, weights IMAGENET1K_V1. TF-Slim: README of tensorflow/models/research/slim. He et al.
+// 2015: table 6, best of five runs for 110 layers. Huang et al. 2016: table 2, C10+.
 constexpr std::string_view kTorchvision = "torchvision", kSlim = "TF-Slim", kHe = "He et al. 2015",
                            kHuang = "Huang et al. 2016", kBoth = "torchvision, timm",
                            kTimmPads = "timm (padding of the stem's pool)";

@@ -1,4 +1,4 @@
-// What others have published of the models of the catalogue: accuracies, and weights that load by name.
+// Published accuracies of catalogue models and sources of compatible weights.
 #pragma once
 
 #include <string_view>
@@ -9,12 +9,12 @@ namespace dtrain::models {
 
 struct ModelReference {
   std::string_view name, dataset;
-  double top1 = 0;  // accuracy in percent, of one centre crop or of the whole image; 0: none that is known to hold here
-  std::string_view source{};   // who says so
-  std::string_view weights{};  // the libraries whose files load by name; in brackets what then differs from them
+  double top1 = 0;  // accuracy in percent, of a centre crop or the whole image; 0: none published for this variant
+  std::string_view source{};   // of the accuracy
+  std::string_view weights{};  // libraries with compatible weight files; differences in brackets
 };
 
-// Null where nothing has been published.
+// Null if nothing has been published.
 const ModelReference* reference_of(const ClassifierInfo& info);
 
 }  // namespace dtrain::models

@@ -120,7 +120,7 @@ ResNet::Block ResNet::make_block(ParameterStore& store, Trace& trace, const ResN
   return block;
 }
 
-// Where it infers, the result of a block takes the memory of what nobody needs any more.
+// In inference the output of a block reuses memory of its dead inputs.
 Var ResNet::Block::operator()(Tape& tape, Var x) const {
   Var shortcut = downsample ? (*downsample)(tape, x) : x;
   std::vector<ConvBnAct> chain;
@@ -152,7 +152,7 @@ ResNet::ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options
 
 Var ResNet::stem(Tape& tape, const Var& x) const {
   const auto* bn = std::get_if<BatchNorm>(&stem_.norm);
-  // Where tapes infer, batch norm and relu are parts of the convolution.
+  // Prepared (inference) tapes fuse batch norm and ReLU into the convolution's epilogue instead.
   if (pool_ && bn && tape.prepared() == nullptr) return bn->relu_max_pool(tape, stem_.conv(tape, x), *pool_);
   const Var y = stem_(tape, x);
   return pool_ ? max_pool(tape, y, *pool_) : y;
@@ -191,7 +191,7 @@ Entry entry(ClassifierInfo info, const ResNetOptions& options) {
           }};
 }
 
-// v1 of TensorFlow's official models, which strides as v1.5 does.
+// v1 of TensorFlow's official models, with the stride placement of v1.5.
 ResNetOptions official_options(const ResNetDepth& depth) {
   return {.blocks = depth.blocks,
           .bottleneck = depth.bottleneck,

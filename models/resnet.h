@@ -1,5 +1,5 @@
-// ResNet: v1 and v1.5 for ImageNet (He et al. 2015, table 1) and the three-stage form for CIFAR (section 4.2), with
-// torchvision's parameter names. The official models of TensorFlow differ in where they pad and project.
+// ResNet v1 and v1.5 for ImageNet (He et al. 2015, table 1) and the three-stage variant for CIFAR (section 4.2), with
+// torchvision's parameter names. TensorFlow's official models differ in padding and projections.
 #pragma once
 
 #include <optional>
@@ -12,61 +12,60 @@
 
 namespace dtrain::models {
 
-// Where convolutions and pools that stride have their rows and columns of padding.
+// Padding of strided convolutions and pools.
 enum class StridedPadding {
-  both,    // as many on each side, half of the kernel: torchvision
-  before,  // of those that the stride leaves over, the odd one at the top and the left: TensorPack
-  after,   // the odd one at the bottom and the right: TensorFlow's SAME, for images of even sides
+  both,    // kernel / 2 on each side: torchvision
+  before,  // the odd row and column at the top and left: TensorPack
+  after,   // the odd row and column at the bottom and right: TensorFlow's SAME for even sizes
 };
 
-inline constexpr int kNormGroups = 32;  // of channels in each group norm (Wu and He 2018)
+inline constexpr int kNormGroups = 32;  // groups of a group norm (Wu and He 2018)
 
-// What follows each convolution.
+// Normalisation after each convolution.
 enum class ConvNorm {
   batch,
-  group,  // under the names that batch norm has
-  none,   // the last convolution of each block is 0 at first
+  group,  // with the parameter names of batch norm
+  none,   // the last convolution of each block starts at 0
 };
 
-// Where the first weights come from.
+// Weight initialisers.
 enum class ResNetInit {
-  torchvision,  // He's normal with fan-out; the classifier's are normal, of variance 1 / in, cut at two deviations
-  tensorflow,   // TensorFlow's official models: variance scaling with fan-in; the classifier's are Glorot's uniform
+  torchvision,  // He normal with fan-out; last layer: truncated normal, variance 1 / in, cut at two deviations
+  tensorflow,   // official models: variance scaling with fan-in; last layer: Glorot uniform
 };
 
 struct ResNetOptions {
-  std::vector<int> blocks{};   // per stage
-  std::vector<int> strides{};  // per stage, of its first block; empty: 1, then 2 for each that follows
+  std::vector<int> blocks{};   // blocks per stage
+  std::vector<int> strides{};  // stride of each stage's first block; empty: 1, then 2 each
   bool bottleneck = false;     // 1x1, 3x3, 1x1 with four times the channels out; else 3x3, 3x3
-  int64_t width = 64;          // channels of the stem and, within blocks, of the first stage; not for CIFAR's form
-  bool stride_in_3x3 = true;   // v1.5: a bottleneck strides in its 3x3 convolution; v1: in its first 1x1
+  int64_t width = 64;          // channels of the stem and inside the blocks of the first stage; not for CIFAR
+  bool stride_in_3x3 = true;   // bottleneck stride in the 3x3 convolution (v1.5), else in the first 1x1 (v1)
   bool cifar = false;          // a 3x3 stem of 16 channels without pooling; else 7x7/2 of 64 and a max-pool
-  bool project_first = false;  // the first block of each stage has a projection even where its images fit
+  bool project_first = false;  // the first block of each stage has a projection even if shapes match
   StridedPadding padding = StridedPadding::both;
-  std::optional<StridedPadding> pool_padding{};  // that of the stem's pool, where it is another
-  std::optional<StridedPadding> stem_padding{};  // that of the stem's convolution, where it is another
+  std::optional<StridedPadding> pool_padding{};  // of the stem's pool, if different
+  std::optional<StridedPadding> stem_padding{};  // of the stem's convolution, if different
   ResNetInit init = ResNetInit::torchvision;
   ConvNorm norm = ConvNorm::batch;
   BatchNormOptions batch_norm{};
-  bool zero_last_gamma = false;  // the last norm of each block scales by 0 at first (Goyal et al. 2017)
+  bool zero_last_gamma = false;  // gamma of the last norm in each block starts at 0 (Goyal et al. 2017)
 };
 
-// That of a convolution with a square kernel.
+// Padding of a convolution with a square kernel.
 Padding padding_of(const ResNetOptions& options, int kernel, int stride);
 
 class ResNet {
  public:
-  // `classes` 0: features() alone, without the layer `fc`.
+  // `classes` 0: only features(), without the layer `fc`.
   ResNet(ParameterStore& store, Trace& trace, const ResNetOptions& options, int64_t classes);
-  // [n, h, w, 3] -> [n, classes]. Throws Error where there are no classes.
+  // [n, h, w, 3] -> [n, classes]. Throws Error without classes.
   Var operator()(Tape& tape, const Var& x) const;
-  // [n, h, w, 3] -> what each stage gives, [n, h / s, w / s, c], rounded up. In the ImageNet form s is 4, 8, 16 and 32,
-  // and c width times 1, 2, 4 and 8, and four times that with bottlenecks; in that for CIFAR s is 1, 2 and 4, and c 16,
-  // 32 and 64.
+  // [n, h, w, 3] -> output of each stage, [n, ceil(h / s), ceil(w / s), c]. ImageNet: s is 4, 8, 16, 32, and c is width
+  // times 1, 2, 4, 8, and four times that with bottlenecks. CIFAR: s is 1, 2, 4, and c is 16, 32, 64.
   std::vector<Var> features(Tape& tape, const Var& x) const;
-  // The first `stages` of them.
+  // Only the first `stages` stages.
   std::vector<Var> features(Tape& tape, const Var& x, size_t stages) const;
-  // What stage `index`, from 0 on, makes of what the one before it gives.
+  // Applies stage `index`, from 0 on, to the output of the stage before.
   Var stage(Tape& tape, size_t index, Var x) const;
 
  private:
@@ -79,10 +78,10 @@ class ResNet {
   };
   struct Block {
     std::vector<Layer> convs;
-    std::optional<Layer> downsample;  // where the number of channels or the resolution changes
+    std::optional<Layer> downsample;  // projection shortcut, where channels or resolution change
     Var operator()(Tape& tape, Var x) const;
   };
-  // How a layer differs from the others of its model.
+  // Per-layer arguments.
   struct LayerForm {
     std::string conv, norm;  // paths
     int64_t channels = 0;
@@ -92,7 +91,7 @@ class ResNet {
   };
   static Layer make_layer(ParameterStore& store, Trace& trace, const ResNetOptions& options, const LayerForm& form);
   static Layer make_stem(ParameterStore& store, Trace& trace, const ResNetOptions& options);
-  // How a block differs from the others.
+  // Per-block arguments.
   struct BlockForm {
     std::string path;
     int64_t width = 0;
@@ -108,7 +107,7 @@ class ResNet {
   std::optional<Linear> fc_;
 };
 
-// v1 and v1.5 of 18, 34, 50, 101 and 152 layers for ImageNet, v1 of TensorFlow's official models, and 20, 32, 44, 56
+// v1 and v1.5 with 18, 34, 50, 101 and 152 layers for ImageNet, v1 of TensorFlow's official models, and 20, 32, 44, 56
 // and 110 layers for CIFAR-10.
 std::vector<Entry> resnet_entries();
 

@@ -1,4 +1,4 @@
-// What ResNets of all kinds have in common: depths, batches and learning rates.
+// Catalogue defaults shared by ResNets v1 and v2: depths, batch sizes and learning rates.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace dtrain::models {
 
-// The form for ImageNet (He et al. 2015, table 1).
+// ImageNet variant (He et al. 2015, table 1).
 struct ResNetDepth {
   int layers;
   std::vector<int> blocks;  // per stage
@@ -16,11 +16,11 @@ struct ResNetDepth {
 };
 // 18, 34, 50, 101, 152 and 200 layers (200: He et al. 2016).
 const std::vector<ResNetDepth>& resnet_depths();
-// The blocks in each of the three stages of the forms for CIFAR: 3, 5, 7, 9 and 18, of 6 * n + 2 layers.
+// Blocks per stage of the CIFAR variants: 3, 5, 7, 9 and 18, for 6 * n + 2 layers.
 const std::vector<int>& cifar_resnet_blocks();
 
-// The defaults of tf_cnn_benchmarks' own ResNets, of TensorFlow's official models, and of the forms for CIFAR, where
-// only the first rate of the schedule follows `base`: after epochs 82, 123 and 300 come fixed ones.
+// Defaults of tf_cnn_benchmarks' ResNets, of TensorFlow's official models and of the CIFAR variants. In the CIFAR
+// schedule only the first rate follows `base`; the rates after epochs 82, 123 and 300 are fixed.
 ClassifierInfo resnet_info(const std::string& name, int layers);
 ClassifierInfo official_resnet_info(const std::string& name, int layers);
 ClassifierInfo cifar_resnet_info(const std::string& name);

@@ -11,7 +11,7 @@ namespace {
 struct ResNetV2Options {
   std::vector<int> blocks{};
   bool bottleneck = false;
-  bool official = false;  // TensorFlow's official model, not tf_cnn_benchmarks' own
+  bool official = false;  // TensorFlow's official model, else tf_cnn_benchmarks'
   bool cifar = false;
 };
 
@@ -21,7 +21,7 @@ struct BlockForm {
   bool projects = false;
 };
 
-// A bottleneck of tf_cnn_benchmarks' own strides in its first convolution, an official one in its second.
+// The bottleneck stride is in the first convolution (tf_cnn_benchmarks) or the second (official).
 void add_convs(Chain& net, const ResNetV2Options& options, const BlockForm& form) {
   const auto conv = [&](const std::string& path, int64_t channels, int kernel, int stride, const std::string& norm) {
     net.conv(path, channels, kernel,
@@ -42,7 +42,7 @@ void add_convs(Chain& net, const ResNetV2Options& options, const BlockForm& form
   }
 }
 
-// Every stride-th pixel, with as many channels of zeros before as after (He et al. 2015, section 4.1, option A).
+// Parameter-free shortcut: subsampling and symmetric zero padding of channels (He et al. 2015, section 4.1, option A).
 void pad_channels(Chain& shortcut, const BlockForm& form) {
   const int64_t zeros = (form.out - shortcut.channels()) / 2;
   shortcut.average_pool(1, form.stride, Border::valid);
@@ -67,7 +67,7 @@ void add_block(Chain& net, const std::string& path, const ResNetV2Options& optio
   net.add(shortcut, body);
 }
 
-// The stem's convolution has a batch norm of its own in tf_cnn_benchmarks' models.
+// tf_cnn_benchmarks has a batch norm after the stem's convolution.
 void add_stem(Chain& net, const ResNetV2Options& options) {
   const std::string norm = options.official ? "" : "bn1";
   const Activation activation = options.official ? Activation::none : Activation::relu;

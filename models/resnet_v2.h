@@ -1,5 +1,5 @@
-// ResNet v2 (He et al. 2016): blocks of batch norm, ReLU and convolution, in this order, whose sum nothing follows. The
-// parameters are named as those of v1 are; `bn` is the batch norm after the last block.
+// ResNet v2 (He et al. 2016): pre-activation blocks of batch norm, ReLU and convolution; nothing follows the addition.
+// Parameters have the names of v1; `bn` is the batch norm after the last block.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace dtrain::models {
 
-// tf_cnn_benchmarks' own of 50, 101 and 152 layers for ImageNet, and of 20, 32, 44, 56 and 110 layers for CIFAR-10; v2
-// of TensorFlow's official models.
+// 50, 101 and 152 layers for ImageNet and 20, 32, 44, 56 and 110 layers for CIFAR-10, as in tf_cnn_benchmarks; v2 of
+// TensorFlow's official models.
 std::vector<Entry> resnet_v2_entries();
 
 }  // namespace dtrain::models

@@ -5,7 +5,7 @@
 namespace dtrain::models {
 namespace {
 
-// All pixels -> 1 -> 4096 -> classes: hardly any arithmetic, so that it times everything but the model.
+// Flattened pixels -> 1 -> 4096 -> classes. Negligible arithmetic, for timing of everything except the model.
 Forward trivial(const BuildInputs& in) {
   Chain net(in);
   net.linear("fc1", 1).linear("fc2", 4096).linear("fc3", in.classes, {.activation = Activation::none});
@@ -29,7 +29,7 @@ Forward small_cnn(const BuildInputs& in) {
   return forward_of(net.layers());
 }
 
-// Of a model for MNIST or for what has its form.
+// For MNIST and data sets of its shape.
 ClassifierInfo mnist_info(const char* name, const char* dataset) {
   return {.name = name, .dataset = dataset, .image_size = 28, .classes = 10, .batch_size = 64, .base_rate = 0.05};
 }

@@ -1,4 +1,4 @@
-// The two smallest models of tf_cnn_benchmarks: for checking a set-up, not for accuracy.
+// Smallest models of tf_cnn_benchmarks, for smoke tests.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace dtrain::models {
 
-// trivial, lenet and small_cnn, each for the data sets that it suits.
+// trivial, lenet and small_cnn, each for its data sets.
 std::vector<Entry> small_entries();
 
 }  // namespace dtrain::models

@@ -21,14 +21,14 @@
 namespace dtrain::models {
 namespace {
 
-// A map and its default boxes: squares of `scale` and of the geometric mean with the next scale, and for each ratio a
-// lying and a standing rectangle of the area of the first. Lengths in pixels.
+// Feature map with its default boxes: squares of `scale` and of the geometric mean with the next scale, and two
+// rectangles per aspect ratio with the area of the first square. Lengths in pixels.
 struct Map {
   int64_t side;
   double step;
   double scale, next_scale;
   std::vector<double> ratios;
-  int64_t channels;  // of what the heads read
+  int64_t channels;  // of the feature map
 
   int64_t shapes() const { return 2 + 2 * static_cast<int64_t>(ratios.size()); }
 };
@@ -52,7 +52,7 @@ std::vector<std::array<double, 2>> shapes_of(const Map& map) {
   return shapes;
 }
 
-// The layers between two maps: a 1x1 convolution to `hidden` channels and a 3x3 one to `out`.
+// Extra layers between two maps: 1x1 convolution to `hidden` channels and 3x3 convolution to `out`.
 struct Step {
   int64_t in, hidden, out;
   int stride;
@@ -71,7 +71,7 @@ std::array<Conv2d, 2> make_step(ParameterStore& store, const std::string& path, 
 }
 
 std::vector<std::array<Conv2d, 2>> make_steps(ParameterStore& store) {
-  // TensorFlow's SAME, which has the odd row and column of padding at the bottom and the right.
+  // TensorFlow's SAME: the odd row and column of padding at the bottom and right.
   const Padding even(0, 1, 0, 1);
   const std::vector<Step> steps = {{256, 256, 512, 2, even},
                                    {512, 256, 512, 2, 1},
@@ -84,7 +84,7 @@ std::vector<std::array<Conv2d, 2>> make_steps(ParameterStore& store) {
   return made;
 }
 
-// A 3x3 convolution on each map that says `numbers` of each of its default boxes.
+// 3x3 convolution per map with `numbers` outputs per default box.
 std::vector<Conv2d> make_heads(ParameterStore& store, const std::string& path, int64_t numbers) {
   std::vector<Conv2d> heads;
   for (size_t i = 0; i < maps().size(); ++i) {
@@ -95,7 +95,7 @@ std::vector<Conv2d> make_heads(ParameterStore& store, const std::string& path, i
   return heads;
 }
 
-// [1, classes * per_class, 1]: the class of each place, where those of one class come after one another.
+// [1, classes * per_class, 1]: class of each place, ordered class by class.
 Tensor classes_of_places(Context& context, const SsdOptions& options) {
   std::vector<int32_t> classes;
   for (int64_t kind = 0; kind < options.classes; ++kind)
@@ -115,7 +115,7 @@ Tensor boxes_of_heads(Context& context) {
   return boxes;
 }
 
-// [n, boxes, width] of what a head gives for each map.
+// Concatenates the head outputs of all maps: [n, boxes, width].
 Var joined(Tape& tape, const std::vector<Var>& outputs, int64_t width) {
   std::vector<Var> flat;
   for (const Var& output : outputs) flat.push_back(flatten(tape, output));
@@ -129,8 +129,8 @@ const SsdOptions& checked(const SsdOptions& options) {
   return options;
 }
 
-// Centres count ten times and sizes five times what they are: the deviations 0.1 and 0.2 of MLPerf's reference. There
-// the exponential is not limited; here as far as f32 goes.
+// Weights 10 for centres and 5 for sizes: the variances 0.1 and 0.2 of the MLPerf reference. The reference does not
+// clip the exponential; here the clip only prevents overflow of f32.
 constexpr BoxCoder kCoder{.wx = 10, .wy = 10, .ww = 5, .wh = 5, .clip = 80};
 
 }  // namespace
@@ -209,7 +209,7 @@ Loss Ssd300::loss(Tape& tape, const Output& output, const DetectionTruth& truth)
               {.positive = options_.match_threshold, .negative = options_.match_threshold}, matched);
   claim_boxes(context, boxes_, truth.boxes, truth.counts, matched);
   const Tensor labels = context.empty({n, t}, DType::i32);
-  gather_rows(context, truth.classes, matched, labels);  // background, with a negative index, is class 0
+  gather_rows(context, truth.classes, matched, labels);  // negative index: background, class 0
   const AnchorTargets targets{context.empty({n, t}), context.empty({n, t}), context.empty({n, t}),
                               context.empty({n, t, 4}), context.empty({1})};
   anchor_targets(context, matched, truth.boxes, boxes_, kCoder, targets);
@@ -245,12 +245,12 @@ Detections Ssd300::detect(Context& context, const Output& output) const {
 
 Detections Ssd300::best_of_all_classes(Context& context, const Tensor& boxes, const Tensor& scores) const {
   const int64_t n = boxes.dim(0), all = boxes.dim(1), d = options_.per_image;
-  drop_small_boxes(context, boxes.view({n * all, 4}), 0, scores.view({n * all}));  // what is not there is zeros
+  drop_small_boxes(context, boxes.view({n * all, 4}), 0, scores.view({n * all}));  // padding is zeros
   const Tensor best = context.empty({n, d}), places = context.empty({n, d}, DType::i32);
   top_k(context, scores, {}, best, places);
   const Tensor best_boxes = rows_of(context, boxes, places);
   const Tensor classes = rows_of(context, place_classes_, places).view({n, d});
-  // None of them overlap any more: this only counts those that are there.
+  // Boxes do not overlap any more; this call only counts them.
   const Tensor kept = context.empty({n, d}, DType::i32), counts = context.empty({n}, DType::i32);
   nms(context, best_boxes, best, classes, {.threshold = options_.nms_threshold}, kept, counts);
   return {rows_of(context, best_boxes, kept), rows_of(context, best.view({n, d, 1}), kept).view({n, d}),

@@ -9,14 +9,14 @@
 namespace dtrain::models {
 namespace {
 
-// What a classifier has after the third stage.
+// Layers of the classifier after the third stage.
 bool is_left_out(const std::string& name) { return name.starts_with("layer4.") || name.starts_with("fc."); }
 
 }  // namespace
 
 std::string load_ssd_backbone(ParameterStore& store, const SsdOptions& options, const std::string& path, Fault fault) {
   DT_CHECK(store.allocated(), "load_ssd_backbone: the store holds no values before ParameterStore::allocate()");
-  // One of its own, because the file may have names of the other layers as well.
+  // Separate store, because the file may also have names of the SSD layers.
   ParameterStore backbone(store.context());
   Trace trace(kSsdSide);
   const ResNet network(backbone, trace, ssd_backbone(options), 0);

@@ -3,7 +3,7 @@
 namespace dtrain::models {
 namespace {
 
-// What stands for what in a name; where `ours` begins with '^', only at the name's beginning.
+// Substring replacement; '^' at the start of `ours` anchors it to the start of the name.
 struct Renaming {
   std::string_view ours, theirs;
 };
@@ -21,7 +21,7 @@ constexpr Renaming kResNetV2[] = {{"^conv1.", "stem.conv."},
                                   {"^bn.", "norm."},
                                   {"^fc.", "head.fc."}};
 
-// MobileNet v2: a block's number there counts within its stage.
+// MobileNet v2: timm numbers blocks within their stage.
 constexpr Renaming kMobileNet[] = {
     {"^features.0.0.", "conv_stem."},
     {"^features.0.1.", "bn1."},

@@ -1,4 +1,4 @@
-// What the library `timm` calls the weights of the models that it has, too, under names that are not torchvision's.
+// Weight names of the timm library for models whose timm names are not torchvision's.
 #pragma once
 
 #include "models/classifier.h"
@@ -6,7 +6,7 @@
 
 namespace dtrain::models {
 
-// Null for a model that timm does not have, or has under the names that it has here, as timm's ResNets v1.
+// Null for models that timm lacks, and for models with equal names in timm, such as ResNet v1.
 const WeightNames* timm_names(const ClassifierInfo& info);
 
 }  // namespace dtrain::models

@@ -1,4 +1,4 @@
-// Trace: follows the shape of one image through a model while the model is built.
+// Trace: infers shapes while a model is built for images of one size.
 #pragma once
 
 #include "libdtrain/layers.h"
@@ -11,7 +11,7 @@ struct Trace {
   explicit Trace(int64_t image_size) : shape{1, image_size, image_size, 3} {}
 
   Shape shape;                    // [1, h, w, c], or [1, features]
-  std::vector<LayerWork> layers;  // the convolutions and the linear layers so far
+  std::vector<LayerWork> layers;  // convolutions and linear layers so far
 
   int64_t channels() const { return shape[shape.rank() - 1]; }
   int64_t features() const { return shape.count(); }

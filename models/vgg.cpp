@@ -7,10 +7,10 @@
 namespace dtrain::models {
 namespace {
 
-// `convs`: 3x3 convolutions in each of the five stages.
+// `convs`: number of 3x3 convolutions in each of the five stages.
 Chain make_vgg(const BuildInputs& in, const std::vector<int>& convs) {
   Chain net(in, {.conv_init = ConvInit::he_fan_out});
-  int index = 0;  // torchvision counts the ReLUs and the pools too
+  int index = 0;  // torchvision's indices include ReLUs and pools
   int64_t channels = 64;
   for (const int count : convs) {
     for (int i = 0; i < count; ++i, index += 2) net.conv("features." + std::to_string(index), channels, 3);

@@ -7,8 +7,8 @@
 
 namespace dtrain::models {
 
-// The models of columns A, D and E. They work at any image size from 32 up: the first linear layer takes what the last
-// pooling leaves, 7 x 7 at 224.
+// Columns A, D and E, for image sizes of at least 32. The first linear layer reads the output of the last pool, 7 x 7
+// at size 224.
 std::vector<Entry> vgg_entries();
 
 }  // namespace dtrain::models

@@ -8,7 +8,7 @@ ArrayArrangement::ArrayArrangement(const Parameter& parameter, ArrayOrder order,
     : rows_(parameter.shape[0]), background_rows_(layer.outputs_per_class) {
   const Shape& shape = parameter.shape;
   const ParameterOptions& options = parameter.options();
-  if (rows_ > background_rows_) classes_ = layer.classes;  // else the outputs are those of all classes
+  if (rows_ > background_rows_) classes_ = layer.classes;  // else the layer is class-agnostic
   const int64_t rows = rows_ - (leaves_out() ? background_rows_ : 0);
   theirs_ = {rows};
   if (shape.rank() == 1) return;
@@ -16,7 +16,7 @@ ArrayArrangement::ArrayArrangement(const Parameter& parameter, ArrayOrder order,
   const bool filters = options.layout == Layout::krsc, torch = order == ArrayOrder::torch;
   channels_ = filters ? shape[3] : options.layout == Layout::flat ? options.channels : shape[1];
   positions_ = filters ? shape[1] * shape[2] : shape[1] / channels_;
-  // Of a transposed convolution our rows are what it reads, and the channels what it writes.
+  // In a transposed convolution our rows are its inputs, and the channels its outputs.
   if (filters)
     theirs_ = torch ? Shape{rows, channels_, shape[1], shape[2]} : Shape{shape[1], shape[2], channels_, rows};
   else

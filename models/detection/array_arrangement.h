@@ -1,4 +1,4 @@
-// Where the elements of a Detector's parameter lie in another program's array.
+// Index mapping between a Detector's parameter and the array of another program.
 #pragma once
 
 #include "libdtrain/autograd/parameter.h"
@@ -8,15 +8,15 @@ namespace dtrain::models {
 
 class ArrayArrangement {
  public:
-  // `layer` is what foreign_name() says of the parameter.
+  // `layer`: from foreign_name() of the parameter.
   ArrayArrangement(const Parameter& parameter, ArrayOrder order, const LayerName& layer = {});
-  // A buffer, [c].
+  // Buffer, [c].
   explicit ArrayArrangement(const Buffer& buffer);
 
   const Shape& theirs() const { return theirs_; }
-  // Whether elements of ours have no counterpart there.
+  // Whether some elements of our parameter have no counterpart in the array.
   bool leaves_out() const { return classes_ == ClassOrder::no_background; }
-  // Calls copy(index in our parameter, index in their array) for all that have one.
+  // Calls copy(index in our parameter, index in their array) for all elements with a counterpart.
   template <class Copy>
   void for_each(const Copy& copy) const {
     for (int64_t row = 0; row < rows_; ++row) {
@@ -33,13 +33,14 @@ class ArrayArrangement {
   }
 
  private:
-  // -1 where there is none.
+  // Row in their array; -1 if there is none.
   int64_t their_row(int64_t row) const;
 
   Shape theirs_{};
-  // Ours is [rows, positions, channels]: positions of a filter, or of the image that a linear layer reads.
+  // Our layout is [rows, positions, channels]; positions are filter taps, or pixels of the image that a linear layer
+  // flattens.
   int64_t rows_ = 1, positions_ = 1, channels_ = 1;
-  int64_t row_step_ = 1, position_step_ = 1, channel_step_ = 1;  // in theirs
+  int64_t row_step_ = 1, position_step_ = 1, channel_step_ = 1;  // strides in their array
   ClassOrder classes_ = ClassOrder::background_first;
   int64_t background_rows_ = 1;
   bool bgr_ = false;

@@ -1,4 +1,4 @@
-// Canvas: what depends on the size of a batch's images alone, made once for each size.
+// Canvas: anchors of one padded image size, computed once per size.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 namespace dtrain::models {
 
 struct Canvas {
-  int64_t height = 0, width = 0;        // of the images, padding included
-  std::vector<Tensor> level_anchors{};  // [1, cells * anchors per cell, 4] of each level
+  int64_t height = 0, width = 0;        // including padding
+  std::vector<Tensor> level_anchors{};  // [1, cells * anchors per cell, 4] per level
   Tensor anchors{};                     // [cells of all levels * anchors per cell, 4]
 };
 
-// `strides`: pixels per cell of each level. A map has as many rows as the image has strides, rounded up. Throws Error
-// where the options have neither one size of anchor per level nor a single map.
+// `strides`: pixels per cell of each level. Maps have ceil(height / stride) rows. Throws Error unless the options have
+// one anchor size per level or use a single map.
 Canvas make_canvas(Context& context, const RpnOptions& options, const std::vector<int>& strides, int64_t height,
                    int64_t width);
 

@@ -6,7 +6,7 @@
 namespace dtrain::models {
 namespace {
 
-// Boxes [n, s, 4] without those that have no area: the others move up, and zeros, which are padding, follow.
+// Compacts boxes [n, s, 4]: drops boxes of zero area and pads with zeros.
 Tensor with_area(Context& context, const Tensor& boxes) {
   const int64_t n = boxes.dim(0), s = boxes.dim(1);
   const Tensor scores = context.zeros({n, s});

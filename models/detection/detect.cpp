@@ -1,4 +1,4 @@
-// What a detector finds: boxes of each class by their scores, and their masks.
+// Detector::detect: score threshold, per-class non-maximum suppression and masks.
 #include <algorithm>
 
 #include "libdtrain/ops/candidates.h"
@@ -19,7 +19,7 @@ std::vector<int32_t> on_host(Context& context, const Tensor& counts) {
   return values;
 }
 
-// Room for as many candidates as any image has, of `all`.
+// Maximum number of candidates in any image, of at most `all`.
 int64_t room_for_candidates(Context& context, const Tensor& passed, int64_t all) {
   constexpr int64_t kStep = 64;
   const std::vector<int32_t> counts = on_host(context, passed);
@@ -28,11 +28,11 @@ int64_t room_for_candidates(Context& context, const Tensor& passed, int64_t all)
 }
 
 struct Rows {
-  Tensor places;  // [1, m] i32: where the detections of all images are among the places
+  Tensor places;  // [1, m] i32: indices of the detections of all images among n * d places
   Tensor images;  // [m] i32
 };
 
-// Those of images that have counts[i] of `places` places each.
+// Rows of images with counts[i] of `places` places each.
 Rows rows_taken(Context& context, const std::vector<int32_t>& counts, int64_t places) {
   std::vector<int32_t> rows, images;
   for (size_t image = 0; image < counts.size(); ++image)

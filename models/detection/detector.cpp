@@ -19,10 +19,10 @@ namespace {
 constexpr int kStages = 4;
 const std::string kBody = "backbone.body.";
 
-// Stages of the backbone that see the whole image; the others see regions.
+// Number of backbone stages applied to whole images; later ones are applied to regions.
 size_t image_stages(const DetectorOptions& options) { return options.pyramid ? kStages : kStages - 1; }
 
-// Options of the parts as the form of the detector asks for them.
+// Options of the parts, as pyramid or C4 requires.
 DetectorOptions resolved(DetectorOptions options) {
   DT_CHECK(options.classes >= 2, "detector: ", options.classes, " classes; expected background and at least another");
   DT_CHECK(!options.cascade || (options.pyramid && !options.stages.empty()), "detector: a cascade of ",
@@ -41,7 +41,7 @@ DetectorOptions resolved(DetectorOptions options) {
   options.rpn.training = c4.training;
   options.rpn.evaluation = c4.evaluation;
   options.box.convolutions = options.box.linear_layers = options.mask.convolutions = 0;
-  options.box.resolution = 1;  // a mean
+  options.box.resolution = 1;  // spatial mean
   options.mask.resolution = c4.resolution / 2;
   return options;
 }
@@ -64,7 +64,7 @@ std::optional<Fpn> make_fpn(ParameterStore& store, const DetectorOptions& option
   return Fpn(store, "backbone.fpn", channels, options.channels, options.pyramid_norm);
 }
 
-// Channels of what the network for proposals, and of what the heads read.
+// Channels of the input of the RPN, and of the heads.
 int64_t map_channels(const DetectorOptions& options) {
   return options.pyramid ? options.channels : stage_channels(options.backbone)[kStages - 2];
 }
@@ -85,7 +85,7 @@ MeanOver mean_of(const DetectorOptions& options) {
   return options.per_image_means ? MeanOver::images : MeanOver::batch;
 }
 
-// Room for the positives of a batch. A processor makes as much as there are, since it need not know beforehand.
+// Capacity for the positives of a batch. On a CPU their exact number, since reading it does not stall.
 int64_t room_for_positives(Context& context, const RoiSamples& regions, int64_t most) {
   if (!context.is_cpu()) return most;
   constexpr int64_t kStep = 8;
@@ -93,9 +93,9 @@ int64_t room_for_positives(Context& context, const RoiSamples& regions, int64_t 
   return std::max((positives + kStep - 1) / kStep, int64_t{1}) * kStep;
 }
 
-// That many parts the room for positives has on a GPU. A recorded step leaves out the masks of those that are empty:
-// which, the device finds out for itself, so that nothing waits, no positive is dropped and nothing is carried over to
-// the next step. With more parts it would leave out more, but their convolutions would fill the device less.
+// Number of chunks of the positives' capacity on a GPU. A captured CUDA graph skips the mask head of empty chunks by a
+// condition on the device, without synchronisation and without dropping positives. More chunks would skip more, but
+// their convolutions would underuse the device.
 constexpr int64_t kParts = 4;
 
 }  // namespace
@@ -229,7 +229,7 @@ Var Detector::masks_of_positives(Tape& tape, const Var& aligned, const Tensor& c
   if (tape.context().is_cpu()) return own_masks(tape, aligned, classes);
   const int64_t m = classes.count(), rows = (m + kParts - 1) / kParts;
   std::vector<Var> parts(static_cast<size_t>((m + rows - 1) / rows));
-  // The first part is always run. It comes last, and so first in backward: it stores the gradients that others add to.
+  // The first chunk always runs. It comes last, hence first in backward, and stores the gradients that others add to.
   for (size_t i = parts.size(); i-- > 0;) {
     const int64_t begin = static_cast<int64_t>(i) * rows, end = std::min(m, begin + rows);
     const auto record = [&] {

@@ -1,5 +1,5 @@
-// Detector: Faster and Mask R-CNN (Ren et al. 2015, He et al. 2017) over a feature pyramid, with one box head or a
-// cascade of them, or over a single map.
+// Detector: Faster and Mask R-CNN (Ren et al. 2015, He et al. 2017) over a feature pyramid or a single map, with one
+// box head or a cascade.
 #pragma once
 
 #include <optional>
@@ -17,63 +17,62 @@
 
 namespace dtrain::models {
 
-// What was found in n images, d places for each, by descending score.
+// Detections in n images, at most d per image, by descending score.
 struct Detections {
-  Tensor boxes;    // [n, d, 4] f32, on the canvas; what is beyond the count is 0
+  Tensor boxes;    // [n, d, 4] f32, in pixels of the canvas; 0 beyond the count
   Tensor scores;   // [n, d] f32
   Tensor classes;  // [n, d] i32
   Tensor counts;   // [n] i32
-  // [m, s, s] f32, the probability of each cell, of the m detections of all images one after the other; undefined for a
-  // detector without masks, and where nothing was found.
+  // [m, s, s] f32, probability of each cell, for the m detections of all images in order; undefined for a detector
+  // without masks or without any detection.
   Tensor masks{};
-  Proposals proposals{};  // what the boxes were found among
+  Proposals proposals{};  // the region proposals
 };
 
 class Detector {
  public:
-  // Parameters have torchvision's names for maskrcnn_resnet50_fpn; the heads of a cascade are roi_heads.stage1 and so
-  // on. Without a pyramid the backbone's fourth stage, layer4, is a part of the heads. Throws Error where the options
-  // make no detector.
+  // Parameters have the names of torchvision's maskrcnn_resnet50_fpn; the heads of a cascade are roi_heads.stage1 and
+  // so on. Without a pyramid the backbone's fourth stage, layer4, belongs to the heads. Throws Error for contradictory
+  // options.
   Detector(ParameterStore& store, const DetectorOptions& options);
 
-  // With what the form of the detector says of its parts.
+  // The options, with the values that pyramid or C4 implies filled in.
   const DetectorOptions& options() const { return options_; }
   Canvas canvas(Context& context, int64_t height, int64_t width) const;
 
-  // The maps of the pyramid, or the single one, of images [n, height, width, 3] that are normalised, and 0 where they
-  // are padding.
+  // Feature maps of the pyramid, or the single map, of normalised images [n, height, width, 3] padded with 0.
   std::vector<Var> features(Tape& tape, const Var& images) const;
   const Rpn& rpn() const { return rpn_; }
-  // The losses, by name: objectness_loss, rpn_box_loss, class_loss, box_loss and mask_loss; in a cascade each head has
-  // its own, as cascade_rcnn_stage1_class_loss. On a GPU nothing waits for the device.
+  // Losses by name: objectness_loss, rpn_box_loss, class_loss, box_loss and mask_loss. Each head of a cascade has
+  // separate ones, such as cascade_rcnn_stage1_class_loss. Does not synchronise with a GPU.
   Loss loss(Tape& tape, const Canvas& canvas, const Var& images, const DetectionTruth& truth) const;
-  // On a tape in Mode::eval; sizes [n, 2] f32 as DetectionTruth::sizes. Waits for the device.
+  // Needs a tape in Mode::eval; sizes [n, 2] f32 as DetectionTruth::sizes. Waits for the device.
   Detections detect(Tape& tape, const Canvas& canvas, const Var& images, const Tensor& sizes) const;
 
  private:
-  // What was found in regions before suppression.
+  // Scored boxes before non-maximum suppression.
   struct Scored {
     Tensor boxes;          // [r, classes, 4]
     Tensor probabilities;  // [r, classes]
   };
-  // Regions rois [r, 4] of images [r] i32 -> [r, s, s, channels], where the resolution s is that of the heads, or,
-  // without a pyramid, C4Options::resolution.
+  // ROI Align of regions rois [r, 4] of images [r] i32 -> [r, s, s, channels], where s is the resolution of the heads,
+  // or C4Options::resolution without a pyramid.
   Var align(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images, int resolution) const;
-  // What the heads read of that: without a pyramid, what the fourth stage makes of it.
+  // Input of the heads: without a pyramid, the fourth stage is applied to the aligned features.
   Var after_align(Tape& tape, const Var& aligned) const;
-  // Both in one.
+  // align() and after_align().
   Var pool(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images, int resolution) const;
-  // What the box heads read of regions.
+  // Input features of the box heads.
   Var box_features(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images) const;
   BoxCoder coder(size_t stage) const;  // of a box head
   RoiSamples draw_regions(Tape& tape, const Tensor& proposals, const DetectionTruth& truth) const;
-  // The losses of all box heads, by name. `regions` are those of the first.
+  // Losses of all box heads by name. `regions` are the input of the first one.
   std::vector<std::pair<std::string, Var>> box_losses(Tape& tape, const std::vector<Var>& maps, RoiSamples regions,
                                                       const DetectionTruth& truth) const;
   Var box_loss(Tape& tape, const Var& deltas, const RoiSamples& regions, int64_t images) const;
-  // The logits of the masks of regions in their own classes [r] i32, [1, r * cells].
+  // Mask logits of regions in their ground-truth classes [r] i32, [1, r * cells].
   Var own_masks(Tape& tape, const Var& aligned, const Tensor& classes) const;
-  // The same where padding follows the first count [1] f32 regions: what becomes of that is undefined.
+  // The same where only the first count [1] f32 regions are valid; results of the padding are undefined.
   Var masks_of_positives(Tape& tape, const Var& aligned, const Tensor& classes, const Tensor& count) const;
   Var mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSamples& regions, const DetectionTruth& truth) const;
   Scored score_regions(Tape& tape, const std::vector<Var>& maps, const Tensor& rois, const Tensor& images,
@@ -87,11 +86,11 @@ class Detector {
   ResNet backbone_;
   std::optional<Fpn> fpn_;
   Rpn rpn_;
-  std::vector<BoxHead> box_heads_;  // one, or those of a cascade
+  std::vector<BoxHead> box_heads_;  // one, or one per stage of a cascade
   std::optional<MaskHead> mask_head_;
 };
 
-// Freezes what the options say of the parameters of a detector, as Detector names them.
+// Freezes the parameters of a detector that the options exclude from training.
 void freeze(ParameterStore& store, const DetectorOptions& options);
 
 }  // namespace dtrain::models

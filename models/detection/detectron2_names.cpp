@@ -29,7 +29,7 @@ constexpr LayerName kNorms[] = {{"backbone.body.bn1", "backbone.bottom_up.stem.c
 constexpr PartName kOfLayer[] = {{".weight", ".weight"}, {".bias", ".bias"}};
 constexpr PartName kOfNorm[] = {
     {".weight", ".weight"}, {".bias", ".bias"}, {".running_mean", ".running_mean"}, {".running_var", ".running_var"}};
-// Constants that older versions saved, and a count of torch's.
+// Constants saved by older versions, and PyTorch's batch counter.
 constexpr std::string_view kExtras[] = {"pixel_mean", "pixel_std", "anchor_generator.cell_anchors.",
                                         ".num_batches_tracked"};
 

@@ -1,6 +1,6 @@
-// The names of detectron2's GeneralizedRCNN with a ResNet, a feature pyramid and its StandardROIHeads, as its
-// state_dict() has them. Images are BGR there unless INPUT.FORMAT says RGB. Background is the last class of scores;
-// boxes and masks have none.
+// Parameter names of detectron2's GeneralizedRCNN with ResNet, FPN and StandardROIHeads, as in its state_dict(). Its
+// images are BGR unless INPUT.FORMAT is RGB. Background is the last class of the scores; boxes and masks have no
+// background.
 #pragma once
 
 #include "models/detection/weight_names.h"

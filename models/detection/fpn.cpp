@@ -8,7 +8,7 @@
 namespace dtrain::models {
 namespace {
 
-// Glorot's uniform without the fan-out, which TensorPack and torchvision share.
+// Glorot uniform with fan-in only, as in TensorPack and torchvision.
 Init by_fan_in(int64_t fan_in) { return Init::uniform(std::sqrt(3.0f / static_cast<float>(fan_in))); }
 
 Var normalized(Tape& tape, const Var& x, const std::vector<GroupNorm>& norms, size_t i) {

@@ -1,4 +1,4 @@
-// Feature pyramid (Lin et al. 2017) over the stages of a backbone.
+// Feature pyramid network (Lin et al. 2017) over the stages of a backbone.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 namespace dtrain::models {
 
 struct Fpn {
-  // `path`.inner_blocks.I and `path`.layer_blocks.I, as torchvision names them, .0 for the convolution and .1 for its
-  // group norm, if asked for. in_channels: those of each stage, of which each has twice the stride of the one before.
+  // Layers have torchvision's names: `path`.inner_blocks.I and `path`.layer_blocks.I with .0 for the convolution and .1
+  // for its group norm, if any. in_channels: channels of each stage; strides double from stage to stage.
   Fpn(ParameterStore& store, const std::string& path, const std::vector<int64_t>& in_channels, int64_t channels,
       bool group_norm = false);
-  // What the stages give, to as many maps of `channels` channels and one more, of half the last one's resolution.
+  // Outputs of the stages -> one map of `channels` channels per stage, and one more of half the last resolution.
   std::vector<Var> operator()(Tape& tape, const std::vector<Var>& stages) const;
 
   std::vector<Conv2d> inner, layer;

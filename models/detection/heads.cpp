@@ -7,7 +7,7 @@
 namespace dtrain::models {
 namespace {
 
-// The first linear layer reads an image, the others vectors.
+// The first linear layer flattens an image, the others read vectors.
 std::vector<Linear> make_linears(ParameterStore& store, const std::string& path, int64_t image_channels,
                                  const BoxHeadOptions& options) {
   std::vector<Linear> linears;

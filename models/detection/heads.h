@@ -1,4 +1,4 @@
-// The heads of a detector: what they make of the features of a region.
+// Box and mask heads of a detector.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,8 @@
 
 namespace dtrain::models {
 
-// 3x3 convolutions of `channels` channels, each followed by a group norm, if asked for, and ReLU; `path`.I.0 and
-// `path`.I.1, as torchvision names them. With `norm_after_relu`, as TensorPack has it, ReLU comes first, and the
-// convolutions have biases nevertheless.
+// 3x3 convolutions of `channels` channels with optional group norm and ReLU, named `path`.I.0 and `path`.I.1 as in
+// torchvision. `norm_after_relu` (TensorPack) swaps ReLU and norm; the convolutions then have biases.
 struct ConvTower {
   ConvTower(ParameterStore& store, const std::string& path, int count, int64_t in, int64_t channels, bool group_norm,
             bool norm_after_relu = false);
@@ -23,18 +22,18 @@ struct ConvTower {
   bool relu_first = false;
 };
 
-// What a box head's linear layer `i` is called: fc6 and so on. With convolutions in front the layers go on counting,
-// after one that flattens.
+// Name of linear layer `i` of a box head: fc6 and so on. After convolutions the numbering continues behind them and the
+// flatten layer.
 std::string linear_name(const BoxHeadOptions& options, int i);
 
-// Classes and boxes of regions.
+// Classification and box regression of regions.
 struct BoxHead {
   // `path`.box_head and `path`.box_predictor.
   BoxHead(ParameterStore& store, const std::string& path, int64_t channels, int64_t classes,
           const BoxHeadOptions& options);
   struct Output {
     Var logits;  // [r, classes]
-    Var deltas;  // [r, 4 * classes], class by class, or [r, 4]
+    Var deltas;  // [r, 4 * classes], class by class, or [r, 4] if class-agnostic
   };
   // regions [r, resolution, resolution, channels], or [r, channels] where the resolution is 1
   Output operator()(Tape& tape, const Var& regions) const;
@@ -44,7 +43,7 @@ struct BoxHead {
   Linear cls_score, bbox_pred;
 };
 
-// A mask per class, twice as high and wide as the region it is given.
+// One mask per class, at twice the resolution of the region's features.
 struct MaskHead {
   // `path`.mask_head and `path`.mask_predictor.
   MaskHead(ParameterStore& store, const std::string& path, int64_t channels, int64_t classes,

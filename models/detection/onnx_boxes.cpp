@@ -1,4 +1,4 @@
-// Boxes in a detector's ONNX graph: decoding, suppression, proposals.
+// Boxes in a detector's ONNX graph: decoding, non-maximum suppression, proposals.
 #include <algorithm>
 
 #include "models/detection/onnx_parts.h"
@@ -19,7 +19,7 @@ OnnxValue cell_by_cell(OnnxGraph& graph, const OnnxValue& map, int64_t k) {
   return graph.add("Reshape", {last, graph.ints(k == 1 ? Ints{-1} : Ints{-1, k})});
 }
 
-// As best_of_level() in models/detection/rpn.cpp, without the small ones and those that others suppress.
+// best_of_level() of models/detection/rpn.cpp, followed by removal of small boxes and non-maximum suppression.
 OnnxBoxes kept_of_level(OnnxGraph& graph, OnnxLayers& layers, const RpnOptions& options, const OnnxValue& map,
                         const std::vector<float>& anchors, const OnnxBounds& bounds) {
   const OnnxValue hidden = layers.relu(layers.conv(map, "rpn.head.conv.0.0", {.padding = 1}));

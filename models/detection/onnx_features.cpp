@@ -1,4 +1,4 @@
-// The backbone and the pyramid of a detector's ONNX graph, as ResNet::features() and Fpn have them.
+// Backbone and feature pyramid of a detector's ONNX graph, as in ResNet::features() and Fpn.
 #include "models/detection/onnx_parts.h"
 
 namespace dtrain::models {
@@ -47,7 +47,7 @@ struct Backbone {
   }
 };
 
-// To twice the height and width: the sides of a canvas are multiples of the last stage's stride.
+// Upsamples by two; exact because the canvas is a multiple of the last stage's stride.
 OnnxValue doubled(OnnxGraph& graph, const OnnxValue& x) {
   const float scales[] = {1, 1, 2, 2};
   return graph.add("Resize", {x, "", graph.floats(scales, {4})},

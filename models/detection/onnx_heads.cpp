@@ -1,4 +1,4 @@
-// The heads of a detector's ONNX graph: regions, their classes and boxes, and masks.
+// Heads of a detector's ONNX graph: ROI Align, classes and boxes, masks.
 #include <cmath>
 
 #include "libdtrain/ops/roi_align.h"
@@ -9,11 +9,11 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-constexpr int64_t kLowest = 2, kHighest = 5;  // levels of the pyramid that regions are of
-constexpr float kEpsilon = 1e-5f;             // GroupNorm's
+constexpr int64_t kLowest = 2, kHighest = 5;  // pyramid levels of regions
+constexpr float kEpsilon = 1e-5f;             // of GroupNorm
 constexpr char kHeads[] = "roi_heads.";
 
-// The number of the level of each region, as roi_levels(): f32.
+// roi_levels(): pyramid level of each region, f32.
 OnnxValue levels_of(OnnxGraph& graph, const OnnxValue& rois) {
   const RoiLevels rule{};
   const auto corner = graph.add("Split", 2, {rois}, {{"axis", int64_t{1}}});
@@ -58,7 +58,7 @@ BoxOutput box_head(OnnxGraph& graph, OnnxLayers& layers, const DetectorOptions& 
   return {layers.linear(x, predictor + "cls_score"), deltas};
 }
 
-// Rows [p, classes, ...] class by class, without background.
+// [p, classes, ...] -> class by class, without background.
 OnnxValue by_class(OnnxGraph& graph, const OnnxValue& x, const Ints& order) {
   const OnnxValue classes = graph.add("Transpose", {x}, {{"perm", order}});
   return graph.add("Slice", {classes, graph.ints({1}), graph.ints({INT64_MAX}), graph.ints({0})});
@@ -68,7 +68,7 @@ OnnxValue column(OnnxGraph& graph, const OnnxValue& x, int64_t number) {
   return graph.add("Gather", {x, graph.integer(number)}, {{"axis", int64_t{1}}});
 }
 
-// Rows of class, 0 and region, region by region: of equal scores the first is taken, as Detector has it.
+// Sorts rows of (class, 0, region) by region, so that ties in score are resolved as in Detector.
 OnnxValue by_region(OnnxGraph& graph, const OnnxValue& kept, int64_t classes) {
   const OnnxValue region = graph.add("Mul", {column(graph, kept, 2), graph.integer(classes)});
   const OnnxValue key = graph.add("Add", {region, column(graph, kept, 0)});
@@ -78,7 +78,7 @@ OnnxValue by_region(OnnxGraph& graph, const OnnxValue& kept, int64_t classes) {
 
 }  // namespace
 
-// Each level's regions by themselves, then all in their order again.
+// Pools each level's regions separately, then restores their order.
 OnnxValue onnx_pooled(OnnxGraph& graph, const std::vector<OnnxValue>& maps, const OnnxValue& rois, int resolution,
                       bool aligned) {
   const OnnxValue levels = levels_of(graph, rois);

@@ -1,4 +1,4 @@
-// The ends of a detector's ONNX graph: from an image to a canvas, and from masks of boxes to pixels of the image.
+// Preprocessing of a detector's ONNX graph from image to canvas, and pasting of masks into the image.
 #include "models/detection/onnx_parts.h"
 
 namespace dtrain::models {
@@ -7,8 +7,8 @@ namespace {
 constexpr int64_t kDouble = static_cast<int64_t>(OnnxType::f64), kFloat = static_cast<int64_t>(OnnxType::f32);
 constexpr int64_t kInteger = static_cast<int64_t>(OnnxType::i64);
 
-// One axis (1: rows, 2: columns) of x [3, h, w] by a filter. The engine rounds a product and then each fused sum; in
-// double precision a product is exact, so that rounding to single once is the same.
+// Filters one axis (1: rows, 2: columns) of x [3, h, w]. The engine rounds the first product and each fused
+// multiply-add. In double precision products are exact, so that a single rounding to float gives the same result.
 OnnxValue filtered(OnnxGraph& graph, const OnnxValue& x, const Filter<float>& filter, int64_t axis) {
   const int64_t count = filter.count();
   const OnnxValue exact = graph.add("Cast", {x}, {{"to", kDouble}});
@@ -30,8 +30,8 @@ OnnxValue filtered(OnnxGraph& graph, const OnnxValue& x, const Filter<float>& fi
   return sum;
 }
 
-// Bilinear weights [d, pixels, side] of the cells for each pixel of an axis, of which boxes have low and high [d, 1]
-// ends. Beyond the outer cells they fall to 0, as in a border of zeros one cell wide.
+// Bilinear weights [d, pixels, side] of the mask cells for each pixel along an axis; boxes span low to high [d, 1].
+// Weights fall to 0 beyond the outer cells, as with a border of zeros one cell wide.
 OnnxValue cell_weights(OnnxGraph& graph, const OnnxValue& low, const OnnxValue& high, int64_t side, int64_t pixels,
                        bool whole_pixels) {
   const auto op = [&graph](const char* name, const OnnxValue& a, const OnnxValue& b) {

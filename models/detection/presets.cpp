@@ -34,7 +34,7 @@ DetectorOptions tensorpack() {
   return options;
 }
 
-// The same at the beginning of 2019, by which COCO-R50FPN-MaskRCNN-Standard.npz was trained.
+// Early 2019, the version that trained COCO-R50FPN-MaskRCNN-Standard.npz.
 DetectorOptions tensorpack2019() {
   DetectorOptions options = tensorpack();
   options.rpn.anchors.rounding = AnchorOptions::Rounding::detectron;
@@ -42,7 +42,7 @@ DetectorOptions tensorpack2019() {
   return options;
 }
 
-// AWS Mask R-CNN, a branch of TensorPack's for several images per device.
+// AWS Mask R-CNN, a fork of TensorPack's with several images per device.
 DetectorOptions aws() {
   DetectorOptions options = tensorpack();
   options.per_image_means = true;

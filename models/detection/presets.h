@@ -1,4 +1,4 @@
-// The conventions of the programs that detectors came from, by name.
+// Named presets with the conventions of other Mask R-CNN implementations.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ struct DetectorPreset {
   DetectorOptions options;
 };
 
-// "torchvision", "tensorpack", "tensorpack2019" and "aws": Mask R-CNN with ResNet-50 and FPN each.
+// "torchvision", "tensorpack", "tensorpack2019" and "aws"; each is Mask R-CNN with ResNet-50 and FPN.
 const std::vector<DetectorPreset>& detector_presets();
-// Throws Error naming those that there are.
+// Throws Error with the known names for an unknown one.
 const DetectorPreset& detector_preset(const std::string& name);
 
 }  // namespace dtrain::models

@@ -14,7 +14,7 @@ Tensor rows_of(Context& context, const Tensor& x, const Tensor& indices) {
 }
 
 Tensor places_with_score(Context& context, const Tensor& boxes, const Tensor& scores, const Tensor& counts) {
-  constexpr NmsOptions kKeepAll{.threshold = 2};  // no two boxes overlap by more than they are
+  constexpr NmsOptions kKeepAll{.threshold = 2};  // IoU never exceeds 1
   const Tensor places = context.empty(scores.shape(), DType::i32);
   nms(context, boxes, scores, {}, kKeepAll, places, counts);
   return places;

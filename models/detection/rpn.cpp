@@ -13,7 +13,7 @@
 namespace dtrain::models {
 namespace {
 
-// [n, elements of all levels] of one image after the other.
+// Concatenates the levels per image: [n, elements of all levels].
 Var joined(Tape& tape, const std::vector<Var>& levels) {
   std::vector<Var> flat;
   for (const Var& level : levels) flat.push_back(flatten(tape, level));
@@ -24,8 +24,8 @@ struct Candidates {
   Tensor boxes, scores;  // [n, k, 4] and [n, k]
 };
 
-// The k best of one level; where it has fewer anchors, boxes without a score follow. logits [n, h, w, a], deltas
-// [n, h, w, 4 a], anchors [1, t, 4].
+// Top k of one level, padded with unscored boxes if it has fewer anchors. logits [n, h, w, a], deltas [n, h, w, 4 a],
+// anchors [1, t, 4].
 Candidates best_of_level(Context& context, const Tensor& logits, const Tensor& deltas, const Tensor& anchors,
                          const Tensor& sizes, int64_t k, const BoxCoder& coder) {
   const int64_t n = logits.dim(0), t = anchors.dim(1);
@@ -39,14 +39,14 @@ Candidates best_of_level(Context& context, const Tensor& logits, const Tensor& d
   return best;
 }
 
-// What is left of the candidates [rows, k] when each has suppressed those after it in its row: at most m of a row.
+// Non-maximum suppression of candidates [rows, k] sorted by score; keeps at most m per row.
 Candidates unsuppressed(Context& context, const Candidates& all, int64_t m, float threshold) {
   const int64_t rows = all.scores.dim(0), k = all.scores.dim(1);
   const Tensor kept = context.empty({rows, m}, DType::i32);
   nms(context, all.boxes, all.scores, {}, {.threshold = threshold}, kept, context.empty({rows}, DType::i32));
   const Candidates left{rows_of(context, all.boxes, kept),
                         rows_of(context, all.scores.view({rows, k, 1}), kept).view({rows, m})};
-  // Rows that are not there are boxes of zeros.
+  // Padding rows are boxes of zeros.
   drop_small_boxes(context, left.boxes.view({rows * m, 4}), 0, left.scores.view({rows * m}));
   return left;
 }
@@ -94,13 +94,13 @@ Proposals Rpn::propose(Context& context, const Output& output, const Canvas& can
     boxes.push_back(best.boxes);
     scores.push_back(best.scores.view({n, k, 1}));
   }
-  // Boxes of different levels do not suppress one another.
+  // Suppression is per level.
   const Candidates all{join_rows(context, boxes).view({n * levels, k, 4}),
                        join_rows(context, scores).view({n * levels, k})};
   drop_small_boxes(context, all.boxes.view({n * levels * k, 4}), options.min_side, all.scores.view({n * levels * k}));
   const Candidates left = unsuppressed(context, all, m, options.nms_threshold);
 
-  // Across levels in the order of the scores.
+  // Merges the levels by score.
   const Tensor sorted = context.empty({n, limits.total}), order = context.empty({n, limits.total}, DType::i32);
   top_k(context, left.scores.view({n, levels * m}), {}, sorted, order);
   Proposals proposals{rows_of(context, left.boxes.view({n, levels * m, 4}), order), context.empty({n}, DType::i32)};

@@ -38,19 +38,19 @@ constexpr LayerName kNorms[] = {{"backbone.body.bn1", "conv0/bn"},
 constexpr PartName kOfLayer[] = {{".weight", "/W"}, {".bias", "/b"}};
 constexpr PartName kOfNorm[] = {
     {".weight", "/gamma"}, {".bias", "/beta"}, {".running_mean", "/mean/EMA"}, {".running_var", "/variance/EMA"}};
-// Of the optimiser, and of ImageNet's classifier.
+// Optimiser state and the ImageNet classifier.
 constexpr std::string_view kExtras[] = {"/Momentum", "/AccumGrad", "learning_rate", "global_step", "linear/"};
 
 constexpr std::string_view kScores[] = {"fastrcnn/outputs/class/b", "fastrcnn/class/b",
                                         "cascade_rcnn_stage1/outputs/class/b"};
 
-// `name` with `part` replaced, where it has it.
+// Replaces `part` in `name`, if present.
 std::string with_part(std::string name, std::string_view part, std::string_view by) {
   const size_t at = name.find(part);
   return at == name.npos ? name : name.replace(at, part.size(), by);
 }
 
-// Norms without statistics are group norms, and without a pyramid the scores have no scope of their own.
+// Norms without statistics are group norms. Without a pyramid the score layers have no scope.
 std::string in_form(const ParameterStore& store, const std::string& ours, std::string theirs) {
   const std::string statistics = ours.substr(0, ours.rfind('.')) + ".running_mean";
   if (std::ranges::find(store.buffers(), statistics, &Buffer::name) == store.buffers().end())

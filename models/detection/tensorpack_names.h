@@ -1,5 +1,5 @@
-// The names of TensorPack's examples/FasterRCNN, which AWS Mask R-CNN shares. Images are BGR there. Background is class
-// 0, boxes are (class, x, y, w, h) as here, and there is no mask of the background.
+// Parameter names of TensorPack's examples/FasterRCNN, shared by AWS Mask R-CNN. Its images are BGR. Background is
+// class 0, boxes are (class, x, y, w, h) as here, and the background has no mask.
 #pragma once
 
 #include "models/detection/weight_names.h"

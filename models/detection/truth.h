@@ -1,4 +1,4 @@
-// What a detector is trained on besides the images.
+// Ground truth of a batch for training a detector.
 #pragma once
 
 #include <tuple>
@@ -7,13 +7,13 @@
 
 namespace dtrain::models {
 
-// Rows of n images with room for g objects each; what is beyond the count is 0.
+// n images with at most g objects each; rows beyond the count are 0.
 struct DetectionTruth {
-  Tensor sizes;    // [n, 2] f32: height and width of each image on its canvas
-  Tensor counts;   // [n] i32: objects
-  Tensor boxes;    // [n, g, 4] f32
-  Tensor classes;  // [n, g] i32, from 1 on
-  RleMasks masks;  // objects without runs have no part in the loss of masks
+  Tensor sizes;     // [n, 2] f32: height and width of each image on its canvas, in pixels
+  Tensor counts;    // [n] i32: objects
+  Tensor boxes;     // [n, g, 4] f32
+  Tensor classes;   // [n, g] i32, from 1 on
+  RleMasks masks;   // objects without runs are ignored in the mask loss
 
   auto tensors() const { return std::tie(sizes, counts, boxes, classes, masks); }
 };

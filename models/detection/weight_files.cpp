@@ -10,7 +10,7 @@
 namespace dtrain::models {
 namespace {
 
-constexpr int64_t kMostClasses = 1 << 16;  // whose detector a machine has memory for
+constexpr int64_t kMostClasses = 1 << 16;  // limit on memory
 constexpr std::string_view kRunningMean = ".running_mean", kBatches = ".num_batches_tracked";
 
 using ByName = std::map<std::string, const ArrayEntry*>;
@@ -19,7 +19,7 @@ std::string_view without_output(std::string_view name) {
   return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
 }
 
-// With and without the prefixes of wrappers.
+// Entries with and without prefixes of wrappers (module., model.).
 ByName by_name(const ArrayFile& file) {
   ByName entries;
   for (const ArrayEntry& entry : file.entries()) entries[std::string(without_output(entry.name))] = &entry;
@@ -28,7 +28,7 @@ ByName by_name(const ArrayFile& file) {
   return entries;
 }
 
-// The names that most of the store's parameters have in the file.
+// The name table with the most matches in the file.
 const WeightNames& names_in(const ByName& entries, const ParameterStore& store,
                             std::span<const WeightNames* const> candidates) {
   const WeightNames* best = candidates.front();
@@ -42,7 +42,7 @@ const WeightNames& names_in(const ByName& entries, const ParameterStore& store,
   return *best;
 }
 
-// A convolution over a whole image has the elements of a linear layer in the same order.
+// A convolution over the whole image stores its elements in the order of a linear layer.
 bool fits(const Shape& file, const Shape& expected) {
   return file == expected ||
          (expected.rank() == 2 && file.rank() == 4 && file[0] == expected[0] && file.count() == expected.count());
@@ -61,7 +61,7 @@ class Loading {
     load(buffer.name, foreign_name(names_, store_, buffer.name).text, buffer.value, ArrayArrangement(buffer));
   }
 
-  // After all have been asked for.
+  // Call after the last lookup.
   WeightReport finish() {
     for (const ArrayEntry& entry : file_.entries())
       if (!asked_.contains(&entry) && std::ranges::none_of(names_.extras, [&entry](std::string_view extra) {
@@ -109,7 +109,7 @@ class Loading {
   WeightReport report_;
 };
 
-// An array to be written; `value` is undefined for a count of batches.
+// Array to write; `value` is undefined for num_batches_tracked.
 struct Planned {
   TensorSpec spec{};
   Tensor value{};

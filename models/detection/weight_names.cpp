@@ -12,7 +12,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// The numbers at the places of '#', where `name` has that form.
+// Numbers matched by the '#' of `form`, if `name` matches.
 std::optional<std::vector<int>> numbers_in(std::string_view form, std::string_view name) {
   constexpr size_t kDigits = 4;
   std::vector<int> numbers;

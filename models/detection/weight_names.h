@@ -1,5 +1,4 @@
-// What other programs call the weights of a Detector, and how the elements of their arrays lie: a table per program,
-// from which its files are read and written. models/detection/weight_files.h does both.
+// Name and layout tables of detector weights in other programs, used by models/detection/weight_files.h.
 #pragma once
 
 #include <span>
@@ -11,25 +10,25 @@
 
 namespace dtrain::models {
 
-// Layouts of arrays. A linear layer over an image flattens it channel by channel in both.
+// Array layouts. Both flatten an image before a linear layer in channel-major order.
 enum class ArrayOrder {
   torch,      // convolutions (out, in, h, w), transposed ones (in, out, h, w), linear layers (out, in)
   tensorflow  // convolutions (h, w, in, out), transposed ones (h, w, out, in), linear layers (in, out)
 };
 
-// Which classes the outputs of a layer are of, one after the other; ours begin with background.
+// Class order of a layer's outputs; ours begins with background.
 enum class ClassOrder {
   background_first,
   background_last,
-  no_background  // nobody reads our outputs for it
+  no_background  // no background; our background outputs are never read
 };
 
 struct LayerName {
-  std::string_view ours, theirs;  // '#' stands for a number
-  int shift = 0;                  // their first number is larger by it
+  std::string_view ours, theirs;  // '#' matches a number
+  int shift = 0;                  // added to our number to get theirs
   ClassOrder classes = ClassOrder::background_first;
   int outputs_per_class = 1;
-  bool bgr = false;  // it reads images, whose channels are blue, green and red there, and red, green and blue here
+  bool bgr = false;  // reads images, which are BGR there and RGB here
 };
 
 struct PartName {
@@ -39,30 +38,30 @@ struct PartName {
 struct WeightNames {
   std::string_view id, program;  // "tensorpack", "TensorPack"
   ArrayOrder order;
-  // Of a name come first the layer, then the part. Without layers and norms the names are ours.
+  // Prefix is the layer, suffix the part. Tables without layers and norms have our names.
   std::span<const LayerName> layers, norms;
   std::span<const PartName> of_layer, of_norm;
-  // What such files hold besides: their names contain one of these.
+  // Substrings of names of known entries other than weights.
   std::span<const std::string_view> extras;
-  std::span<const std::string_view> scores;  // their biases of the layers that score classes, in all forms of detectors
-  // Their name for `ours` in the form of a store's detector, where `theirs` is that of a detector with a pyramid and
-  // batch norm; null: all forms have the same.
+  std::span<const std::string_view> scores;  // their names of the class-score biases, in all detector variants
+  // Their name of `ours` in the variant of this store's detector, given the name `theirs` in a detector with FPN and
+  // batch norm; null: the names do not depend on the variant.
   std::string (*in_form)(const ParameterStore& store, const std::string& ours, std::string theirs) = nullptr;
 };
 
-// The names that a Detector itself has, which are torchvision's.
+// Names of Detector, which are torchvision's.
 const WeightNames& torchvision_names();
-// All three, torchvision's first.
+// torchvision, detectron2 and TensorPack, in this order.
 std::span<const WeightNames* const> all_weight_names();
 
-// Their name for a parameter or buffer of a Detector, and the layer of the table that it belongs to: "group0/block1/
-// conv2/bn/mean/EMA" for "backbone.body.layer1.1.bn2.running_mean". The text is empty where they have none.
+// Their name of a parameter or buffer of a Detector and its row in the layer table: "group0/block1/conv2/bn/mean/EMA"
+// for "backbone.body.layer1.1.bn2.running_mean". The text is empty if they have no counterpart.
 struct ForeignName {
   std::string text{};
   LayerName layer{};
 };
 ForeignName foreign_name(const WeightNames& names, const std::string& ours);
-// The same in the form of the detector whose parameters the store has.
+// The same for the detector variant in `store`.
 ForeignName foreign_name(const WeightNames& names, const ParameterStore& store, const std::string& ours);
 
 }  // namespace dtrain::models

@@ -9,7 +9,7 @@ namespace {
 
 constexpr float kWhite = 255;
 
-// (x * 255 - mean) * scale of pixels [n, 3, h, w] from 0 to 1.
+// (x * 255 - mean) * scale of pixels [n, 3, h, w] in [0, 1].
 OnnxValue normalized(OnnxGraph& graph, const OnnxValue& images, const PixelNormalization& pixels) {
   std::array<float, 3> scale{}, shift{};
   for (size_t c = 0; c < scale.size(); ++c) {

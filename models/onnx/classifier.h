@@ -1,4 +1,4 @@
-// A classifier as an ONNX model: what its forward pass makes of one image in eval mode, written down op by op.
+// Export of a classifier as an ONNX model by recording its forward pass in eval mode.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace dtrain::models {
 
-// Writes a graph whose input is `images` [n, 3, size, size], RGB from 0 to 1, for any n, and whose output is `logits`
-// [n, classes]. It does first what `pixels` says, whose numbers are for 0 to 255. Dropout and drop path are left out.
-// `store` holds the model's values, in f32 on the CPU. Throws Error(Fault::config) naming an op or a parameter that
-// cannot be exported, such as those of an auxiliary head, and as OnnxGraph::write does.
+// Writes a graph from `images` [n, 3, size, size], RGB in [0, 1], for any n, to `logits` [n, classes]. `pixels` is the
+// normalisation for pixels in [0, 255]; it becomes a part of the graph. Dropout and drop path are omitted. `store`
+// holds values in f32 on the CPU. Throws Error(Fault::config) with the name of an op or a parameter that cannot be
+// exported, such as an auxiliary head's, and as OnnxGraph::write does.
 void export_onnx(const ParameterStore& store, const Classifier& model, const PixelNormalization& pixels,
                  const std::string& path);
 

@@ -75,7 +75,7 @@ OnnxValue OnnxLayers::batch_norm(const OnnxValue& x, const std::string& path, fl
                     {{"epsilon", epsilon}});
 }
 
-// Opset 17 normalises instances alone: groups are made channels of one row each.
+// Opset 17 has instance normalisation only: groups are reshaped to channels of one row.
 OnnxValue OnnxLayers::group_norm(const OnnxValue& x, const std::string& path, const Shape& chw, int groups,
                                  float epsilon) {
   const std::vector<float> ones(static_cast<size_t>(groups), 1.0f), zeros(static_cast<size_t>(groups), 0.0f);

@@ -1,4 +1,5 @@
-// The layers of libdtrain/layers.h as nodes of an ONNX graph, with a store's parameters. Images are [n, c, h, w] there.
+// Layers of libdtrain/layers.h as nodes of an ONNX graph, with the parameters of a store. Images are [n, c, h, w] in
+// ONNX.
 #pragma once
 
 #include <set>
@@ -11,10 +12,10 @@ namespace dtrain::models {
 
 class OnnxLayers {
  public:
-  // `store` holds values. All throw Error(Fault::config) where it has no parameter that a layer needs.
+  // `store` holds values. All methods throw Error(Fault::config) for a missing parameter.
   OnnxLayers(OnnxGraph& graph, const ParameterStore& store) : graph_(graph), store_(store) {}
 
-  // With the bias, if there is one.
+  // Includes the bias, if any.
   OnnxValue conv(const OnnxValue& x, const std::string& path, const Conv2dOptions& options);
   OnnxValue conv_transpose(const OnnxValue& x, const std::string& path, const Conv2dOptions& options);
   OnnxValue batch_norm(const OnnxValue& x, const std::string& path, float epsilon);
@@ -26,20 +27,20 @@ class OnnxLayers {
   OnnxValue average_pool(const OnnxValue& x, const PoolOptions& options);
 
   bool has(const std::string& name) const { return find(name) != nullptr; }
-  // Rows of a parameter: the outputs of its layer.
+  // First dimension of a parameter: the outputs of its layer.
   int64_t rows(const std::string& name) const { return parameter(name).shape[0]; }
-  // Throws Error(Fault::config) naming a parameter or buffer that no layer has asked for: the graph would not be the
-  // whole model.
+  // Throws Error(Fault::config) with the name of a parameter or buffer that no layer has used; the graph would be
+  // incomplete.
   void require_all_used() const;
 
  private:
   const Parameter* find(const std::string& name) const;
   const Parameter& parameter(const std::string& name) const;
   OnnxValue weight(const std::string& name);
-  // With another shape of as many elements.
+  // Reshaped to `shape`, which has as many elements.
   OnnxValue weight(const std::string& name, const Shape& shape);
   OnnxValue buffer(const std::string& name);
-  // {x, path.weight} and path.bias, if there is one.
+  // {x, path.weight} and path.bias, if any.
   std::vector<OnnxValue> inputs(const OnnxValue& x, const std::string& path);
 
   OnnxGraph& graph_;

@@ -26,7 +26,7 @@ bool is_zero(const Tensor& x) {
 }
 
 OnnxAttributes normalization(const LocalResponseNormOptions& options) {
-  const int64_t size = 2 * options.radius + 1;  // by which ONNX divides alpha
+  const int64_t size = 2 * options.radius + 1;  // ONNX divides alpha by it
   return {{"size", size},
           {"alpha", options.alpha * static_cast<float>(size)},
           {"beta", options.beta},
@@ -39,7 +39,7 @@ OnnxRecorder::OnnxRecorder(OnnxGraph& graph, const ParameterStore& store)
     : graph_(graph), store_(store), layers_(graph, store) {}
 
 const OnnxValue* OnnxRecorder::find(const Tensor& tensor) const {
-  // A reshaped tensor has the memory of what it is made from.
+  // A reshaped tensor aliases the memory of its source.
   for (const auto& [known, value] : std::views::reverse(values_))
     if (known.raw() == tensor.raw() && known.shape() == tensor.shape()) return &value;
   return nullptr;
@@ -101,7 +101,7 @@ OnnxValue OnnxRecorder::flattened(const RecordedOp& op) {
   return graph_.add("Flatten", {get(op.inputs[0]->value)}, {{"axis", int64_t{1}}});
 }
 
-// Zeros that come from no op are padding, of as many images as there are.
+// Zeros that no op has made are padding, for any batch size.
 OnnxValue OnnxRecorder::joined(const RecordedOp& op) {
   std::vector<OnnxValue> parts;
   int64_t before = 0, after = 0;
@@ -125,7 +125,7 @@ OnnxValue OnnxRecorder::joined(const RecordedOp& op) {
 OnnxValue OnnxRecorder::subsampled(const RecordedOp& op) {
   const auto [stride, offset] = options_of<SubsampleOptions>(op);
   const Shape& from = op.inputs[0]->shape();
-  // What lies beyond the image is zero.
+  // Pads with zeros beyond the image.
   const int64_t below = op.value.dim(1) * stride - from[1], right = op.value.dim(2) * stride - from[2];
   OnnxValue x = get(op.inputs[0]->value);
   if (below > 0 || right > 0) x = graph_.add("Pad", {x, graph_.ints({0, 0, 0, 0, 0, 0, below, right})});

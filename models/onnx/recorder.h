@@ -1,4 +1,4 @@
-// Makes nodes of an ONNX graph of the ops that a tape is given.
+// Conversion of ops recorded by a tape to nodes of an ONNX graph.
 #pragma once
 
 #include <any>
@@ -10,24 +10,24 @@
 
 namespace dtrain::models {
 
-// Images of [n, h, w, c] are [n, c, h, w] in the graph, where n is any; what they are flattened to goes to linear
-// layers alone. Parameters go by their names.
+// Images [n, h, w, c] become [n, c, h, w] in the graph, for any n; flattened images may only be read by linear layers.
+// Parameters keep their names.
 class OnnxRecorder {
  public:
   OnnxRecorder(OnnxGraph& graph, const ParameterStore& store);
 
-  // What the graph has for `tensor`, which ops will read.
+  // Maps `tensor`, an input of ops, to a value of the graph.
   void set(const Tensor& tensor, const OnnxValue& value) { values_.emplace_back(tensor, value); }
-  // Throws Error(Fault::config) where no op has written the tensor.
+  // Throws Error(Fault::config) if no op has written the tensor.
   const OnnxValue& get(const Tensor& tensor) const;
-  // Throws Error(Fault::config) naming an op that has no counterpart.
+  // Throws Error(Fault::config) with the name of an op without an ONNX counterpart.
   void add(const RecordedOp& op);
-  // Throws Error(Fault::config) naming a parameter that no op has read.
+  // Throws Error(Fault::config) with the name of a parameter that no op has read.
   void require_all_used() const { layers_.require_all_used(); }
 
  private:
   const OnnxValue* find(const Tensor& tensor) const;
-  // The path of the layer that has `weight`.
+  // Path of the layer that owns `weight`.
   std::string path_of(const Tensor& weight) const;
   OnnxValue node(const RecordedOp& op);
   OnnxValue batch_norm(const RecordedOp& op);
@@ -39,7 +39,7 @@ class OnnxRecorder {
   OnnxGraph& graph_;
   const ParameterStore& store_;
   OnnxLayers layers_;
-  std::vector<std::pair<Tensor, OnnxValue>> values_;  // holds the tensors, so that no other takes their memory
+  std::vector<std::pair<Tensor, OnnxValue>> values_;  // owns the tensors, so that their memory is not reused
 };
 
 }  // namespace dtrain::models

@@ -18,7 +18,7 @@ namespace {
 bool is_same(const Image& a, const Image& b) { return a.file_name == b.file_name; }
 bool is_same(const Category& a, const Category& b) { return a.name == b.name; }
 
-// Coordinates of polygons or runs of an RLE.
+// Polygon coordinates or RLE runs.
 uint64_t numbers_of(const Segmentation& segmentation) {
   uint64_t numbers = 0;
   if (const auto* polygons = std::get_if<Polygons>(&segmentation))
@@ -27,8 +27,8 @@ uint64_t numbers_of(const Segmentation& segmentation) {
   return numbers;
 }
 
-// Sorts items by their ids, and finds them by these. Of several of one id the last in the file is left, which `merges`
-// allows for different ones, too.
+// Items sorted by id, with lookup. Of duplicate ids the last one in the file is kept; `merges` allows duplicates with
+// different contents.
 template <class Item>
 class ById {
  public:
@@ -50,7 +50,7 @@ class ById {
     }
     items = std::move(kept);
   }
-  // kNone where there is no such id.
+  // kNone for an unknown id.
   uint32_t index(int64_t id) const {
     const auto at = index_.find(id);
     return at == index_.end() ? kNone : at->second;
@@ -70,16 +70,16 @@ class Reader {
   void take_image(Record& record);
   void take_category(Record& record);
   void take_annotation(Record& record);
-  // False where the object is left out.
+  // Returns false for a skipped object.
   bool resolve(PendingObject& object, const ById<Image>& images, const ById<Category>& categories);
   bool fits(const PendingObject& object, const Image& image);
   bool complete(PendingObject& object, const Image& image);
   void resolve_all();
-  // Whether several annotations have one id.
+  // Returns whether several annotations share an id.
   bool count_repeated_ids();
   void repeat_last_of_each_id();
   void finish_truth(bool repeated);
-  // Leaves the chosen ones; returns what each index of before has become, or kNone.
+  // Keeps the chosen categories; returns the new index of each old one, or kNone.
   std::vector<uint32_t> choose_categories(const std::vector<std::string>& names);
   void add_annotations(const std::vector<uint32_t>& chosen);
   void leave_out(std::string_view kind, const PendingObject& object, const std::string& reason = {}) {
@@ -163,7 +163,7 @@ bool Reader::resolve(PendingObject& object, const ById<Image>& images, const ByI
     }
     return (object.has_area && object.has_box) || complete(object, image);
   }
-  return scoring();  // the last of an id may be one of these
+  return scoring();  // the last annotation of a shared id may be one of these
 }
 
 bool Reader::count_repeated_ids() {
@@ -177,8 +177,8 @@ bool Reader::count_repeated_ids() {
   return ids.size() < pending_.size();
 }
 
-// pycocotools looks annotations up by their ids: those that have one in common are all the last one. Its copies share a
-// mask there; here they have a limit, relative to what the file itself holds.
+// pycocotools looks annotations up by id, so that all annotations of a shared id become the last one. Copies share a
+// mask there; here their size is limited relative to the file's.
 void Reader::repeat_last_of_each_id() {
   constexpr uint64_t kFreeNumbers = 16'000'000, kTimesOwn = 16;
   std::unordered_map<int64_t, size_t> last;

@@ -1,4 +1,4 @@
-// Ground truth of object detection: COCO's "instances" JSON files.
+// Ground truth of object detection: COCO "instances" JSON files.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,25 @@
 
 namespace dtrain::data::coco {
 
-// Numbers that stand for ids which are strings and spell no number begin here.
+// Base of the numeric ids that replace non-numeric string ids.
 inline constexpr int64_t kFirstTextId = int64_t{1} << 61;
 
 struct Image {
   int64_t id = 0;
-  // Relative to the folder of images. It never leads out of it, but for "../SPLIT/NAME" where
-  // AnnotationOptions::complete has found it so. Empty where ground truth to score against states none that does so.
+  // Relative to the folder of images, inside it unless AnnotationOptions::complete has resolved it to "../SPLIT/NAME".
+  // For scoring it is empty if the file has no such name.
   std::string file_name{};
-  int64_t width = 0, height = 0;  // 0 where ground truth to score against states none
-  std::string id_text{};          // the id, where the file has a string; `id` is then a number that stands for it
+  int64_t width = 0, height = 0;  // 0 if missing, for scoring only
+  std::string id_text{};          // the id if it is a string in the file; `id` is then derived from it
 };
 
 struct Category {
   int64_t id = 0;
-  std::string name{};  // empty where ground truth to score against states none
+  std::string name{};  // empty if missing, for scoring only
   std::string id_text{};
 };
 
-// An object has the polygons of its parts, a mask of the image's size, or neither.
+// An object has polygons of its parts, an RLE mask of the image's size, or neither.
 using Polygons = std::vector<std::vector<double>>;
 using Segmentation = std::variant<std::monostate, Polygons, Rle>;
 
@@ -40,70 +40,69 @@ struct Annotation {
   int64_t id = 0;
   uint32_t image = 0, category = 0;  // indices into Annotations::images and ::categories
   bool is_crowd = false;
-  double area = 0;  // as the file states it, which need not be that of the box or the mask; in pixels
-  Box box{};        // may lie outside the image or be empty
+  double area = 0;  // as stated in the file, in pixels; may differ from the area of box and mask
+  Box box{};        // may exceed the image or be empty
   Segmentation segmentation{};
-  bool never_matches = false;  // ground truth of id 0, which is no match for pycocotools
+  bool never_matches = false;  // ground truth with id 0, which pycocotools never matches
 };
 
-// The kind of finding that images are of which Annotations::unusable lists.
+// Finding for the images in Annotations::unusable.
 inline constexpr std::string_view kUnusableImages = "images without a size or a file";
 
-// An image that is left out, since it is not there, its header cannot be read, or its size is not known.
+// Image that is skipped because it is missing, its header is unreadable, or its size is unknown.
 struct UnusableImage {
-  std::string name{};  // as the file states it: a file name or an address
+  std::string name{};  // as stated in the file: a file name or a URL
   std::string reason{};
 };
 
-// The class of a category in a model is its index + 1, because 0 is the background.
+// A model's class of a category is its index + 1; class 0 is background.
 struct Annotations {
-  // In ascending order of ids, also those without annotations; ids that are strings in the order of their text.
+  // By ascending id, including images without annotations; string ids in lexicographic order.
   std::vector<Image> images;
-  std::vector<Category> categories;     // in ascending order of ids, or that of AnnotationOptions::classes
-  std::vector<Annotation> annotations;  // image by image, and in the order of the file within an image
-  std::vector<uint64_t> begins{0};      // the first annotation of each image, and the number of all at the end
-  Findings findings{};                  // what was left out, or read otherwise than it stands in the file
+  std::vector<Category> categories;     // by ascending id, or in the order of AnnotationOptions::classes
+  std::vector<Annotation> annotations;  // grouped by image, in file order within an image
+  std::vector<uint64_t> begins{0};      // first annotation of each image, and the total at the end
+  Findings findings{};                  // skipped or reinterpreted parts of the file
   std::vector<UnusableImage> unusable{};
 
-  // Those of images[image].
+  // Annotations of images[image].
   std::span<const Annotation> of(size_t image) const {
     return {annotations.data() + begins[image], begins[image + 1] - begins[image]};
   }
 };
 
 struct AnnotationOptions {
-  // What is unusable is left out of training data, as detectron2 and TensorPack do: parts of masks, then objects.
-  // Ground truth is read as pycocotools reads it: boxes of any size; an id that several annotations have is that of the
-  // last of them, as often; sizes, names and polygons may be missing.
+  // `training`: invalid mask parts and objects are skipped, as in detectron2 and TensorPack. `scoring`: as pycocotools
+  // reads ground truth: any box size; of annotations with one id the last one replaces the others, each time; sizes,
+  // names and polygons may be missing.
   enum class Use { training, scoring };
 
-  // Names of the categories to keep, in the order of classes; annotations of others are left out. All where empty.
+  // Names of the categories to keep, in class order; other annotations are skipped. Empty: all.
   std::vector<std::string> classes{};
   Use use = Use::training;
-  bool masks = true;          // else those of objects with a box are not looked at
+  bool masks = true;          // false: masks of objects with a box are not parsed
   bool strict = false;        // faults are errors
-  bool skip_ignored = false;  // leaves objects with "ignore": 1 out, as TensorPack does in training
-  // Called for an image whose size is missing or whose name is absolute, has backslashes or comes from its coco_url.
-  // `stated` is the name as it stands in the file; image.file_name has slashes and is relative, image.width is 0 where
-  // there is no size. Finds both or throws Error(Fault::data), which leaves the image out. Without it the last part of
-  // such names is taken, and images of training data without a size are left out.
+  bool skip_ignored = false;  // skip objects with "ignore": 1, as TensorPack does in training
+  // Called for an image without a size, or whose name is absolute, has backslashes or comes from its coco_url. `stated`
+  // is the original name; image.file_name has slashes and is relative; image.width is 0 if unknown. Sets name and size,
+  // or throws Error(Fault::data) to skip the image. If empty, the last component of such names is used, and training
+  // images without a size are skipped.
   std::function<void(Image& image, const std::string& stated)> complete{};
-  // Called for each MiB of a file: true ends the reading with Error(Fault::resource).
+  // Polled once per MiB of a file: true aborts reading with Error(Fault::resource).
   bool (*stop)() = nullptr;
 };
 
-// Reads the file in pieces: memory is needed for what is kept, not for the text. A missing area is that of the mask or
-// else of the box, a missing box is that around the mask, a missing `iscrowd` (or `is_crowd`) is 0. What is left out is
-// counted in `findings`. Throws Error(Fault::data), "FILE: image 123: ...", for what is no such file: images and
-// categories without an id, or different ones of one id; names of files that lead out of their folder; JSON that is
-// invalid, in UTF-16 or compressed; with `strict` for every fault, all kinds of them in one line. A class that no
-// category has is an error, which names the nearest one.
+// Streaming parser: memory grows with the result, not with the text. Defaults: a missing area is the area of the mask
+// or else of the box, a missing box the bounding box of the mask, a missing `iscrowd` (or `is_crowd`) 0. Skipped parts
+// are counted in `findings`. Throws Error(Fault::data), "FILE: image 123: ...", for images and categories without an id
+// or with a duplicate id, file names that escape the folder, invalid JSON, UTF-16 or compressed text, and with `strict`
+// for every fault, all kinds in one line. Throws Error for an unknown class, with the nearest known name.
 Annotations read_annotations(const std::string& path, const AnnotationOptions& options = {});
-// The same for text in memory, which errors call `where`.
+// The same for text in memory; `where` replaces FILE in errors.
 Annotations parse_annotations(std::string_view text, const std::string& where, const AnnotationOptions& options = {});
 
-// The mask of an object in an image of this size: the union of its polygons, or its RLE. Throws Error(Fault::data)
-// where it has no segmentation.
+// Mask of an object in an image of this size: the union of its polygons, or its RLE. Throws Error(Fault::data) without
+// segmentation.
 Rle mask_of(const Annotation& annotation, int64_t height, int64_t width);
 
 }  // namespace dtrain::data::coco

@@ -11,7 +11,7 @@
 namespace dtrain::data::coco {
 namespace {
 
-// Calls body(i) for i < count from several threads.
+// Parallel for: calls body(i) for i < count.
 template <class Body>
 void for_each(size_t count, int threads, Body body) {
   std::atomic<size_t> next = 0;
@@ -39,8 +39,8 @@ void check(const EvaluationOptions& options) {
   DT_CHECK(options.threads >= 1, "evaluation: ", options.threads, " threads");
 }
 
-// The mask of a detection without RLE: its polygons or, where `of_box`, all of its box. Nothing where it has none of
-// them. Corners so far away that no pixel can be meant set none.
+// Mask of a detection without RLE: its polygons or, with `of_box`, its whole box. Nothing without either. Corners far
+// outside of the image set no pixels.
 std::optional<Rle> drawn_mask(const Detection& detection, const Image& image, bool of_box) {
   Polygons polygons = detection.polygons;
   if (polygons.empty() && of_box && detection.box) {
@@ -59,12 +59,12 @@ std::optional<Rle> drawn_mask(const Detection& detection, const Image& image, bo
   return from_polygons(polygons, image.height, image.width);
 }
 
-// The detections of one category in all images, in descending order of scores.
+// Detections of one category in all images, by descending score.
 class Ranking {
  public:
   Ranking(const EvaluationOptions& options, std::span<const Match* const> matches);
 
-  // Fills in what belongs to the category.
+  // Fills in the curves of the category.
   void accumulate(size_t category, Evaluation& evaluation) const;
 
  private:
@@ -73,9 +73,9 @@ class Ranking {
     uint32_t rank;  // within its image
   };
   struct Found {
-    uint64_t right, wrong;  // so far, at a detection that is right
+    uint64_t right, wrong;  // cumulative true and false positives at a true positive
   };
-  // `found` is scratch memory.
+  // `found` is a scratch buffer.
   void add_curve(size_t area, size_t limit, size_t iou_threshold, uint64_t truths, std::vector<Found>& found,
                  PrecisionRecall& curves) const;
   void add_steps(std::span<const Found> found, uint64_t truths, PrecisionRecall& curves) const;
@@ -128,9 +128,9 @@ void Ranking::add_curve(size_t area, size_t limit, size_t iou_threshold, uint64_
   curves.ends.push_back(curves.steps.size());
 }
 
-// Precision at a recall is the largest one at that recall or beyond. It is largest at detections that are right.
+// Interpolated precision at a recall is the maximum at that recall or beyond; the maximum is at a true positive.
 void Ranking::add_steps(std::span<const Found> found, uint64_t truths, PrecisionRecall& curves) const {
-  constexpr double kSpacing = 2.220446049250313e-16;  // which COCO's API adds so as not to divide by 0
+  constexpr double kSpacing = 2.220446049250313e-16;  // added by COCO's API against division by 0
   const auto begin = static_cast<std::ptrdiff_t>(curves.steps.size());
   size_t i = found.size();
   double best = 0;
@@ -155,7 +155,7 @@ struct Evaluator::GroundTruth {
   std::vector<Category> categories;
   std::unordered_map<int64_t, uint32_t> image_of, category_of;  // by id
   std::vector<Truth> truths;
-  std::vector<uint64_t> begins{0};  // of each image, and their end
+  std::vector<uint64_t> begins{0};  // per image, and the end
 
   std::span<const Truth> of(size_t image) const {
     return {truths.data() + begins[image], begins[image + 1] - begins[image]};
@@ -207,7 +207,7 @@ Found Evaluator::found(const Detection& detection, const Image& image) const {
     const std::optional<Rle> drawn = detection.mask ? std::nullopt : drawn_mask(detection, image, options_.area_of_box);
     const Rle* const mask = detection.mask ? &*detection.mask : drawn ? &*drawn : nullptr;
     if (!mask) refuse("it has no mask");
-    // The size matters where it is compared.
+    // Sizes must match where masks are compared.
     if ((masks || image.width > 0) && (mask->height != image.height || mask->width != image.width))
       refuse(concat("a mask of ", mask->height, " x ", mask->width, " pixels, expected ", image.height, " x ",
                     image.width));

@@ -1,4 +1,4 @@
-// Average precision and recall of detections, as COCO defines them.
+// COCO metrics: average precision and recall of detections.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace dtrain::data::coco {
 
-// `count` numbers from `first` to `last`, with the bits of numpy.linspace.
+// numpy.linspace(first, last, count), bit for bit.
 std::vector<double> linspace(double first, double last, size_t count);
 
 struct EvaluationOptions {
@@ -21,36 +21,36 @@ struct EvaluationOptions {
   Compare compare = Compare::boxes;
   std::vector<double> iou_thresholds = linspace(.5, .95, 10);  // at most 64
   std::vector<double> recall_thresholds = linspace(0, 1, 101);
-  std::vector<uint32_t> max_detections{1, 10, 100};  // of a category in an image, in ascending order
+  std::vector<uint32_t> max_detections{1, 10, 100};  // per category and image, ascending
   std::vector<AreaRange> areas{{"all", 0, 1e10}, {"small", 0, 1024}, {"medium", 1024, 9216}, {"large", 9216, 1e10}};
-  // A detection of which masks are compared has the area of its mask. With this it has that of its box, if it has one,
-  // as in pycocotools where the first detection of a list has a box; one without a mask then has all pixels of its box.
+  // When masks are compared, a detection's area is that of its box if it has one, as in pycocotools if the first
+  // detection of a list has a box; else the area of its mask. A detection without a mask then covers its whole box.
   bool area_of_box = false;
-  int threads = 1;  // they do not change the result
+  int threads = 1;  // does not affect the result
 };
 
-// One of the numbers by which detectors are compared.
+// One of the summary metrics.
 struct Statistic {
   std::string name;          // "AP", "AP50", "AP75", "APs", "APm", "APl", "AR1", "AR10", "AR100", "ARs", "ARm", "ARl"
   std::string title;         // as pycocotools prints it: "Average Precision  (AP) @[ IoU=0.50:0.95 | area=   all | ..."
-  double value = -1;         // -1 where there is none
-  std::string why_absent{};  // "no ground truth of area small", where there is none
+  double value = -1;         // -1 if undefined
+  std::string why_absent{};  // reason for -1: "no ground truth of area small"
 };
 
-// The precision-recall curves of one category, [areas][max detections][IoU thresholds] of them. Interpolated precision
-// never rises with recall, so a curve is stored as its steps: memory grows with the detections that are right, not with
-// the number of recall thresholds.
+// Precision-recall curves of one category, [areas][max detections][IoU thresholds]. Interpolated precision never
+// increases with recall, so a curve is stored as steps: memory grows with the number of true positives, not of recall
+// thresholds.
 struct PrecisionRecall {
   struct Step {
-    uint32_t end = 0;  // index of the first recall threshold beyond the step
+    uint32_t end = 0;  // first recall threshold beyond the step
     double precision = 0;
     bool operator==(const Step&) const = default;
   };
-  std::vector<double> recall{};  // of each curve; -1 without ground truth in the range of areas, empty without any
-  std::vector<size_t> ends{};    // of the steps of each curve
-  std::vector<Step> steps{};     // beyond the last step of a curve precision is 0
+  std::vector<double> recall{};  // per curve; -1 without ground truth in the area range, empty without any
+  std::vector<size_t> ends{};    // end of each curve's steps
+  std::vector<Step> steps{};     // precision is 0 beyond the last step
 
-  // Interpolated precision at a recall threshold, both by index; -1 without ground truth.
+  // Interpolated precision at the recall threshold with this index; -1 without ground truth.
   double precision(size_t curve, size_t recall_threshold) const;
   bool operator==(const PrecisionRecall&) const = default;
 };
@@ -59,7 +59,7 @@ struct PrecisionRecall {
 struct Evaluation {
   EvaluationOptions options{};
   std::vector<Category> categories{};
-  std::vector<uint64_t> truths{};         // [categories][areas] that count, which crowds do not
+  std::vector<uint64_t> truths{};         // [categories][areas], without crowds
   std::vector<PrecisionRecall> curves{};  // [categories]
 
   // Index of a curve of PrecisionRecall.
@@ -67,29 +67,28 @@ struct Evaluation {
     return (area * options.max_detections.size() + limit) * options.iou_thresholds.size() + iou_threshold;
   }
 
-  // The twelve numbers of COCO in its order: average precisions, then recalls, one of them for each of max_detections.
-  // The last of these, 100 in COCO, is that of all others.
+  // The twelve COCO metrics in order: average precisions, then recalls, with one recall per entry of max_detections.
+  // All other metrics use the last entry, 100 in COCO.
   std::vector<Statistic> statistics() const;
-  // AP of one category over all IoU thresholds, in the first range of areas; -1 where it has no ground truth.
+  // AP of one category over all IoU thresholds in the first area range; -1 without ground truth.
   double average_precision(size_t category) const;
 };
 
-// Ground truth, and what has been found so far. It may be copied, and scored by another thread than that which adds to
-// the original.
+// Ground truth and detections so far. A copy may be scored by another thread while detections are added to the
+// original.
 class Evaluator {
  public:
-  // Objects without a mask are left out where masks are compared. Throws Error where options make no sense.
+  // Skips objects without a mask when masks are compared. Throws Error for invalid options.
   explicit Evaluator(const Annotations& truth, const EvaluationOptions& options = {});
 
-  // Detections of equal scores count in the order in which they were added. Those of categories that are not in the
-  // ground truth are left out. Throws Error(Fault::data) for an image that is not in it, a score that is not finite, a
-  // detection without what is compared, and a mask that is not of its image's size; nothing of `detections` before the
-  // bad one is taken back.
+  // Detections of equal score keep the order in which they were added. Unknown categories are skipped. Throws
+  // Error(Fault::data) for an unknown image, a non-finite score, a detection without the box or mask to compare, and a
+  // mask of another size than its image; detections before the invalid one stay added.
   void add(std::span<const Detection> detections);
   void add(const Detection& detection) { add(std::span(&detection, 1)); }
 
   Evaluation score() const;
-  // What score() is made of: the matches of each image, in the order of the ground truth's images.
+  // Matches per image, in the order of the ground truth's images: the input of score().
   std::vector<std::vector<Match>> matches() const;
 
  private:

@@ -1,4 +1,4 @@
-// What was left out of a file, or read otherwise than it stands there, counted by kind.
+// Findings: skipped or reinterpreted parts of a file, counted by kind.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@ struct Finding {
   std::string action{};  // "left out"
   uint64_t count = 0;
   std::string first{};   // "annotation 123"
-  bool is_fault = true;  // else the file may well mean it
+  bool is_fault = true;  // false: may be intended
 };
 
 class Findings {
  public:
-  // Counts one more of the kind; `first` is kept of the first.
+  // Counts a finding; keeps `first` of the first one of its kind.
   void add(std::string_view kind, std::string_view action, const std::string& first, bool is_fault = true);
 
-  const std::vector<Finding>& all() const { return all_; }  // in the order in which they were met
+  const std::vector<Finding>& all() const { return all_; }  // in order of first occurrence
   uint64_t count(std::string_view kind) const;
-  // "boxes of negative size: 3 left out (first: annotation 7); ..."; empty where there are none.
+  // "boxes of negative size: 3 left out (first: annotation 7); ..."; empty without findings.
   std::string summary() const;
-  // Throws Error(Fault::data), "FILE: " and the summary of the faults, where there is one.
+  // Throws Error(Fault::data), "FILE: " and the summary of the faults, if there are any.
   void refuse(const std::string& where) const;
 
  private:

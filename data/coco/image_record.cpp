@@ -11,13 +11,13 @@ namespace dtrain::data::coco {
 namespace {
 
 struct Name {
-  std::string relative{};  // with slashes
+  std::string relative{};  // with forward slashes
   std::string stated{};
-  std::string_view kind{};  // what is odd about it; empty where nothing is
+  std::string_view kind{};  // kind of finding; empty without one
 };
 
 constexpr std::string_view kAbsolute = "file names that are absolute", kAddress = "images named by coco_url alone";
-constexpr size_t kMaxNameBytes = 4096;  // of a path, on Linux
+constexpr size_t kMaxNameBytes = 4096;  // PATH_MAX on Linux
 
 bool stays_in_its_folder(const std::string& name) {
   if (name.empty() || name.find('\0') != std::string::npos) return false;
@@ -25,7 +25,7 @@ bool stays_in_its_folder(const std::string& name) {
   return !path.is_absolute() && path.has_filename() && std::find(path.begin(), path.end(), "..") == path.end();
 }
 
-// "C:/" of Windows.
+// Windows drive prefix "C:/".
 bool has_drive(std::string_view name) {
   return name.size() >= 3 && std::isalpha(name[0] & 0x7f) && name.substr(1, 2) == ":/";
 }
@@ -35,7 +35,7 @@ std::string without_root(std::string name) {
   return name.substr(std::min(name.find_first_not_of('/'), name.size()));
 }
 
-// The folder and the name at the end of an address, as LVIS's tools take them.
+// Last folder and file name of a URL, as in LVIS's tools.
 std::string end_of(const std::string& url) {
   const std::string path = url.substr(0, url.find_first_of("?#"));
   const size_t name = path.rfind('/');
@@ -61,7 +61,7 @@ Name name_of(const Record& record) {
   return name;
 }
 
-// A name that nobody opens may be any: pycocotools does not look at it.
+// Names of files that are never opened are not validated, as in pycocotools.
 std::string unopened_name(const Record& record) try {
   return record.at(Key::file_name).kind == Value::Kind::string ? name_of(record).relative : "";
 } catch (const Error&) {
@@ -79,7 +79,7 @@ void take_size(const Record& record, Image& image) {
   }
 }
 
-// Without the means to look at files.
+// Fallback without access to the files.
 void settle(Image& image, const Name& name) {
   if (name.kind == kAbsolute || name.kind == kAddress)
     image.file_name = std::filesystem::path(image.file_name).filename().string();

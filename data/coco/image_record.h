@@ -1,4 +1,4 @@
-// Images of an "instances" file, one at a time: their names and sizes as far as the file states them.
+// Parsing of the images of an "instances" file.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace dtrain::data::coco {
 
-// The image, completed where the file does not say it all; nothing where it is left out, which the findings and
-// unusable images of `result` get. Throws Error(Fault::data) for an image without an id, and, where it is looked for,
-// for a name that leads out of its folder or has more than 4096 bytes.
+// Parses an image, completed by AnnotationOptions::complete if name or size is missing. Returns nothing for a skipped
+// image, which is added to the findings and unusable images of `result`. Throws Error(Fault::data) for an image without
+// an id, and, if the file is looked up, for a name that escapes its folder or exceeds 4096 bytes.
 std::optional<Image> take_image_record(Record& record, const AnnotationOptions& options, Annotations& result);
 
 }  // namespace dtrain::data::coco

@@ -1,4 +1,4 @@
-// Numbers, boxes and masks as they stand in COCO's JSON files.
+// JSON text of numbers, boxes and masks in COCO's format.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace dtrain::data::coco {
 
-// Each appends to `text`. A number has the fewest digits that are read as the same double; one that is not finite
-// throws Error(Fault::numeric).
+// Each function appends to `text`. Numbers are printed with the fewest digits that parse to the same double. Throws
+// Error(Fault::numeric) for a number that is not finite.
 void append_json(std::string& text, double number);
 // [x,y,width,height]
 void append_json(std::string& text, const Box& box);
 // [[x,y,x,y,...],...]
 void append_json(std::string& text, const Polygons& polygons);
-// {"size": [height, width], "counts": "..."}, compressed.
+// {"size": [height, width], "counts": "..."} with compressed RLE.
 void append_json(std::string& text, const Rle& mask);
 
 }  // namespace dtrain::data::coco

@@ -5,13 +5,13 @@
 namespace dtrain::data::coco {
 namespace {
 
-// A truth whose IoU reaches the lowest threshold, or is NaN, which pycocotools counts as a match.
+// Ground truth whose IoU reaches the lowest threshold, or is NaN, which pycocotools counts as a match.
 struct Candidate {
   uint32_t truth;
   double iou;
 };
 
-// Indices of items by category, in the order given within one.
+// Indices of items by category, in the given order within a category.
 template <class Item>
 std::vector<uint32_t> by_category(std::span<const Item> items) {
   std::vector<uint32_t> order(items.size());
@@ -21,7 +21,7 @@ std::vector<uint32_t> by_category(std::span<const Item> items) {
   return order;
 }
 
-// What begins the list and is of this category is taken off it.
+// Removes and returns the first item of the list if it is of this category.
 template <class Item>
 std::span<uint32_t> take(std::span<uint32_t>& list, std::span<const Item> items, uint32_t category) {
   size_t count = 0;
@@ -45,8 +45,8 @@ class Matcher {
   void find_candidates(std::span<const uint32_t> truths, std::span<const uint32_t> found);
   void match_area(const AreaRange& area, std::span<const uint32_t> truths, std::span<const uint32_t> found,
                   std::span<Match::Bits> bits);
-  // The best of the candidates that are left for a threshold and are ignored or not; none where it is the number of
-  // truths.
+  // Best remaining candidate for a threshold among ignored or other ground truths; the number of ground truths if there
+  // is none.
   uint32_t choose(std::span<const Candidate> candidates, size_t threshold, bool ignored) const;
 
   const std::span<const Truth> truths_;
@@ -55,9 +55,9 @@ class Matcher {
   std::vector<double> thresholds_;
   double lowest_;
   std::vector<Candidate> candidates_;
-  std::vector<size_t> begins_;         // of the candidates of each detection, and their end
-  std::vector<char> crowd_, ignored_;  // of each truth
-  std::vector<uint64_t> taken_;        // of each truth, by thresholds
+  std::vector<size_t> begins_;         // of each detection's candidates, and the end
+  std::vector<char> crowd_, ignored_;  // per ground truth
+  std::vector<uint64_t> taken_;        // per ground truth: thresholds at which it is matched
 };
 
 void Matcher::find_candidates(std::span<const uint32_t> truths, std::span<const uint32_t> found) {

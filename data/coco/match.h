@@ -1,4 +1,4 @@
-// The detections of an image beside its ground truth: which found something, at which thresholds.
+// Matching of detections with the ground truth of an image, per IoU threshold and area range.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace dtrain::data::coco {
 
-// Objects of this area, in pixels, both ends included.
+// Inclusive range of object areas, in pixels.
 struct AreaRange {
   std::string name{};
   double least = 0, most = 1e10;
 };
 
-// Ground truth as it is compared. Either the box or the shape is.
+// Ground truth for matching, with either a box or a mask.
 struct Truth {
   uint32_t category = 0;
   bool crowd = false;
-  bool never_matches = false;  // it takes the detection that finds it, which is wrong all the same
+  bool never_matches = false;  // matches a detection, which still counts as a false positive
   double area = 0;
   Box box{};
   Shape shape{};
 };
 
-// A detection as it is compared.
+// Detection for matching.
 struct Found {
   uint32_t category = 0;
   double score = 0;
@@ -36,29 +36,30 @@ struct Found {
 };
 
 struct MatchOptions {
-  bool shapes = false;                       // compares shapes instead of boxes
+  bool shapes = false;                       // compares masks instead of boxes
   std::span<const double> iou_thresholds{};  // at most 64
   std::span<const AreaRange> areas{};
-  size_t max_detections = 100;  // of a category
+  size_t max_detections = 100;  // per category
 };
 
-// The objects of one category in one image. Thresholds are bits, the first one the lowest.
+// Matches of one category in one image. Bit i of a mask belongs to IoU threshold i.
 struct Match {
-  // Of a detection, for one range of areas. What is ignored is neither right nor wrong.
+  // State of a detection in one area range. Ignored detections count neither as true nor as false positives.
   struct Bits {
     uint64_t matched = 0, ignored = 0;
   };
 
   uint32_t category = 0;
-  std::vector<double> scores{};    // in descending order
+  std::vector<double> scores{};    // descending
   std::vector<Bits> bits{};        // [areas * detections]
-  std::vector<uint32_t> truths{};  // [areas] those that are not ignored
+  std::vector<uint32_t> truths{};  // [areas] ground truths that are not ignored
 };
 
-// One for each category that is found or true in the image, in ascending order. By the rules of COCO: detections choose
-// in the order of their scores, equal ones in the order given, each the truth of the largest overlap that is left, the
-// last of several. Crowds and truths of other areas are ignored, are chosen only where nothing else fits, and ignore
-// whatever chooses them; crowds may be chosen again. What finds nothing and is of another area is ignored, too.
+// Returns one Match per category present in the image, in ascending order. Greedy matching as in COCO: detections by
+// descending score, in the given order for equal scores, each to the remaining ground truth of largest IoU, the last
+// one for equal IoU. Crowds and ground truths outside the area range are ignored: they are matched only if nothing else
+// fits, and their detections are ignored. Crowds can match repeatedly. Unmatched detections outside the area range are
+// ignored, too.
 std::vector<Match> match(std::span<const Truth> truths, std::span<const Found> found, const MatchOptions& options);
 
 }  // namespace dtrain::data::coco

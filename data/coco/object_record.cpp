@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kShortPolygon = "polygons of fewer than 3 corners or an odd count of numbers";
 constexpr std::string_view kFarPolygon = "polygons with coordinates that are not finite or beyond 1e6";
-constexpr double kMaxBoxNumber = 1e9;  // beyond it nobody means anything
+constexpr double kMaxBoxNumber = 1e9;  // larger numbers are errors
 
 bool is_training(const AnnotationOptions& options) { return options.use == AnnotationOptions::Use::training; }
 
@@ -18,7 +18,7 @@ bool has_far_corner(const std::vector<double>& polygon) {
   return !std::ranges::all_of(polygon, [](double number) { return std::abs(number) <= kMaxCoordinate; });
 }
 
-// The file's id, or a number that no file has where there is none.
+// Id from the file, or one that no file has.
 void take_id(const Record& record, PendingObject& object, Findings& findings) {
   try {
     const Id id = record.identifier(Key::id);
@@ -31,7 +31,7 @@ void take_id(const Record& record, PendingObject& object, Findings& findings) {
   }
 }
 
-// False where the box makes the object useless for training.
+// Returns false if the box makes the object unusable for training.
 bool check_box(const Record& record, const Box& box, Findings& findings) {
   const auto is_bounded = [](double number) { return std::abs(number) <= kMaxBoxNumber; };
   if (!(is_bounded(box.x) && is_bounded(box.y) && is_bounded(box.width) && is_bounded(box.height))) {
@@ -43,7 +43,7 @@ bool check_box(const Record& record, const Box& box, Findings& findings) {
   return false;
 }
 
-// Leaves the parts that detectron2 keeps.
+// Keeps valid polygons as detectron2 does.
 void keep_polygons(Polygons& polygons, const Record& record, Findings& findings) {
   std::erase_if(polygons, [&](const std::vector<double>& polygon) {
     const bool is_short = polygon.size() < 6 || polygon.size() % 2 != 0, is_far = has_far_corner(polygon);
@@ -52,8 +52,8 @@ void keep_polygons(Polygons& polygons, const Record& record, Findings& findings)
   });
 }
 
-// Leaves what pycocotools fills. It takes an odd number at the end for none, nothing is inside of two corners, and
-// where the first part has no more, it takes the parts for boxes, and fails.
+// Keeps the polygons that pycocotools rasterises. It drops a trailing odd coordinate, two vertices have no interior,
+// and if the first part has only two it parses the parts as boxes and fails.
 void keep_filled_polygons(Polygons& polygons, const Record& record, Findings& findings) {
   if (polygons.front().size() <= 4) {
     findings.add(kShortPolygon, "first parts, whose objects have no mask then", record.title());
@@ -69,7 +69,7 @@ void keep_filled_polygons(Polygons& polygons, const Record& record, Findings& fi
   if (polygons.empty()) polygons.push_back(std::vector<double>(6, 0));
 }
 
-// False where the object is of no use for training.
+// Returns false if the object is unusable for training.
 bool take_training_mask(Record& record, Annotation& annotation, Findings& findings) {
   annotation.segmentation = record.take_segmentation();
   Polygons* const polygons = std::get_if<Polygons>(&annotation.segmentation);

@@ -1,4 +1,4 @@
-// Objects of an "instances" file, one at a time: what is usable of each.
+// Parsing of the objects of an "instances" file.
 #pragma once
 
 #include <optional>
@@ -7,13 +7,13 @@
 
 namespace dtrain::data::coco {
 
-inline constexpr uint32_t kNone = UINT32_MAX;  // in place of an index
+inline constexpr uint32_t kNone = UINT32_MAX;  // invalid index
 
-// An object whose image and category are known once the whole file is read.
+// Object whose image and category are resolved after the whole file is read.
 struct PendingObject {
   Annotation annotation{};
   int64_t image_id = 0, category_id = 0;
-  uint32_t index = 0;  // in the list
+  uint32_t index = 0;  // position in the list
   bool has_id = true, has_area = false, has_box = false;
 
   bool is_resolved() const { return annotation.image != kNone && annotation.category != kNone; }
@@ -23,10 +23,10 @@ struct PendingObject {
 
 inline constexpr std::string_view kLeftOut = "left out";
 
-// What is left of the object; nothing where it is unusable. Findings get what is left out.
+// Parses the usable parts of an object; nothing if it is unusable. Skipped parts are added to the findings.
 std::optional<PendingObject> take_object(Record& record, const AnnotationOptions& options, Findings& findings);
 
-// What an error of the file `where` says, without the file.
+// Message of an error about the file `where`, without the file name.
 std::string reason_of(const std::exception& error, const std::string& where);
 
 }  // namespace dtrain::data::coco

@@ -45,8 +45,8 @@ uint64_t intersection(std::span<const Shape::Span> a, std::span<const Shape::Spa
   return pixels;
 }
 
-// The length that two ranges have in common; not positive where they do not meet. As in pycocotools one that is NaN
-// lets the other decide.
+// Length of the intersection of two ranges; not positive if they are disjoint. NaN in one operand selects the other, as
+// in pycocotools.
 double common(double a, double a_size, double b, double b_size) {
   return std::fmin(a + a_size, b + b_size) - std::fmax(a, b);
 }

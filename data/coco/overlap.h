@@ -1,4 +1,4 @@
-// How much boxes and masks overlap, one by one.
+// IoU of single boxes and masks.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace dtrain::data::coco {
 
-// A mask in the form in which it is compared with many others.
+// Mask preprocessed for repeated comparison.
 struct Shape {
-  // A half-open range of pixels that are set, in column-major order.
+  // Half-open range of set pixels, in column-major order.
   struct Span {
     uint32_t begin, end;
   };
@@ -19,13 +19,13 @@ struct Shape {
   explicit Shape(const Rle& rle);
 
   std::vector<Span> spans{};
-  Box box{};  // around the pixels
+  Box box{};  // bounding box of the pixels
   uint64_t area = 0;
 };
 
-// Intersection over union by the rules of COCO's API: with a crowd the union is the area of the detection.
+// Intersection over union as in COCO's API; for crowds, intersection over the detection's area.
 double iou(const Box& detection, const Box& truth, bool crowd);
-// The same for masks of one size.
+// The same for masks of equal size.
 double iou(const Shape& detection, const Shape& truth, bool crowd);
 
 }  // namespace dtrain::data::coco

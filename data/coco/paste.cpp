@@ -8,26 +8,26 @@
 namespace dtrain::data::coco {
 namespace {
 
-// Which two cells of a row with a border a pixel lies between, and its share of the second.
+// Bilinear tap: two adjacent cells of a padded row and the weight of the second.
 struct Tap {
   int first = 0, second = 0;
   float share = 0;
 };
 
-// Pixels [begin, begin + taps.size()) of an axis; all others are outside of the box.
+// Taps of the pixels [begin, begin + taps.size()) along an axis; other pixels are outside of the box.
 struct Axis {
   int64_t begin = 0;
   std::vector<Tap> taps;
 };
 
-// Between the centres of cells at `place` (the first cell's centre is 0).
+// `place` is relative to the centre of the first cell.
 Tap tap_at(double place, int cells) {
   const double inside = std::clamp(place, 0.0, static_cast<double>(cells - 1));
   const int first = static_cast<int>(inside);
   return {first, std::min(first + 1, cells - 1), static_cast<float>(inside - first)};
 }
 
-// The centres of pixels in continuous coordinates. `cells` include the border.
+// Pixel centres in continuous coordinates. `cells` includes the border.
 Axis continuous(double low, double high, int cells, int64_t pixels) {
   const double cell = (high - low) / (cells - 2);
   if (!(cell > 0)) return {};
@@ -39,9 +39,9 @@ Axis continuous(double low, double high, int cells, int64_t pixels) {
   return axis;
 }
 
-constexpr double kFarthest = 1e9;  // of any corner that is told apart: whole numbers hold it
+constexpr double kFarthest = 1e9;  // clamp for corners; exact in integers
 
-// torchvision truncates the corners of the box, border included, counts sizes with + 1, and resizes the mask to that.
+// torchvision truncates the corners of the padded box, counts sizes with + 1, and resizes the mask to that size.
 Axis whole_pixels(double low, double high, int cells, int64_t pixels) {
   const double centre = (low + high) / 2, half = (high - low) / 2 * cells / (cells - 2);
   const auto corner = [](double x) {
@@ -57,7 +57,7 @@ Axis whole_pixels(double low, double high, int cells, int64_t pixels) {
   return axis;
 }
 
-// The mask within a border of zeros.
+// Mask padded with zeros.
 std::vector<float> with_border(std::span<const float> cells, int side) {
   const int wide = side + 2;
   std::vector<float> padded(static_cast<size_t>(wide) * wide);
@@ -67,7 +67,7 @@ std::vector<float> with_border(std::span<const float> cells, int side) {
   return padded;
 }
 
-// Appends pixels that are all set or all not.
+// Run-length encoder: appends set or unset pixels.
 class Runs {
  public:
   void append(bool set, int64_t pixels) {

@@ -1,4 +1,4 @@
-// Masks of detections as pixels of the image: what a network says of the cells of a box, enlarged.
+// Pasting of predicted masks from box cells into the image.
 #pragma once
 
 #include <span>
@@ -7,18 +7,17 @@
 
 namespace dtrain::data::coco {
 
-// How cells become pixels. Both surround the mask with a border of zeros one cell wide and set the pixels whose
-// bilinearly interpolated probability passes 1/2.
+// Sampling convention. Both pad the mask with one cell of zeros and threshold the bilinear interpolation at 1/2.
 enum class Paste {
-  continuous,   // the centre of each pixel is looked up; TensorPack's accurate way, and Detectron2's
-  whole_pixels  // the box grows to whole pixels first; torchvision's, which Detectron had, too
+  continuous,   // sample at pixel centres: TensorPack's accurate mode, and detectron2
+  whole_pixels  // expand the box to whole pixels first: torchvision and the original Detectron
 };
 
 struct PasteBox {
   double x1 = 0, y1 = 0, x2 = 0, y2 = 0;  // in pixels of the image
 };
 
-// cells [side * side]: probabilities, row by row. Throws Error where there are others, or an image of no size.
+// Pastes probabilities [side * side], row by row. Throws Error for another number of cells, or an empty image.
 Rle paste(std::span<const float> cells, int side, const PasteBox& box, int64_t height, int64_t width, Paste rule);
 
 }  // namespace dtrain::data::coco

@@ -1,7 +1,7 @@
-// Polygons to masks. COCO's API defines the result by what it does: it draws the outline, edge by edge, as points on a
-// grid five times as fine as the pixels. An edge takes steps of 1 along its longer side and rounds the other
-// coordinate. Wherever the outline steps between 5x + 2 and 5x + 3, which is the middle of column x, the pixels of that
-// column from there on downwards change sides. Here only those steps are computed and not the points between them.
+// Rasterisation of polygons, defined by the algorithm of COCO's API: edges are drawn as points on a grid five times
+// finer than the pixels, with steps of 1 along the longer side and rounding of the other coordinate. Where the outline
+// steps between 5x + 2 and 5x + 3, the middle of column x, the pixels below in that column are inverted. Only these
+// steps are computed here.
 #include <algorithm>
 #include <cmath>
 
@@ -17,10 +17,10 @@ struct Point {
   int x, y;  // on the fine grid
 };
 
-// The largest whole number that is at most a / kFine.
+// floor(a / kFine).
 int floor_fine(int a) { return a >= 0 ? a / kFine : -((kFine - 1 - a) / kFine); }
 
-// Rounds towards 0 as COCO's API does, also where that is not the nearest.
+// Truncates towards 0 as COCO's API does, also where that is not the nearest.
 Point on_grid(double x, double y) {
   if (!(std::abs(x) <= kMaxCoordinate && std::abs(y) <= kMaxCoordinate))
     throw Error(Fault::data,
@@ -36,11 +36,11 @@ class Edge {
     slope_ = static_cast<double>(steep_ ? b_.x - a_.x : b_.y - a_.y) / std::max(steps_, 1);
   }
 
-  // The columns whose middle the edge passes, of those from 0 to width - 1; none where last < first.
+  // Columns from 0 to width - 1 whose middle the edge crosses; empty if last < first.
   int first() const { return std::max(floor_fine(std::min(a_.x, b_.x) - kMiddle + kFine - 1), 0); }
   int last(int width) const { return std::min(floor_fine(std::max(a_.x, b_.x) - kMiddle - 1), width - 1); }
 
-  // The row, on the fine grid, of the upper one of the two points between which the edge passes the column's middle.
+  // Fine-grid row of the upper one of the two points around the crossing of the column's middle.
   int row(int column) const {
     const int before = kFine * column + kMiddle;
     if (steep_) return a_.y + step_across(before);
@@ -53,7 +53,7 @@ class Edge {
   bool is_across(int step, int before) const {
     return slope_ > 0 ? other(a_.x, step) > before : other(a_.x, step) <= before;
   }
-  // The last step on this side of the line between `before` and the next point: guessed, and then put right.
+  // Last step on this side of the line between `before` and the next point: estimated, then corrected.
   int step_across(int before) const {
     int step = std::clamp(static_cast<int>((before + .5 - a_.x) / slope_), 0, steps_ - 1);
     while (step > 0 && is_across(step, before)) --step;
@@ -62,7 +62,7 @@ class Edge {
   }
 
   bool steep_;
-  Point a_, b_;  // in ascending order along the longer side
+  Point a_, b_;  // ordered along the longer side
   int steps_;
   double slope_;
 };
@@ -81,7 +81,7 @@ std::vector<Edge> edges_of(std::span<const double> xy) {
   return edges;
 }
 
-// The pixels, in column-major order and ascending, from which on inside and outside are exchanged.
+// Ascending pixels, in column-major order, at which inside and outside alternate.
 std::vector<uint32_t> crossings(const std::vector<Edge>& edges, int height, int width) {
   int64_t count = 0;
   for (const Edge& edge : edges) count += std::max(edge.last(width) - edge.first() + 1, 0);
@@ -109,7 +109,7 @@ Rle from_polygon(std::span<const double> xy, int64_t height, int64_t width) {
   uint32_t at = 0;
   for (size_t i = 0; i < changes.size(); ++i) {
     if (i + 1 < changes.size() && changes[i] == changes[i + 1]) {
-      ++i;  // two changes in one place are none
+      ++i;  // two crossings at one pixel cancel
       continue;
     }
     if (changes[i] == end) break;

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-// What nlohmann's parser reads characters from.
+// Character iterator for nlohmann's parser.
 class Characters {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -21,7 +21,7 @@ class Characters {
   using pointer = const char*;
   using reference = const char&;
 
-  Characters() = default;  // the end
+  Characters() = default;  // end iterator
   explicit Characters(JsonCharacters& source) : source_(&source) { ++*this; }
 
   const char& operator*() const { return c_; }
@@ -38,7 +38,7 @@ class Characters {
 
 enum class Place { outside, file, list, record, box, polygons, polygon, rle, size, runs, other };
 
-// nlohmann's SAX events. What is wrong within a record is reported at its end, when its id is known.
+// SAX event handler. Errors inside a record are reported at its end, when its id is known.
 class Events {
  public:
   Events(const std::string& where, const std::vector<RecordList>& lists, const JsonCharacters& characters)
@@ -55,14 +55,14 @@ class Events {
   }
   bool number_float(double number, const std::string&) { return value(Kind::real, 0, number); }
   bool string(std::string& text) { return value(Kind::string, 0, 0, &text); }
-  bool binary(nlohmann::json::binary_t&) { return true; }  // not in JSON
+  bool binary(nlohmann::json::binary_t&) { return true; }  // not a JSON type
   bool key(std::string& name);
   bool start_object(size_t) { return enter(Kind::object); }
   bool end_object() { return leave(); }
   bool start_array(size_t) { return enter(Kind::list); }
   bool end_array() { return leave(); }
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& error);
-  // After the text.
+  // Call at the end of the text.
   void finish() const;
 
  private:
@@ -71,7 +71,7 @@ class Events {
     if (problem.empty()) problem = text;
   }
   bool value(Kind kind, int64_t whole = 0, double real = 0, const std::string* text = nullptr);
-  // The place of what a list or an object holds.
+  // Place of the children of a list or an object.
   Place within(Kind kind);
   Place within_file(Kind kind);
   Place within_record(Kind kind);
@@ -83,7 +83,7 @@ class Events {
   const std::vector<RecordList>& lists_;
   const JsonCharacters& characters_;
   std::vector<bool> seen_;
-  size_t list_ = 0;  // the number of lists where the last key is that of none
+  size_t list_ = 0;  // number of lists if the last key is none of theirs
   Key key_ = Key::other;
   std::string rle_key_;
   Place place_ = Place::outside;
@@ -117,7 +117,7 @@ bool Events::value(Kind kind, int64_t whole, double real, const std::string* tex
       note(record_.segmentation_problem, problem);
   };
   const auto coordinate = [&](std::vector<double>& numbers, std::string& problem, const char* wrong) {
-    if (is_number || kind == Kind::null)  // which NaN is read as
+    if (is_number || kind == Kind::null)  // stands for NaN
       numbers.push_back(is_number ? real : std::nan(""));
     else
       note(problem, wrong);

@@ -1,4 +1,4 @@
-// Goes through the lists of a JSON file of COCO's, one record at a time.
+// Streaming reader of the lists in a COCO JSON file.
 #pragma once
 
 #include <functional>
@@ -11,20 +11,20 @@
 
 namespace dtrain::data::coco {
 
-// A list that is looked for: its key in the object that is the whole file, and what its records are called.
+// List to read: its key in the top-level object, and the name of its records in errors.
 struct RecordList {
   std::string_view key, what;
   std::function<void(Record&)> take;
 };
 
-// Values NaN, Infinity and -Infinity, which Python writes, and the byte at which the first of them stands. They are
-// read as null.
+// Count of NaN, Infinity and -Infinity, which Python writes and which are read as null, and the byte offset of the
+// first one.
 struct NonFinite {
   uint64_t count = 0, first = 0;
 };
 
-// Passes the records of each list to it, in the order of the text. A list without a key is the whole file, which has
-// no other then. Throws Error(Fault::data) for what is not JSON, nested deeper than 64, or lacks a list.
+// Passes each record to its list's `take`, in file order. A list with an empty key is the whole file, and then the only
+// list. Throws Error(Fault::data) for invalid JSON, nesting deeper than 64, and a missing list.
 NonFinite read_records(const TextSource& source, const std::vector<RecordList>& lists);
 
 }  // namespace dtrain::data::coco

@@ -33,7 +33,7 @@ std::string_view name_of(Key key) {
   return std::find_if(kKeys.begin(), kKeys.end(), [&](const auto& entry) { return entry.second == key; })->first;
 }
 
-// Strings of strangers are shortened, and stay on their line.
+// Quotes untrusted text: shortened and without control characters.
 std::string in_quotes(std::string_view text) {
   std::string shown = "'";
   for (const char c : text.substr(0, 40)) shown += static_cast<unsigned char>(c) < ' ' || c == 127 ? '?' : c;
@@ -63,14 +63,14 @@ std::string describe(const Value& value) {
 }
 
 std::optional<int64_t> whole_of(const Value& value) {
-  constexpr double kExact = 9007199254740992;  // beyond 2^53 not every whole number is a double
+  constexpr double kExact = 9007199254740992;  // integers beyond 2^53 are not exact in double
   if (value.kind == Kind::whole) return value.whole;
   if (value.kind == Kind::real && std::abs(value.real) <= kExact && std::trunc(value.real) == value.real)
     return static_cast<int64_t>(value.real);
   return {};
 }
 
-// The number that stands for a string which is an id.
+// Numeric id of a string id.
 int64_t number_of(const std::string& text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

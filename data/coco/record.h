@@ -1,4 +1,4 @@
-// An image, category, annotation or detection as COCO's JSON files list them, before anything is believed of it.
+// Unvalidated record (image, category, annotation or detection) of a COCO JSON file.
 #pragma once
 
 #include <array>
@@ -27,58 +27,58 @@ enum class Key {
   height,
   box,
   segmentation,
-  other,  // what is of no interest here
+  other,  // any key not listed above
 };
 
-// The key of this name in the files; `iscrowd` and `is_crowd` are the same.
+// Key by its name in the files; `iscrowd` and `is_crowd` are synonyms.
 Key key_of(std::string_view name);
 
 struct Value {
   enum class Kind { absent, null, boolean, whole, real, string, list, object };
   Kind kind = Kind::absent;
-  int64_t whole = 0;  // of a boolean, too
-  double real = 0;    // of whole numbers, too
+  int64_t whole = 0;  // also of a boolean
+  double real = 0;    // also of an integer
   std::string text{};
 };
 
-// An id, which some files give as a string: that string, and a number of its own. A string that is a number as C writes
-// it has that number, any other one a hash between 2^61 and 2^62.
+// Id, which some files give as a string. A canonical decimal string has its numeric value, any other string a hash
+// between 2^61 and 2^62.
 struct Id {
   int64_t number = 0;
-  std::string text{};  // empty for an id that is a number
+  std::string text{};  // empty for a numeric id
 };
 
 struct Record {
   const std::string* where = nullptr;  // the file
   std::string_view what;               // "annotation"
-  uint64_t index = 0;                  // in its list
+  uint64_t index = 0;                  // position in its list
   std::array<Value, static_cast<size_t>(Key::other)> values{};
   std::vector<double> box{};
   Polygons polygons{};
-  Value counts{};  // of an RLE: a string, or a list, which is in runs
+  Value counts{};  // of an RLE: a string, or a list, whose numbers are in runs
   std::vector<double> size{}, runs{};
-  std::string box_problem{}, segmentation_problem{};  // the first thing that was wrong while they were parsed
+  std::string box_problem{}, segmentation_problem{};  // first problem while parsing
 
-  // Becomes the next record of its list.
+  // Resets the record for the next one of its list.
   void clear();
   const Value& at(Key key) const { return values[static_cast<size_t>(key)]; }
   Value& at(Key key) { return values[static_cast<size_t>(key)]; }
-  // Neither there nor null.
+  // Absent or null.
   bool lacks(Key key) const { return at(key).kind == Value::Kind::absent || at(key).kind == Value::Kind::null; }
 
-  // "annotation 123", or "annotation at index 4" where it has no id.
+  // "annotation 123", or "annotation at index 4" without an id.
   std::string title() const;
 
-  // All throw Error(Fault::data) that begins "FILE: annotation 123: ".
+  // All throw Error(Fault::data) with the prefix "FILE: annotation 123: ".
   [[noreturn]] void fail(const std::string& what_is_wrong) const;
-  int64_t whole(Key key) const;  // 7.0 is a whole number, too
-  Id identifier(Key key) const;  // a whole number or a string
+  int64_t whole(Key key) const;  // 7.0 counts as an integer
+  Id identifier(Key key) const;  // an integer or a string
   double number(Key key) const;  // finite
-  bool flag(Key key) const;      // false or true, 0 or 1; false where it is not there
+  bool flag(Key key) const;      // false, true, 0 or 1; false if absent
   const std::string& text(Key key) const;
-  // Four numbers, which need not make sense; nothing where there is no box, or an empty list.
+  // Four unvalidated numbers; nothing without a box, or for an empty list.
   std::optional<Box> take_box() const;
-  // Moved from. Polygons are as they stand there, and none of them may be one.
+  // Moves the segmentation out. Polygons are unvalidated.
   Segmentation take_segmentation();
 
  private:

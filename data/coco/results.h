@@ -1,4 +1,4 @@
-// What a detector has found: COCO's result files.
+// Detections, and COCO result files.
 #pragma once
 
 #include <cstdint>
@@ -12,37 +12,37 @@
 
 namespace dtrain::data::coco {
 
-// Has a box or a mask or both.
+// Has a box, a mask or both.
 struct Detection {
-  int64_t image_id = 0, category_id = 0;  // of the annotations' file
+  int64_t image_id = 0, category_id = 0;  // as in the annotations
   double score = 0;
   std::optional<Box> box{};
   std::optional<Rle> mask{};
-  Polygons polygons{};  // that are its mask at the size of the image, where it has no RLE
+  Polygons polygons{};  // mask as polygons, if there is no RLE
 };
 
 struct ResultOptions {
-  bool masks = true;             // else those of detections with a box are not looked at
-  Findings* findings = nullptr;  // get what is read otherwise than it stands there
+  bool masks = true;             // false: masks of detections with a box are not parsed
+  Findings* findings = nullptr;  // receives reinterpreted values
 };
 
-// A list of objects with image_id, category_id, score, and bbox ([x, y, width, height]) or segmentation (RLE or
-// polygons), in its order. Ids may be strings, as in AnnotationOptions. Boxes may have any numbers, as pycocotools
-// takes them, also NaN. Throws Error(Fault::data), "FILE: detection at index 7: ...", for anything else.
+// Reads a list of objects with image_id, category_id, score, and bbox ([x, y, width, height]) or segmentation (RLE or
+// polygons), in file order. Ids may be strings, as in AnnotationOptions. Boxes may hold any numbers including NaN, as
+// in pycocotools. Throws Error(Fault::data), "FILE: detection at index 7: ...", for invalid input.
 std::vector<Detection> read_results(const std::string& path, const ResultOptions& options = {});
-// The same for text in memory, which errors call `where`.
+// The same for text in memory; `where` replaces FILE in errors.
 std::vector<Detection> parse_results(std::string_view text, const std::string& where,
                                      const ResultOptions& options = {});
 
-// Writes such a list piece by piece, each number in the fewest digits that are read as the same double.
+// Streaming writer of such a list. Numbers have the fewest digits that parse to the same double.
 class ResultWriter {
  public:
   using Write = std::function<void(std::string_view)>;
 
   explicit ResultWriter(Write write) : write_(std::move(write)) {}
-  // Throws Error(Fault::numeric) where a number is not finite, and has written nothing of the detection then.
+  // Throws Error(Fault::numeric) for a number that is not finite, without writing any of the detection.
   void add(const Detection& detection);
-  // Closes the list, to which nothing may be added any more.
+  // Closes the list; nothing may be added afterwards.
   void finish();
 
  private:

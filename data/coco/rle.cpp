@@ -9,13 +9,13 @@
 namespace dtrain::data::coco {
 namespace {
 
-// Goes through the runs of a mask that has passed check().
+// Iterator over the runs of a mask that has passed check().
 class Cursor {
  public:
   explicit Cursor(const Rle& rle) : counts_(rle.counts), left_(rle.counts[0]) { skip_empty(); }
 
   bool set() const { return run_ % 2 == 1; }
-  uint32_t left() const { return left_; }  // pixels of this run; 0 at the end of the mask
+  uint32_t left() const { return left_; }  // remaining pixels of this run; 0 at the end of the mask
   void advance(uint32_t pixels) {
     left_ -= pixels;
     skip_empty();
@@ -51,8 +51,8 @@ Rle merge(const Rle& first, const Rle& second, bool intersect) {
   return merged;
 }
 
-// A number in groups of five bits, the lowest first: bit 5 says that another group follows, bit 4 of the last one is
-// the sign. Returns its end in the text.
+// Variable-length number in groups of five bits, least significant first: bit 5 marks a continuation, bit 4 of the last
+// group is the sign. Returns the position behind it.
 size_t parse_number(std::string_view text, size_t at, int64_t& value) {
   value = 0;
   for (int shift = 0; shift < 35; shift += 5) {

@@ -1,4 +1,4 @@
-// Masks by COCO's rules: run lengths column by column, their compressed text, and polygons turned into them.
+// COCO masks: run-length encoding, its compressed text, and rasterisation of polygons.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace dtrain::data::coco {
 
-// A binary image of width * height pixels in column-major order: runs of zeros and ones in turn, zeros first (a first
-// run may be empty). The runs add up to width * height.
+// Binary mask of width * height pixels in column-major order: alternating runs of zeros and ones, zeros first (the
+// first run may be empty). Runs add up to width * height.
 struct Rle {
   int64_t height = 0, width = 0;
   std::vector<uint32_t> counts{};
@@ -18,51 +18,50 @@ struct Rle {
   bool operator==(const Rle&) const = default;
 };
 
-// The upper left corner and the size of a box, in pixels.
+// Upper left corner and size, in pixels.
 struct Box {
   double x = 0, y = 0, width = 0, height = 0;
 
   bool operator==(const Box&) const = default;
 };
 
-// Masks have from 1 to kMaxMaskSide rows and columns and at most kMaxMaskPixels pixels; coordinates of polygons are at
-// most kMaxCoordinate in size, and outlines pass from one column to the next at most kMaxCrossings times. All functions
-// throw Error(Fault::data) beyond these bounds, before they allocate anything that depends on them.
+// Limits: masks have 1 to kMaxMaskSide rows and columns and at most kMaxMaskPixels pixels; coordinates of polygons are
+// within +-kMaxCoordinate; outlines cross at most kMaxCrossings columns. All functions throw Error(Fault::data) beyond
+// these limits before any allocation that depends on them.
 constexpr int64_t kMaxMaskSide = 65500, kMaxMaskPixels = 100'000'000, kMaxCrossings = 10'000'000;
 constexpr double kMaxCoordinate = 1e6;
 
-// Throws Error(Fault::data) where a mask may not have this size.
+// Throws Error(Fault::data) for an invalid mask size.
 void check_mask_size(int64_t height, int64_t width);
-// These throw Error(Fault::data) where the size is out of bounds or the counts do not add up to it, and where two sizes
-// differ.
+// Throw Error(Fault::data) for an invalid size or counts that do not add up to it, and for different sizes.
 void check(const Rle& rle);
 void check_same_size(const Rle& a, const Rle& b);
 
-// pixels [height * width], row by row, set where they are not 0.
+// pixels [height * width], row-major; non-zero pixels are set.
 Rle encode(std::span<const uint8_t> pixels, int64_t height, int64_t width);
-// 0 and 1, row by row.
+// 0 or 1 per pixel, row-major.
 std::vector<uint8_t> decode(const Rle& rle);
 
-// COCO's compressed text, of the characters '0' to 'o'. parse() throws Error(Fault::data) for text that is none, or
-// whose runs do not add up to the size.
+// COCO's compressed text, of characters '0' to 'o'. parse() throws Error(Fault::data) for invalid text and for runs
+// that do not add up to the size.
 std::string to_text(const Rle& rle);
 Rle parse(std::string_view text, int64_t height, int64_t width);
 
-// Pixels that are set.
+// Number of set pixels.
 uint64_t area(const Rle& rle);
-// The smallest box around the pixels that are set; all 0 where none is.
+// Bounding box of the set pixels; all 0 for an empty mask.
 Box bounds(const Rle& rle);
-// The pixels that any (or all, where `intersect`) of the masks set. There is at least one, and all have one size.
+// Union, or intersection with `intersect`, of at least one mask; all have equal size.
 Rle merge(std::span<const Rle> masks, bool intersect = false);
 
-// A polygon has x0, y0, x1, y1 ... of at least three corners, in pixels; it is closed and filled by the even-odd rule.
-// The result is that of rleFrPoly of COCO's API, bit for bit.
+// Rasterises a closed polygon x0, y0, x1, y1 ... of at least three vertices, in pixels, by the even-odd rule. Bit for
+// bit rleFrPoly of COCO's API.
 Rle from_polygon(std::span<const double> xy, int64_t height, int64_t width);
-// The union of several polygons, at least one, which together are the parts of one object.
+// Union of at least one polygon, the parts of one object.
 Rle from_polygons(std::span<const std::vector<double>> polygons, int64_t height, int64_t width);
 
-// Intersection over union of each detection with each truth, [detections * truths], by the rules of COCO's API: with a
-// crowd the union is the area of the detection. `crowd` has a value for each truth. Masks are of one size.
+// Intersection over union of each detection with each ground truth, [detections * truths], as in COCO's API; for
+// crowds, intersection over the detection's area. `crowd`: one flag per ground truth. Masks have equal size.
 std::vector<double> iou(std::span<const Rle> detections, std::span<const Rle> truths, std::span<const uint8_t> crowd);
 std::vector<double> iou(std::span<const Box> detections, std::span<const Box> truths, std::span<const uint8_t> crowd);
 

@@ -1,4 +1,4 @@
-// The numbers that sum an evaluation up.
+// Summary metrics of an evaluation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace dtrain::data::coco {
 namespace {
 
-// Of values that are not -1; -1 where there are none.
+// Mean over values other than -1; -1 without any.
 class Mean {
  public:
   void add(double value) {
@@ -29,7 +29,7 @@ struct Query {
   bool precision;
   double iou;  // 0: all thresholds
   std::string_view area;
-  size_t limit;  // index of max_detections
+  size_t limit;  // index into max_detections
 };
 
 constexpr size_t kNoArea = SIZE_MAX;
@@ -48,7 +48,7 @@ double mean(const Evaluation& evaluation, const Query& query, size_t area) {
   std::vector<const PrecisionRecall*> categories;
   for (const PrecisionRecall& one : evaluation.curves)
     if (!one.recall.empty()) categories.push_back(&one);
-  // The order of pycocotools, on which the last bits of the sum depend: categories vary faster than recall thresholds.
+  // pycocotools' summation order, which decides the last bits: categories vary faster than recall thresholds.
   Mean mean;
   for (size_t t = 0; t < options.iou_thresholds.size(); ++t) {
     if (!is_asked(query, options.iou_thresholds[t])) continue;

@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// What text that is no UTF-8 begins with is.
+// Detects encodings other than UTF-8 by the first bytes.
 std::string_view encoding_of(std::string_view text) {
   if (text.starts_with("\xff\xfe\0\0"sv) || text.starts_with("\0\0\xfe\xff"sv)) return "UTF-32";
   if (text.starts_with("\xff\xfe"sv) || text.starts_with("\xfe\xff"sv)) return "UTF-16";
@@ -44,7 +44,7 @@ bool JsonCharacters::pass_constant(char& c) {
   const uint64_t begin = taken_ - 1;
   held_.assign(1, c);
   const std::string_view sign = c == '-' ? "-" : "";
-  // Reads on while what is held begins a constant.
+  // Reads on while the held text is a prefix of a constant.
   const auto is_begun = [&](std::string_view constant) { return constant.starts_with(held_); };
   const std::string infinity = concat(sign, "Infinity");
   while (held_ != "NaN" && held_ != infinity && (is_begun("NaN") || is_begun(infinity))) {

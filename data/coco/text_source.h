@@ -1,4 +1,4 @@
-// JSON text in pieces: what COCO's files are read from.
+// Chunked input of JSON text.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 
 namespace dtrain::data::coco {
 
-// A file in pieces, or text in memory. next() gives what follows and is empty at the end.
+// A file in chunks, or text in memory. next() returns the next chunk, empty at the end.
 struct TextSource {
   std::string where;  // in errors
   std::function<std::string_view()> next;
-  bool (*stop)() = nullptr;  // called before each piece: true ends the reading
+  bool (*stop)() = nullptr;  // polled before each chunk: true aborts reading
 };
 TextSource file_source(const std::string& path, bool (*stop)() = nullptr);
 TextSource text_source(std::string_view text, const std::string& where);
 
-// The characters of JSON as Python writes it: NaN, Infinity and -Infinity outside of strings are read as null, and
-// counted. A UTF-8 byte order mark is skipped by the parser. Throws Error(Fault::data) for text that begins as UTF-16,
-// UTF-32 or gzip does, and Error(Fault::resource) where the source's stop() says so.
+// JSON characters as Python writes them: NaN, Infinity and -Infinity outside of strings are replaced by null and
+// counted. The parser skips a UTF-8 byte order mark. Throws Error(Fault::data) for UTF-16, UTF-32 or gzip input, and
+// Error(Fault::resource) if the source's stop() returns true.
 class JsonCharacters {
  public:
   explicit JsonCharacters(TextSource source) : source_(std::move(source)) {}
 
-  // The next character; nothing left: false.
+  // Takes the next character; false at the end.
   bool take(char& c) {
     if (!pending_.empty()) {
       c = pending_.front();
@@ -44,9 +44,9 @@ class JsonCharacters {
     return true;
   }
   uint64_t non_finite() const { return non_finite_; }
-  // The byte at which the first of them stands.
+  // Byte offset of the first non-finite constant.
   uint64_t first_non_finite() const { return first_non_finite_; }
-  // How many bytes of the source there were when take() had returned `taken` characters, at most one fewer than now.
+  // Source offset in bytes after take() has returned `taken` characters; `taken` is at most one less than now.
   uint64_t bytes_at(uint64_t taken) const {
     return taken + static_cast<uint64_t>(taken > last_constant_ ? longer_ : longer_before_);
   }
@@ -61,17 +61,17 @@ class JsonCharacters {
       in_string_ = false;
   }
   bool fill();
-  // `c` begins a constant, or is a minus sign. What is no constant of Python's is passed on as it is.
+  // `c` starts a constant or is a minus sign. Anything else is passed through unchanged.
   bool pass_constant(char& c);
 
   TextSource source_;
   const char *at_ = nullptr, *end_ = nullptr;
   bool started_ = false, in_string_ = false, escaped_ = false;
-  std::string held_;  // that pending_ points into
+  std::string held_;  // storage of pending_
   std::string_view pending_;
   uint64_t taken_ = 0, non_finite_ = 0, first_non_finite_ = 0;
-  // Bytes of the constants less the characters that stand for them, with and without the last one, and how many
-  // characters there were before that.
+  // Difference between source bytes and returned characters with and without the last constant, and the position of
+  // that constant.
   int64_t longer_ = 0, longer_before_ = 0;
   uint64_t last_constant_ = 0;
 };

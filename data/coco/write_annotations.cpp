@@ -10,7 +10,7 @@ namespace {
 
 std::string json_string(const std::string& text) { return nlohmann::json(text).dump(); }
 
-// The id as the file had it.
+// The id as in the original file.
 template <class Item>
 std::string id_of(const Item& item) {
   return item.id_text.empty() ? std::to_string(item.id) : json_string(item.id_text);
@@ -25,7 +25,7 @@ void append_category(std::string& text, const Category& category) {
   text += concat("{\"id\": ", id_of(category), ", \"name\": ", json_string(category.name), "}");
 }
 
-// "[", the items with `separator` between them, "]".
+// "[", items joined by `separator`, "]".
 template <class Items, class Append>
 void append_list(std::string& text, const char* separator, const Items& items, Append append) {
   text += '[';

@@ -1,4 +1,4 @@
-// Writing ground truth: the other direction of annotations.h.
+// Serialisation of ground truth.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace dtrain::data::coco {
 
-// An "instances" JSON file that read_annotations() reads as the same, with polygons as they are and masks as compressed
-// RLE. Throws Error(Fault::numeric) where a number is not finite, Error where an index is out of range.
+// "instances" JSON file that read_annotations() parses to the same value; polygons stay polygons, masks are compressed
+// RLE. Throws Error(Fault::numeric) for a number that is not finite, Error for an index out of range.
 std::string to_json(const Annotations& annotations);
 
 }  // namespace dtrain::data::coco

@@ -1,4 +1,4 @@
-// The presets: which window is decoded, how it is resized, what happens to its colours.
+// Crop windows, resizing and colour augmentation of the presets.
 #include "data/augment.h"
 
 #include <algorithm>
@@ -15,14 +15,14 @@
 namespace dtrain::data {
 
 RandomStream sample_stream(const SampleKey& key) {
-  // Streams of one epoch, and of one repetition in it, are a run of neighbours that starts at a scrambled place.
+  // Streams of one epoch and repetition are consecutive from a scrambled start.
   const Philox::Block start = Philox::block(key.seed, key.epoch, key.repetition);
   return {key.seed, (uint64_t{start[0]} << 32 | start[1]) + key.sample};
 }
 
 namespace {
 
-// Scales to [0, 1] and back; the order of the changes alternates along the stream of samples.
+// Scales to [0, 1] and back; the order of the colour ops alternates with the sample's position.
 void distort(float* pixels, int64_t count, bool in_yiq, uint64_t position, RandomStream& random) {
   const auto turn = [&] {
     if (in_yiq) {
@@ -46,7 +46,7 @@ void distort(float* pixels, int64_t count, bool in_yiq, uint64_t position, Rando
   for (int64_t i = 0; i < 3 * count; ++i) pixels[i] = std::clamp(pixels[i], 0.0f, 1.0f) * 255.0f;
 }
 
-// AWS's --increased_aug with its defaults, on values from 0 to 255.
+// AWS's --increased_aug with default values, on [0, 255].
 void distort_as_aws(float* pixels, int64_t count, RandomStream& random) {
   add_brightness(pixels, count, random.uniform(-0.3f, 0.3f));
   const float angle = random.uniform(-0.13f, 0.13f) * std::numbers::pi_v<float>;
@@ -61,14 +61,14 @@ ResizeMethod method_of(TfResize resize, uint64_t position) {
   return methods[resize == TfResize::round_robin ? position % methods.size() : static_cast<size_t>(resize)];
 }
 
-// What is resized: a window of the image to a window of the result, which begins at (left, top) of the sample.
+// Mapping from a source window to a window of the sample at (left, top).
 struct Geometry {
   Window source;
   Axis x, y;
   int left = 0, top = 0;
 };
 
-// As tf.image.resize_image_with_crop_or_pad of the image, mirrored first where `flip` is set.
+// tf.image.resize_image_with_crop_or_pad; with `flip`, the image is mirrored first.
 Geometry central_geometry(const ImageInfo& image, const PreprocessOptions& o, bool flip) {
   const int width = std::min(image.width, o.width), height = std::min(image.height, o.height);
   return {{0, 0, image.width, image.height},
@@ -82,8 +82,8 @@ Geometry training_geometry(const Window& crop, const PreprocessOptions& o, bool 
   return {crop, {crop.width, o.width, 0, o.width, flip}, {crop.height, o.height, 0, o.height, false}};
 }
 
-// The central window of the image resized to width x height. TensorFlow's programs leave the odd pixel at the right and
-// at the bottom, torchvision where rounding half to even does.
+// Central crop of the image resized to width x height. An odd margin is larger at the right and bottom (TensorFlow) or
+// rounded half to even (torchvision).
 Geometry central_crop(const ImageInfo& image, const PreprocessOptions& o, int width, int height) {
   const auto before = [&](int all, int wanted) {
     return o.preset == Preset::torchvision ? static_cast<int>(std::lrint((all - wanted) / 2.0)) : (all - wanted) / 2;
@@ -102,7 +102,7 @@ Geometry evaluation_geometry(const ImageInfo& image, const PreprocessOptions& o)
   }
   if (o.preset == Preset::official) {
     const float ratio = static_cast<float>(size) / static_cast<float>(shorter);
-    // Rounding may take a pixel from small sizes.
+    // Rounding may shrink small images by a pixel.
     return central_crop(image, o, std::max(static_cast<int>(w * ratio), o.width),
                         std::max(static_cast<int>(h * ratio), o.height));
   }
@@ -111,7 +111,7 @@ Geometry evaluation_geometry(const ImageInfo& image, const PreprocessOptions& o)
   return central_crop(image, o, wide ? longer : size, wide ? size : longer);
 }
 
-// The part of an image that aws shows, as CornerAxis counts.
+// Source region of aws, in coordinates of CornerAxis.
 Box aws_box(const PreprocessOptions& o, RandomStream& random) {
   constexpr float kShown = 0.8f;
   if (!o.training) return {0.1f, 0.1f, 0.9f, 0.9f};
@@ -123,7 +123,7 @@ Box aws_box(const PreprocessOptions& o, RandomStream& random) {
           share(crop.x + crop.width, width)};
 }
 
-// Decodes the part of the image that the filters read and makes them relative to it.
+// Decodes the region that the filters read, and makes the filters relative to it.
 template <class Weight>
 ImageView decode_for(ImageDecoder& decoder, Resampling<Weight>& by) {
   const int left = by.x.begin(), top = by.y.begin();
@@ -133,7 +133,7 @@ ImageView decode_for(ImageDecoder& decoder, Resampling<Weight>& by) {
   return decoder.decode(window);
 }
 
-// One worker's Preprocess.
+// Per-worker preprocessing.
 class Augment {
  public:
   explicit Augment(const PreprocessOptions& options) : options_(options), decoder_(decode_options(options)) {}
@@ -203,7 +203,7 @@ class Augment {
     return training_geometry(crop, options_, random.uniform() < 0.5f);
   }
 
-  // The filters of a sample, over the whole image.
+  // Filters of a sample in coordinates of the whole image.
   template <class Weight>
   void plan(const ImageInfo& image, std::span<const Box> boxes, const SampleKey& key, RandomStream& random,
             Resampling<Weight>& to) const {
@@ -260,7 +260,7 @@ void check(const PreprocessOptions& options) {
 MakePreprocess make_preprocess(const PreprocessOptions& options) {
   check(options);
   const auto make = [options]() -> Preprocess {
-    // std::function wants something it can copy.
+    // std::function requires a copyable target.
     return [augment = std::make_shared<Augment>(options)](
                std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key, void* pixels) {
       return (*augment)(encoded, boxes, key, pixels);

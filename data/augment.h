@@ -1,4 +1,5 @@
-// Augmentation: an encoded image and a key become the pixels of one sample. Pure functions of (image, key).
+// Preprocessing presets: decode, crop, flip and resize an encoded image into the pixels of one sample. Pure functions
+// of (image, sample key).
 #pragma once
 
 #include <cstdint>
@@ -12,29 +13,29 @@
 
 namespace dtrain::data {
 
-// The random draws of one sample: equal for every rank and worker. They are those of its crop and flip; what comes on
-// top draws from a stream of its own, so that it changes nothing else.
+// Random stream of a sample's crop and flip, equal for every rank and worker. Further augmentations use separate
+// streams, so that enabling one does not change the others.
 RandomStream sample_stream(const SampleKey& key);
 
 enum class Preset : uint8_t {
-  // tf_cnn_benchmarks. Training: sample_distorted_box, flip, resize; evaluation: the central crop of the image resized,
-  // aspect kept, to 1.145 times the size. Fast IDCT; plain upsampling in evaluation. Pixels are f32 in [0, 255].
+  // tf_cnn_benchmarks. Training: sample_distorted_box, flip, resize. Evaluation: aspect-preserving resize to 1.145
+  // times the size, central crop. Fast IDCT; plain chroma upsampling in evaluation. Pixels are f32 in [0, 255].
   tf_cnn,
-  // torchvision's reference recipe. Training: random_resized_crop, flip; evaluation: resize to 256/224 of the size and
-  // central crop. PIL's antialiased bilinear, exact IDCT. Pixels are u8.
+  // torchvision's reference recipe. Training: random_resized_crop, flip. Evaluation: resize to 256/224 of the size,
+  // central crop. PIL's antialiased bilinear filter, exact IDCT. Pixels are u8.
   torchvision,
-  // TensorFlow's official models and MLPerf's reference. Training as in tf_cnn; evaluation: the central crop of the
-  // image resized, aspect kept, to 256/224 of the size. Fast IDCT. Pixels are f32 in [0, 255].
+  // TensorFlow's official models and the MLPerf reference. Training as in tf_cnn. Evaluation: aspect-preserving resize
+  // to 256/224 of the size, central crop. Fast IDCT. Pixels are f32 in [0, 255].
   official,
-  // AWS's train_imagenet_resnet_hvd.py. Training: sample_distorted_box by kAwsLimits on a square of 1/0.8 of the size,
-  // whatever the image's shape is, stretched to the image, crop_and_resize, flip; evaluation: the central 80 % of width
-  // and height. Fast IDCT, plain upsampling. Pixels are u8, cut off and not rounded.
+  // AWS's train_imagenet_resnet_hvd.py. Training: sample_distorted_box with kAwsLimits, computed for a square of 1/0.8
+  // of the size and stretched to the image, crop_and_resize, flip. Evaluation: central 80 % of width and height. Fast
+  // IDCT, plain chroma upsampling. Pixels are u8, truncated instead of rounded.
   aws,
 };
 inline constexpr CropLimits kAwsLimits{0.08f, 1, 3.0f / 4, 4.0f / 3};
 
-// `round_robin`: one of the methods before it, by the sample's position in the stream. `crop`: nothing is resized; in
-// training and evaluation alike the central part of the image is taken, with black around a smaller image.
+// `round_robin`: one of the methods before it, selected by the sample's position in the stream. `crop`: no resizing;
+// training and evaluation take the central crop, with black padding around a smaller image.
 enum class TfResize : uint8_t { nearest, bilinear, bicubic, area, round_robin, crop };
 
 struct PreprocessOptions {
@@ -42,25 +43,25 @@ struct PreprocessOptions {
   bool training = true;
   int height = 224, width = 224;
   TfResize resize = TfResize::bilinear;  // tf_cnn only
-  // Brightness, saturation, hue and contrast, in training with tf_cnn and aws only. That of aws is its --increased_aug:
-  // brightness is changed by 0.3 of 255 levels at most, next to nothing.
+  // Random brightness, saturation, hue and contrast, in training with tf_cnn and aws only. For aws this is
+  // --increased_aug, whose brightness changes by at most 0.3 of 255 levels, as in the original.
   bool distort_color = false;
-  bool distort_in_yiq = true;  // tf_cnn: else saturation and hue in HSV; aws has YIQ
+  bool distort_in_yiq = true;  // tf_cnn: rotate in YIQ, else saturation and hue in HSV; aws always uses YIQ
   bool use_boxes = true;       // tf_cnn and official
   ImageLimits limits = {};
-  Orientation orientation = Orientation::ignore;  // none of these programs turns images
+  Orientation orientation = Orientation::ignore;  // none of the original programs applies EXIF orientation
 };
 
-// The type of the pixels.
+// Data type of the pixels.
 DType pixel_type(Preset preset);
 
-// How a preset has JPEGs decoded.
+// JPEG decoding options of a preset.
 DecodeOptions decode_options(const PreprocessOptions& options);
 
-// Makes Preprocess objects that write [height, width, 3] pixels; each keeps a decoder and buffers from image to image.
+// Makes Preprocess objects that write [height, width, 3] pixels. Each owns a decoder and buffers.
 MakePreprocess make_preprocess(const PreprocessOptions& options);
-// The same for a device. It decodes with other roundings: its pixels are a few levels off. Throws where colours are to
-// be distorted, and for aws: devices do neither.
+// The same with decoding and resizing on the device. Its decoder rounds differently: pixels differ by a few levels.
+// Throws Error with distort_color and for aws, which need the host.
 MakeDefer make_defer(const PreprocessOptions& options);
 
 }  // namespace dtrain::data

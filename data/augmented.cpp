@@ -9,7 +9,7 @@
 namespace dtrain::data {
 namespace {
 
-// Draws of this part of the augmentation: streams of one seed apart from the sample's own.
+// Random stream of one augmentation, independent of the sample's crop and flip.
 RandomStream stream_of(SampleKey key, uint64_t purpose) {
   constexpr uint64_t kStream = 0x6175676d656e74;
   const Philox::Block words = Philox::block(key.seed, kStream, purpose);

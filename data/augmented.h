@@ -1,4 +1,4 @@
-// AugmentedDataset: the samples of another data set with further changes at random.
+// AugmentedDataset: random augmentations on top of another data set.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace dtrain::data {
 
-// What is done to a training image after it has been cropped, flipped and resized, in this order. Pixels that are
-// floats are rounded to 8 bits first, where they are changed.
+// Augmentations after crop, flip and resize, in this order. Float pixels are rounded to 8 bits where a policy modifies
+// them.
 struct SampleAugmentation {
   ColorJitter jitter{};
   PolicyOptions policy{};
@@ -21,13 +21,13 @@ struct SampleAugmentation {
   bool any() const { return changes_pixels() || erasing.probability > 0; }
 };
 
-// The field of i32 [6] that is added to the rows where images are erased: what PixelMixing::erased says. Erasing itself
-// is left to the device, because what stands there has its meaning once pixels are normalised.
+// i32 [6] field with the rectangle to erase (random erasing), as PixelMixing::erased. The device erases, because the
+// fill value applies to normalised pixels.
 inline constexpr char kErasedField[] = "erased";
 
-// A data set of rows with a field "images", [h, w, 3] of u8, or of f32 in [0, 255], under `augmentation`. A function of
-// each sample's key: its draws are from streams of its own. What changes pixels is not left to a device. Throws Error
-// where there is no such field or an option is out of range.
+// Applies `augmentation` to the field "images" of a data set, [h, w, 3] of u8, or of f32 in [0, 255]. A pure function
+// of the sample key; each augmentation draws from a separate random stream. Augmented pixels are made on the host.
+// Throws Error if the field is missing or an option is out of range.
 std::shared_ptr<Dataset> augmented(std::shared_ptr<Dataset> dataset, const SampleAugmentation& augmentation);
 
 }  // namespace dtrain::data

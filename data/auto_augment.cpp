@@ -8,13 +8,13 @@
 namespace dtrain::data {
 namespace {
 
-// torch.linspace, in floats from both ends.
+// torch.linspace: float arithmetic from both ends.
 float level_of(float from, float to, int bin, int bins) {
   const float step = (to - from) / static_cast<float>(bins - 1);
   return bin < bins / 2 ? from + step * static_cast<float>(bin) : to - step * static_cast<float>(bins - bin - 1);
 }
 
-// Posterize's bits, from 8 on: `lost` fewer at the largest magnitude, rounded half to even.
+// Bits kept by posterize: 8 minus up to `lost` at the largest magnitude, rounded half to even.
 double bits_of(int lost, int bin, int bins) {
   const float per_bit = static_cast<float>(bins - 1) / static_cast<float>(lost);
   return 8 - std::nearbyint(static_cast<float>(bin) / per_bit);

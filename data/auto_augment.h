@@ -1,4 +1,4 @@
-// Policies of augmentation: which changes of ImageOp are made to a sample, and how strong they are.
+// Augmentation policies: selection and magnitude of ImageOps per sample.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,12 @@
 
 namespace dtrain::data {
 
-// With the ops, magnitudes and policies of torchvision.
+// Ops, magnitudes and policies of torchvision.
 enum class AugmentPolicy : uint8_t {
   none,
-  rand_augment,     // Cubuk et al., 2019: `ops` of 14 changes, of one magnitude
-  trivial_augment,  // Müller and Hutter, 2021, the wide space: one of 14 changes, of a magnitude that is drawn
-  // AutoAugment (Cubuk et al., 2018): one of 25 pairs of changes that were found for the data set, each with a
-  // probability and a magnitude of its own.
+  rand_augment,     // RandAugment (Cubuk et al. 2019): `ops` of 14 ops, of equal magnitude
+  trivial_augment,  // TrivialAugment Wide (Müller and Hutter 2021): one of 14 ops, of random magnitude
+  // AutoAugment (Cubuk et al. 2018): one of 25 learned pairs of ops, each with a probability and a magnitude.
   imagenet,
   cifar10,
   svhn,
@@ -24,7 +23,7 @@ enum class AugmentPolicy : uint8_t {
 
 struct PolicyOptions {
   AugmentPolicy policy = AugmentPolicy::none;
-  // rand_augment only: changes per image, and their magnitude, one of 31 from 0 to 30.
+  // rand_augment only: ops per image, and their magnitude on a scale of 0 to 30.
   int ops = 2, magnitude = 9;
 };
 inline constexpr int kMagnitudeBins = 31, kPolicyBins = 10;
@@ -35,25 +34,25 @@ struct Change {
   bool operator==(const Change&) const = default;
 };
 
-// The changes that one sample of width x height pixels undergoes, one after the other.
+// Draws the ops for a sample of width x height pixels, in order of application.
 std::vector<Change> draw_changes(const PolicyOptions& options, int width, int height, RandomStream& random);
 
-// The ops that rand_augment and trivial_augment draw from.
+// Candidate ops of rand_augment and trivial_augment.
 std::span<const ImageOp> drawn_ops();
-// The magnitude of level `bin` of `bins`, as ImageOp takes it and without a sign; 0 for an op that has none. `wide`:
-// those of trivial_augment.
+// Unsigned magnitude of level `bin` of `bins`, as ImageOp expects it; 0 for an op without magnitude. `wide`: the ranges
+// of trivial_augment.
 double magnitude_of(ImageOp op, int bin, int bins, bool wide, int width, int height);
-// Whether it is negated half of the time.
+// Whether the magnitude is negated with probability 1/2.
 bool is_signed(ImageOp op);
 
-// A change of AutoAugment; `bin` is one of kPolicyBins, -1 where the op has no magnitude.
+// Op of AutoAugment; `bin` is one of kPolicyBins, or -1 for an op without magnitude.
 struct PolicyChange {
   ImageOp op;
   float probability;
   int bin;
 };
 inline constexpr size_t kPolicyPairs = 25;
-// The pairs of imagenet, cifar10 or svhn: kPolicyPairs times two changes.
+// Sub-policies of imagenet, cifar10 or svhn: kPolicyPairs times two ops.
 std::span<const PolicyChange> policy_changes(AugmentPolicy policy);
 
 }  // namespace dtrain::data

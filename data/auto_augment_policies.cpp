@@ -1,4 +1,4 @@
-// The policies that AutoAugment found, as torchvision has them.
+// Learned policies of AutoAugment, as in torchvision.
 #include <array>
 
 #include "data/auto_augment.h"

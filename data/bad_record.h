@@ -1,4 +1,4 @@
-// Records that no sound image could be made of, and the file that lists those which a data set does without.
+// Damaged records, and the file that lists the records skipped by a data set.
 #pragma once
 
 #include <map>
@@ -11,15 +11,15 @@
 namespace dtrain::data {
 
 struct BadRecord {
-  std::string file{};    // or the record of a file, or the member of an archive
+  std::string file{};    // or "record N of FILE", or an archive member
   std::string reason{};  // "damaged image: Premature end of JPEG file"
   bool operator==(const BadRecord&) const = default;
 };
 
-// One image cannot be used; the others may be.
+// A single damaged image; the others may be usable.
 class BadRecordError : public Error {
  public:
-  // A reason that begins with "<file>: " loses that.
+  // Strips a leading "<file>: " from the reason.
   BadRecordError(const std::string& file, std::string_view reason) : BadRecordError(record_of(file, reason)) {}
   const BadRecord& record() const { return record_; }
 
@@ -30,7 +30,7 @@ class BadRecordError : public Error {
   BadRecord record_;
 };
 
-// All of them, where a data set may not do without any.
+// All damaged images, for data sets that may not skip any.
 class BadRecordsError : public Error {
  public:
   explicit BadRecordsError(std::vector<BadRecord> records)
@@ -43,18 +43,18 @@ class BadRecordsError : public Error {
   std::vector<BadRecord> records_;
 };
 
-// The records that shards do without, by the name of the shard.
+// Skipped records by shard name.
 using SkippedRecords = std::map<std::string, std::vector<BadRecord>>;
 
-// The file in a data set's folder that lists them: {"skipped": [{"file": F, "reason": R, "shard": S}, ...]}. Files of
-// another form than TFRecord have no shard.
+// File in a data set's folder: {"skipped": [{"file": F, "reason": R, "shard": S}, ...]}. The shard is absent for
+// formats other than TFRecord.
 inline constexpr const char* kSkippedFile = "skipped.json";
 std::string to_json(const SkippedRecords& skipped);
-// Those of the file `path`; none where it is not there. Throws Error(Fault::data) where it is damaged.
+// Reads such a file; empty if it does not exist. Throws Error(Fault::data) if it is malformed.
 SkippedRecords read_skipped(const std::string& path);
 std::vector<BadRecord> all_of(const SkippedRecords& skipped);
 
-// What is wrong with an image that decoded with the loss of pixels `damage`, which must not be empty.
+// Reason for an image that decoded with lost pixels; `damage` is not empty.
 inline std::string damaged_image(std::string_view damage) { return concat("damaged image: ", damage); }
 
 }  // namespace dtrain::data

@@ -1,4 +1,4 @@
-// Batch: samples side by side, a tensor for each field of their layout; Row: where one of them is written.
+// Batch: one tensor per field of the layout. Row: write access to one sample of it.
 #pragma once
 
 #include <algorithm>
@@ -16,56 +16,55 @@ namespace dtrain::data {
 
 struct Batch {
   BatchLayout layout{};
-  std::vector<Tensor> fields{};  // [rows, shape of the field...] each, in the order of the layout
-  // From a loader that defers decoding, one for each row: where it has a JPEG, the row of the field "images" is yet to
-  // be made of it.
+  std::vector<Tensor> fields{};  // [rows, field shape...], in layout order
+  // With deferred decoding, one per row: where it holds a JPEG, the row of the field "images" must be decoded from it.
   std::span<const EncodedImage> encoded{};
-  std::vector<uint8_t> row_valid{};  // by row: 1 where it holds a sample, 0 where all of it is padding
-  int64_t valid = 0;                 // number of rows that hold a sample
+  std::vector<uint8_t> row_valid{};  // per row: 1 for a sample, 0 for padding
+  int64_t valid = 0;                 // number of valid rows
   std::vector<uint64_t> samples{};   // record numbers in the data set
-  uint64_t cursor = 0;               // samples consumed, over all ranks, once this batch is trained on
+  uint64_t cursor = 0;               // position in the stream after this batch: samples consumed over all ranks
 
   int64_t rows() const { return static_cast<int64_t>(row_valid.size()); }
-  // The field of that name. Throws Error naming those that there are.
+  // Field by name. Throws Error listing the known names.
   const Tensor& operator[](std::string_view name) const;
-  // The same, or an undefined tensor where there is none.
+  // The same; undefined tensor for an unknown name.
   Tensor find(std::string_view name) const;
 };
 
-// A batch of `rows` rows in host memory, their contents undefined and none of them valid. `allocator` null: plain
-// pages. Throws Error where the layout makes no batch.
+// Uninitialised batch of `rows` invalid rows in host memory. Null `allocator`: pageable memory. Throws Error for an
+// invalid layout.
 Batch make_batch(const BatchLayout& layout, int64_t rows, std::shared_ptr<Allocator> allocator = nullptr);
 
-// One row of a batch, which must outlive it. Rows of one batch may be written by different threads. Fields go by their
-// numbers in the layout; all functions throw Error where there is no such field.
+// One row of a batch, which must outlive it. Threads may write different rows concurrently. Fields are addressed by
+// their index in the layout; all methods throw Error for an index out of range.
 class Row {
  public:
-  // Throws Error where the batch has no such row.
+  // Throws Error for a row out of range.
   Row(const Batch& batch, int64_t row);
 
-  // Where the row begins in the field.
+  // Address of the row's elements of a field.
   void* raw(size_t number) const;
-  // Its elements. Throws Error where T is not their type.
+  // Typed elements. Throws Error unless T is the field's type.
   template <class T>
   std::span<T> span(size_t number) const {
     const auto count = static_cast<size_t>(field(number).shape.count());
     return {batch_.fields[number].data<T>() + static_cast<size_t>(row_) * count, count};
   }
-  // Writes a ragged field: `values`, whole entries, padding after them, and their number into the field of the count.
-  // Throws Error(Fault::data) where there are more than the field has room for.
+  // Writes a ragged field: `values` (whole entries), padding, and the number of entries into the count field. Throws
+  // Error(Fault::data) if the entries exceed the field's capacity.
   template <class T>
   void write(size_t number, std::span<const T> values) const {
     std::ranges::copy(values, span<T>(number).first(room_for(number, values.size())).begin());
     pad(number, values.size());
   }
-  // Makes all fields padding.
+  // Fills all fields with padding.
   void pad() const;
 
  private:
   const Field& field(size_t number) const;
-  // `values` elements, once it is certain that they fit; sets the count of their entries.
+  // Checks that `values` elements fit, sets the entry count and returns the capacity.
   size_t room_for(size_t number, size_t values) const;
-  // From element `begin` on.
+  // Pads from element `begin` on.
   void pad(size_t number, size_t begin) const;
 
   const Batch& batch_;

@@ -1,4 +1,4 @@
-// BMP: a reader of Windows' and OS/2's bitmaps.
+// BMP decoder for Windows and OS/2 bitmaps.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -17,7 +17,7 @@ template <class... Parts>
   throw Error(Fault::data, concat("BMP cannot be decoded: ", what...));
 }
 
-// A number of up to 4 bytes, the lowest first.
+// Little-endian number of up to 4 bytes.
 uint32_t bmp_number(std::span<const std::byte> bytes, uint64_t at, size_t size) {
   if (at > bytes.size() || bytes.size() - at < size) refuse_bmp("its header is truncated");
   uint32_t value = 0;
@@ -25,7 +25,7 @@ uint32_t bmp_number(std::span<const std::byte> bytes, uint64_t at, size_t size) 
   return value;
 }
 
-// Where a colour is in a pixel of 16 to 32 bits.
+// Bit mask of a channel in a pixel of 16 to 32 bits.
 struct BmpChannel {
   uint32_t mask = 0, most = 0;
   int shift = 0;
@@ -63,7 +63,7 @@ void check_kind(const BmpHeader& header) {
     refuse_bmp("compression ", header.compression, " with ", bits, " bits per pixel; expected none, RLE or masks");
 }
 
-// The colours of a palette, and where pixels begin that the header does not place behind it.
+// Palette, and the default pixel offset behind it.
 void read_bmp_palette(std::span<const std::byte> encoded, uint64_t at, uint32_t colors, size_t entry,
                       BmpHeader& header) {
   const uint64_t most = uint64_t{1} << header.bits;
@@ -81,7 +81,7 @@ void read_bmp_masks(std::span<const std::byte> encoded, BmpHeader& header) {
   std::array<uint32_t, 3> masks = {0xFF0000, 0xFF00, 0xFF};
   if (header.bits == 16) masks = {0x7C00, 0x3E0, 0x1F};
   if (header.has_masks()) {
-    constexpr uint64_t kMasks = 54;  // at the end of a header of 40 bytes, or behind it
+    constexpr uint64_t kMasks = 54;  // after the header of 40 bytes, or the end of a longer one
     std::array<uint32_t, 3> stated{};
     for (size_t c = 0; c < 3; ++c) stated[c] = bmp_number(encoded, kMasks + 4 * c, 4);
     if (stated != std::array<uint32_t, 3>{}) masks = stated;
@@ -90,7 +90,7 @@ void read_bmp_masks(std::span<const std::byte> encoded, BmpHeader& header) {
 }
 
 BmpHeader read_bmp_header(std::span<const std::byte> encoded, const ImageLimits& limits) {
-  constexpr uint64_t kStart = 14;  // of the header that describes the image
+  constexpr uint64_t kStart = 14;  // of the image header
   BmpHeader header;
   const uint32_t size = bmp_number(encoded, kStart, 4);
   uint32_t colors = 0;
@@ -138,7 +138,7 @@ void write_bmp_row(const BmpHeader& header, const std::byte* from, uint8_t* to) 
   }
 }
 
-// Rows that are there whole.
+// Number of complete rows.
 int write_bmp_rows(const BmpHeader& header, std::span<const std::byte> encoded, Image& image) {
   const uint64_t row_bits = static_cast<uint64_t>(header.width) * static_cast<uint64_t>(header.bits),
                  row_bytes = (row_bits + 7) / 8, stride = (row_bits + 31) / 32 * 4;
@@ -151,14 +151,14 @@ int write_bmp_rows(const BmpHeader& header, std::span<const std::byte> encoded, 
   return header.height;
 }
 
-// Decodes runs; pixels that none reaches have colour 0. Work is bounded by the bytes and the pixels: what a run has
-// beyond the end of its row is dropped, as by PIL.
+// Decodes RLE; unwritten pixels have colour 0. Work is bounded by bytes and pixels: a run is clipped at the end of its
+// row, as in PIL.
 class BmpRuns {
  public:
   BmpRuns(const BmpHeader& header, std::span<const std::byte> encoded, Image& image)
       : header_(header), bytes_(encoded), at_(header.pixels_at), image_(image) {}
 
-  // Whether the image is complete.
+  // Returns whether the image is complete.
   bool decode() {
     for (int64_t i = 0; i < int64_t{header_.width} * header_.height; ++i)
       std::ranges::copy(header_.palette[0], image_.pixels.data() + 3 * i);
@@ -196,7 +196,7 @@ class BmpRuns {
     x_ += painted;
   }
 
-  // Pixels that are listed, in an even number of bytes.
+  // Literal pixels, padded to an even number of bytes.
   bool copy(int count) {
     const uint64_t size = header_.bits == 8 ? static_cast<uint64_t>(count) : static_cast<uint64_t>(count + 1) / 2;
     if (!has(size)) return false;

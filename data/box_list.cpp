@@ -17,7 +17,7 @@ bool read_fraction(std::string_view text, float& value) {
   return error == std::errc() && end == text.data() + text.size() && value >= 0 && value <= 1;
 }
 
-// False where the line is none.
+// Returns false for a malformed line.
 bool read_line(std::string_view line, std::string& name, Box& box) {
   std::array<std::string_view, 5> parts;
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -1,4 +1,4 @@
-// Bounding boxes of images in a text file, as process_bounding_boxes.py of TensorFlow's ImageNet builder writes them.
+// Bounding boxes of ImageNet in the CSV format of process_bounding_boxes.py (TensorFlow's ImageNet builder).
 #pragma once
 
 #include <map>
@@ -9,8 +9,8 @@
 
 namespace dtrain::data {
 
-// The boxes of each image by the name of its file: a line "n00007846_64193.JPEG,0.0060,0.2620,0.7545,0.9940" each, with
-// xmin, ymin, xmax and ymax as fractions of the image. Throws Error(Fault::data) naming the line.
+// Boxes by image file name, from lines "n00007846_64193.JPEG,0.0060,0.2620,0.7545,0.9940": xmin, ymin, xmax and ymax as
+// fractions of the image. Throws Error(Fault::data) with the line number.
 std::map<std::string, std::vector<Box>> read_box_list(const std::string& path);
 
 }  // namespace dtrain::data

@@ -1,4 +1,4 @@
-// What is kept of data sets, in memory and, between runs, in the cache folder, and the names it has there.
+// Caching of data sets in memory and, between runs, in the cache folder.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,19 @@
 namespace dtrain::data {
 
 struct CacheOptions {
-  std::string directory{};  // for indices of read-only data and plain copies of gzip files; may be empty: none
-  uint64_t max_unpacked_bytes = uint64_t{64} << 30;  // that all copies in it may take together
-  bool keeps_records = false;                        // those that have been read stay in memory
-  bool first_record_only = false;                    // each record that is read is the first one of the data set
-  // Asked now and then while data is opened, from several threads: true ends the opening with an Error.
+  std::string directory{};  // for indices of read-only data and unpacked gzip files; empty: no cache
+  uint64_t max_unpacked_bytes = uint64_t{64} << 30;  // limit for all unpacked files in the folder
+  bool keeps_records = false;                        // keep records in memory after the first read
+  bool first_record_only = false;                    // every read returns the first record of the data set
+  // Polled while data is opened, from several threads: true aborts opening with an Error.
   std::function<bool()> stop{};
-  // Told after each file of a data set that has been opened, from one thread at a time.
+  // Called after each opened file, from one thread at a time.
   std::function<void(uint64_t opened, uint64_t files)> progress{};
 };
 
-// A name for what is made of the file `path`: the file's own name for people, and its absolute path as a hash (64-bit
-// FNV-1a).
+// Cache file name for the file `path`: its base name and a hash of its absolute path (64-bit FNV-1a).
 std::string cached_name(const std::string& path);
-// Nanoseconds since 1970 at which the file last changed. Throws Error(Fault::data).
+// Modification time in nanoseconds since 1970. Throws Error(Fault::data).
 int64_t modified_at(const std::string& path);
 
 }  // namespace dtrain::data

@@ -18,14 +18,14 @@
 namespace dtrain::data {
 namespace {
 
-// Takes values from 0 to 255 to [-1, 1].
+// [0, 255] -> [-1, 1].
 constexpr PixelScale kToPlusMinusOne{{127.5f, 127.5f, 127.5f}, {1 / 127.5f, 1 / 127.5f, 1 / 127.5f}};
-// ImageNet's mean colour.
+// Subtracts ImageNet's mean colour.
 constexpr PixelScale kLessMean{{123.68f, 116.78f, 103.94f}, {1, 1, 1}};
-// By torchvision's mean and standard deviation of ImageNet.
+// torchvision's mean and standard deviation of ImageNet.
 constexpr PixelScale kStandard{{255 * 0.485f, 255 * 0.456f, 255 * 0.406f},
                                {1 / (255 * 0.229f), 1 / (255 * 0.224f), 1 / (255 * 0.225f)}};
-// AWS's own mean and standard deviation.
+// AWS's mean and standard deviation.
 constexpr PixelScale kAws{{121, 115, 100}, {1 / 70.0f, 1 / 68.0f, 1 / 71.0f}};
 
 MakePreprocess make_cifar(const PreprocessOptions& options) {
@@ -61,7 +61,7 @@ std::shared_ptr<Dataset> open_mnist(const DatasetInfo& info, const SplitOptions&
                                                      .size = pixels.size});
 }
 
-// Both sets have the same files; only what lies in them differs.
+// MNIST and Fashion-MNIST have equal file names and formats.
 DatasetInfo mnist_like(const std::string& name, const std::string& path_part) {
   return {.name = name,
           .path_part = path_part,
@@ -148,7 +148,7 @@ const char* usual_dataset(FilesKind kind) {
   return "";
 }
 
-// Of the first record that can be read; none where there is none.
+// Kind of the first readable record; nothing without one.
 std::optional<FilesKind> kind_of_records(const std::string& directory) {
   for (const char* split : {"train", "validation"}) {
     try {

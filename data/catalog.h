@@ -1,4 +1,4 @@
-// The catalogue of the data sets: what is known of each by its name, and how its files become samples.
+// Catalogue of data sets: properties by name, and opening of their splits.
 #pragma once
 
 #include <array>
@@ -12,84 +12,83 @@
 
 namespace dtrain::data {
 
-// What a model is given of a pixel: (pixel - mean) * scale, by colour.
+// Normalisation of pixels: (pixel - mean) * scale, per channel.
 struct PixelScale {
   std::array<float, 3> mean{}, scale{};
 };
 
-// A way from encoded images to pixels.
+// A named preprocessing preset of a data set.
 struct Preprocessing {
   std::string name{};
   Preset preset = Preset::tf_cnn;
   PixelScale scale{};
-  bool use_boxes = true;  // crops keep the objects of an image in sight
+  bool use_boxes = true;  // crops are constrained to overlap objects
   MakePreprocess (*make)(const PreprocessOptions&) = make_preprocess;
-  std::string host_only{};  // why no device can do it; empty where one can
+  std::string host_only{};  // reason why the device cannot do it; empty if it can
 };
 
-// Which of them a user wants, by the names that programs know, and with what.
+// User's choice of preprocessing, by the names of the predecessor programs.
 struct Pixels {
   std::string dataset = "imagenet", preprocessing = "tf_cnn";
   bool distortions = false;  // for tf_cnn and aws only
   // For tf_cnn only:
   std::string resize_method = "bilinear";  // or another name of TfResize
   bool distort_in_yiq = true;
-  bool ml_perf = false;  // the mean colour is subtracted and nothing scaled; bounding boxes are ignored
-  int size = 224;        // height and width of a sample
-  Orientation orientation = Orientation::ignore;  // whether the EXIF orientation tag is applied
+  bool ml_perf = false;                           // subtract the mean colour without scaling; ignore bounding boxes
+  int size = 224;                                 // height and width of a sample, in pixels
+  Orientation orientation = Orientation::ignore;  // whether to apply the EXIF orientation tag
 
-  // All throw Error where the data set has no such preprocessing or a method has no such name.
+  // The methods below throw Error for an unknown preprocessing or resize method.
   MakePreprocess make(bool training) const;
-  // What leaves that to a device. Throws Error where no device makes these pixels.
+  // Deferred decoding on the device. Throws Error if the device does not support this preprocessing.
   MakeDefer make_defer(bool training) const;
   DecodeOptions decoding(bool training) const;
   PixelScale scale() const;
-  // Why the host must make the pixels, as far as the preprocessing says; empty where a device can.
+  // Reason why pixels must be made on the host; empty if the device can make them.
   const std::string& host_only() const;
 };
 
-// Which split of a data set is opened, and what for.
+// Options of opening a split.
 struct SplitOptions {
   std::string directory{};
-  bool training = true;               // the files train-*, else validation-*
-  bool augments = true;               // crops and flips at random, else as evaluations see images
-  bool defers = false;                // decoding may be left to a device
-  int64_t classes = 0;                // 0: the data set's default
-  int64_t label_offset = 0;           // added to the labels of the files; the sum must lie in [0, classes)
-  SampleAugmentation augmentation{};  // where `augments`, after the preprocessing
+  bool training = true;               // files train-*, else validation-*
+  bool augments = true;               // random crops and flips, else the preprocessing of evaluation
+  bool defers = false;                // allow deferred decoding on a device
+  int64_t classes = 0;                // 0: default of the data set
+  int64_t label_offset = 0;           // added to stored labels; the sum must lie in [0, classes)
+  SampleAugmentation augmentation{};  // with `augments`, applied after the preprocessing
   CacheOptions cache{};
 };
 
-// What the files of a data set hold.
+// Format of a data set's files.
 enum class FilesKind { labelled_images, idx, objects };
 
 struct DatasetInfo {
   std::string name{};
-  std::string path_part{};  // what a path contains that leads to it, in small letters; empty: none need
+  std::string path_part{};  // lower-case substring of paths that implies the data set; empty: not needed
   FilesKind files = FilesKind::labelled_images;
-  uint64_t training = 0, validation = 0;  // images of the two splits as published
-  int64_t classes = 0;                    // outputs of a model, where the user names no number
+  uint64_t training = 0, validation = 0;  // published number of images per split
+  int64_t classes = 0;                    // default number of outputs of a model
   std::vector<Preprocessing> preprocessings{};
-  // Opens a split, by the schema of the records.
+  // Opens a split with the schema of the records.
   std::shared_ptr<Dataset> (*open)(const DatasetInfo&, const SplitOptions&, const Pixels&) = nullptr;
 };
 
-// All of them, the default one first.
+// All data sets, the default one first.
 const std::vector<DatasetInfo>& datasets();
 std::vector<std::string> dataset_names();
-// Null where no data set has the name.
+// Null for an unknown name.
 const DatasetInfo* find_dataset(const std::string& name);
-// The same. Throws Error naming those that there are.
+// The same. Throws Error listing the known names.
 const DatasetInfo& dataset_info(const std::string& name);
-// The first data set that fits the kind of the files in the folder `path`, if there are any, and of those that do one
-// that the path names, in letters of either case, as tf_cnn_benchmarks guesses it. Adds a notice where the files say
-// otherwise than the path.
+// Guesses the data set of the folder `path` from the format of its files, then, as tf_cnn_benchmarks does, from a
+// case-insensitive match of the path. Adds a notice if files and path disagree.
 const DatasetInfo& dataset_at(const std::string& path, std::vector<std::string>& notices);
-// The names of the ways to preprocess that any data set has, each once.
+// Unique names of all preprocessing presets.
 std::vector<std::string> preprocessing_names();
 
-// A split of the data set pixels.dataset. Throws Error(Fault::data) where there are no such files, one is missing or
-// cannot be read, or where no record can.
+// Opens a split of the data set pixels.dataset. Throws Error(Fault::data) if there are no such files, a file is missing
+// or unreadable, or no record is readable.
 std::shared_ptr<Dataset> open_split(const Pixels& pixels, const SplitOptions& options);
 
 }  // namespace dtrain::data

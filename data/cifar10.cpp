@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxBatchBytes = size_t{1} << 30;
 
-// What one worker keeps from image to image.
+// Per-worker decoder and buffers.
 class Cifar {
  public:
   explicit Cifar(const CifarOptions& options)

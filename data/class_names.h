@@ -1,5 +1,4 @@
-// The names of a data set's classes, in a file beside its shards: a line "LABEL NAME" for each class, by the labels
-// that the records have.
+// Class names in a file beside the shards, with a line "LABEL NAME" per class. Labels are as stored in the records.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +13,16 @@ inline constexpr const char* kClassNamesFile = "classes.txt";
 
 using ClassNames = std::map<int64_t, std::string>;
 
-// `names` are of one line each.
+// Serialises `names`, which contain no line breaks.
 std::string to_text(const ClassNames& names);
-// Back from such a text. Throws Error(Fault::data), which begins with
-// `where` and names the line, for a line that has no label or no name, and for a label that is there twice or larger
-// than 2^20.
+// Parses this text. Throws Error(Fault::data), "WHERE: line N: ...", for a line without label or name, a duplicate
+// label, and a label above 2^20.
 ClassNames class_names_from(std::string_view text, const std::string& where);
-// Those of the data set in `directory`; none where there is no such file.
+// Reads the names of the data set in `directory`; empty without such a file.
 ClassNames read_class_names(const std::string& directory);
 
-// The names by output of a classifier that is given label + label_offset: `classes` of them, empty where a class has no
-// name. None at all where there are no names.
+// Names by output index of a classifier trained on label + label_offset: `classes` names, empty for unnamed classes.
+// Empty vector if `names` is empty.
 std::vector<std::string> names_by_output(const ClassNames& names, int64_t classes, int64_t label_offset);
 
 }  // namespace dtrain::data

@@ -79,7 +79,7 @@ std::shared_ptr<const DetectionSource> with_coco_classes(std::shared_ptr<const D
 coco::Annotations annotations_of(const DetectionSource& source) {
   coco::Annotations all;
   all.categories = source.categories();
-  std::vector<std::vector<coco::Annotation>> objects;  // of each image, in the order of the source
+  std::vector<std::vector<coco::Annotation>> objects;  // per image, in the order of the source
   const auto reader = source.reader();
   for (uint64_t i = 0; i < source.size(); ++i) {
     const DetectionSample sample = reader->read(i, {.bytes = false, .masks = false});

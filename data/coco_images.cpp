@@ -61,7 +61,7 @@ class Completer {
   }
 
   fs::path folder_;
-  std::unordered_map<std::string, std::string> stated_;  // by the name that was found
+  std::unordered_map<std::string, std::string> stated_;  // stated name by resolved name
   std::string bytes_;
   ImageDecoder decoder_;
 };

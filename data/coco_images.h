@@ -1,4 +1,4 @@
-// The image files that COCO's annotations are about, where the annotations do not say all of them.
+// Lookup of image files for COCO annotations with incomplete names or sizes.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,10 @@
 
 namespace dtrain::data {
 
-// What coco::AnnotationOptions::complete wants: looks for images in `folder`, under the name as it is stated or, for
-// one with folders that are not there, under its end; one that is named by an address also beside `folder`, in the
-// folder of the address. A size that is not stated is that of the file's header. Throws Error(Fault::data) where there
-// is no such file, where another name has led to the same one, and where the header cannot be read.
+// Implementation of coco::AnnotationOptions::complete. Looks for an image in `folder` under its stated name, or under
+// the end of the name if its folders do not exist there; an image named by a URL also beside `folder`, in the folder
+// named in the URL. Reads a missing size from the file's header. Throws Error(Fault::data) if there is no such file,
+// another name has resolved to the same file, or the header is unreadable.
 std::function<void(coco::Image&, const std::string&)> complete_from(const std::string& folder);
 
 }  // namespace dtrain::data

@@ -1,4 +1,4 @@
-// Images beside a JSON file.
+// DetectionSource of a COCO JSON file and an image folder.
 #include <filesystem>
 #include <iomanip>
 #include <sstream>
@@ -78,7 +78,7 @@ class CocoSource final : public DetectionSource {
   std::string path_, folder_;
   coco::Annotations annotations_;
   std::vector<uint64_t> begins_;
-  std::vector<std::string> faults_;  // none: the whole file is read
+  std::vector<std::string> faults_;  // always empty: the file is parsed completely
   std::string identity_;
 };
 

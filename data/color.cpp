@@ -1,4 +1,4 @@
-// Colour changes of tf.image, one pixel at a time.
+// Colour ops of tf.image, pixel by pixel.
 #include "data/color.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace dtrain::data {
 namespace {
 
-// A colour by its hue in turns, [0, 1), and its smallest and largest channel.
+// Hue in turns, [0, 1), with the minimum and maximum channel.
 struct Hue {
   float hue, low, high;
 };

@@ -1,5 +1,4 @@
-// Compiled without merging multiplications and additions: results are cut off to bytes afterwards, and the programs to
-// compare with do not merge them either.
+// Compiled without FMA contraction: results are truncated to bytes, and the reference programs do not contract either.
 #include "data/crop_and_resize.h"
 
 #include <immintrin.h>
@@ -16,7 +15,7 @@ __m128 pixel(const uint8_t* rgb) { return _mm_cvtepi32_ps(_mm_setr_epi32(rgb[0],
 
 __m128 between(__m128 a, __m128 b, __m128 fraction) { return _mm_add_ps(a, _mm_mul_ps(_mm_sub_ps(b, a), fraction)); }
 
-// Three of the four lanes.
+// Stores three of the four lanes.
 void store(__m128 values, float* out) {
   _mm_storel_pi(reinterpret_cast<__m64*>(out), values);
   _mm_store_ss(out + 2, _mm_movehl_ps(values, values));

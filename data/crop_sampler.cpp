@@ -1,4 +1,4 @@
-// The samplers of TensorFlow and torchvision.
+// Crop samplers of TensorFlow and torchvision.
 #include "data/crop_sampler.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 int round_to_int(float value) { return static_cast<int>(std::lrint(value)); }
 int round_to_int(double value) { return static_cast<int>(std::lrint(value)); }
 
-// Pixels with corners as the sampler of boxes counts them.
+// Box in pixel coordinates, as in TensorFlow's sampler.
 struct Corners {
   int x0, y0, x1, y1;
   float area() const { return static_cast<float>(int64_t{x1 - x0} * (y1 - y0)); }
@@ -28,7 +28,7 @@ Corners corners(const Box& box, int width, int height) {
           static_cast<int>(box.ymax * h)};
 }
 
-// The share of `object` that lies in `crop`; 0 for an object of no pixels.
+// Fraction of `object` inside `crop`; 0 for an empty object.
 float covered(const Corners& object, const Window& crop) {
   if (object.area() < 1) return 0;
   const Corners common{std::max(object.x0, crop.x), std::max(object.y0, crop.y),
@@ -36,7 +36,7 @@ float covered(const Corners& object, const Window& crop) {
   return common.x0 > common.x1 || common.y0 > common.y1 ? 0 : common.area() / object.area();
 }
 
-// One try of the sampler for a given aspect; false where the limits of area cannot be met.
+// One attempt of the sampler for a given aspect ratio; false if the area limits cannot be met.
 bool draw_crop(int width, int height, float aspect, const CropLimits& limits, RandomStream& random, Window& crop) {
   const float min_area = limits.min_area * static_cast<float>(width) * static_cast<float>(height);
   const float max_area = limits.max_area * static_cast<float>(width) * static_cast<float>(height);
@@ -51,7 +51,7 @@ bool draw_crop(int width, int height, float aspect, const CropLimits& limits, Ra
   int h = std::min(low, high);
   if (h < high) h += static_cast<int>(random.below(static_cast<uint32_t>(high - h + 1)));
   const auto area_of = [&](int rows) { return static_cast<float>(width_of(rows)) * static_cast<float>(rows); };
-  // Rounding may have left the limits by one row.
+  // Rounding may violate the limits by one row.
   if (area_of(h) < min_area) ++h;
   if (area_of(h) > max_area) --h;
   const int w = width_of(h);

@@ -17,7 +17,7 @@ namespace {
 
 using Fields = DetectionFields;
 
-// Of a row; canvases of more pixels make no sense, and pixels are numbered by 32 bits.
+// Elements per row: pixel indices have 32 bits.
 constexpr int64_t kMaxEntries = int64_t{1} << 30;
 
 template <class Level>
@@ -52,10 +52,10 @@ void check_room(size_t found, int64_t room, const char* what, const char* option
     throw Error(Fault::data, concat(found, " ", what, ", more than ", option, " = ", room));
 }
 
-// Where the image that is made lies in the file's.
+// Region of the file's image that becomes the sample.
 struct Part {
   Window window{};
-  std::optional<ObjectCrop> crop{};  // where it was drawn for the objects
+  std::optional<ObjectCrop> crop{};  // of SSD's sampler
 };
 
 BoxFractions fractions_of(const coco::Box& box, const ImageSize& image) {
@@ -64,7 +64,7 @@ BoxFractions fractions_of(const coco::Box& box, const ImageSize& image) {
           static_cast<float>((box.x + box.width) / width), static_cast<float>((box.y + box.height) / height)};
 }
 
-// A box of the part that `from` is all of, which has the size that `to` is resized to.
+// Corners of a box after resizing; box and `from` are relative to the crop.
 std::array<float, 4> corners_in(const BoxFractions& box, const Placement& placement) {
   const auto width = static_cast<float>(placement.to.width), height = static_cast<float>(placement.to.height);
   const float left = placement.flip ? 1 - box[2] : box[0], right = placement.flip ? 1 - box[0] : box[2];
@@ -104,7 +104,7 @@ DetectionDataset::DetectionDataset(std::shared_ptr<const DetectionSource> source
   make_layouts(canvases);
 }
 
-// Which images are used, their canvases, and how much room their objects take.
+// Selects images, assigns canvases and computes the capacity for objects.
 void DetectionDataset::survey(const std::vector<ImageSize>& canvases) {
   uint64_t most_objects = 1, most_mask_runs = 1;
   const auto reader = source_->reader();
@@ -128,7 +128,7 @@ void DetectionDataset::survey(const std::vector<ImageSize>& canvases) {
       }
       if (options_.training && !options_.keep_empty && objects == 0) continue;
     } catch (const Error& error) {
-      if (error.fault() != Fault::data) throw;  // a bad record counts where it is read
+      if (error.fault() != Fault::data) throw;  // bad records are counted when they are read
     }
     most_objects = std::max(most_objects, objects);
     most_mask_runs = std::max(most_mask_runs, runs);
@@ -142,7 +142,7 @@ void DetectionDataset::survey(const std::vector<ImageSize>& canvases) {
         static_cast<uint64_t>(std::ranges::lower_bound(records_, begin, {}, &Record::image) - records_.begin()));
 }
 
-// Canvases that no image is on have no layout.
+// Canvases without images have no layout.
 void DetectionDataset::make_layouts(const std::vector<ImageSize>& canvases) {
   const DType pixels = options_.rounds_pixels() ? DType::u8 : DType::f32;
   std::vector<uint32_t> number(canvases.size(), UINT32_MAX);
@@ -224,9 +224,9 @@ class DetectionDataset::Reader final : public SampleReader {
 
   struct Opened {
     ImageInfo info;
-    Orientation orientation;  // the rule that it was opened by
+    Orientation orientation;  // rule used for opening
   };
-  // Annotations that state the size of the stored image are for the image as it is stored.
+  // Annotations that state the stored size refer to the stored orientation.
   Opened open_as_annotated(const DetectionSample& sample) {
     const ImageInfo info = decoder_.open(sample.encoded);
     const ImageSize size{info.height, info.width}, turned{info.width, info.height};
@@ -299,7 +299,7 @@ class DetectionDataset::Reader final : public SampleReader {
     std::ranges::fill(pixels.subspan(static_cast<size_t>(height * stride)), uint8_t{0});
   }
 
-  // In the order of TensorFlow's recipes: brightness, contrast, saturation, hue.
+  // TensorFlow's order: brightness, contrast, saturation, hue.
   template <class Level>
   void change_colors(const Placement& placement, const Shape& canvas, RandomStream& random, std::span<Level> pixels) {
     const ColorJitter& by = options_.jitter;
@@ -366,8 +366,8 @@ class DetectionDataset::Reader final : public SampleReader {
   std::unique_ptr<DetectionSource::Reader> source_;
   ImageDecoder decoder_;
   Filter<float> across_, down_;
-  std::vector<const coco::Annotation*> objects_;  // of the sample, those that are kept
-  std::vector<BoxFractions> fractions_;           // of the image, their boxes
+  std::vector<const coco::Annotation*> objects_;  // kept objects of the sample
+  std::vector<BoxFractions> fractions_;           // all boxes of the image
   std::vector<float> rows_, colors_, boxes_;
   std::vector<int32_t> classes_, begins_, ends_;
 };

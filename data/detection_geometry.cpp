@@ -10,13 +10,13 @@ namespace {
 
 constexpr int64_t kMaxSide = 65500;
 
-// torch divides by a tensor by multiplying with its reciprocal.
+// PyTorch divides by a tensor by multiplying with its reciprocal.
 double single_ratio(int64_t to, int64_t from) {
   const float reciprocal = 1 / static_cast<float>(from);
   return static_cast<double>(static_cast<float>(to) * reciprocal);
 }
 
-// GeneralizedRCNNTransform.
+// torchvision's GeneralizedRCNNTransform.
 ImageSize resized_as_torchvision(const ImageSize& image, int64_t short_edge, const ResizeRule& rule) {
   const auto [shorter, longer] = std::minmax(image.height, image.width);
   const auto ratio = [&](int64_t to, int64_t from) {
@@ -30,7 +30,7 @@ ImageSize resized_as_torchvision(const ImageSize& image, int64_t short_edge, con
   return {side(image.height), side(image.width)};
 }
 
-// CustomResize.
+// TensorPack's CustomResize.
 ImageSize resized_as_tensorpack(const ImageSize& image, int64_t short_edge, const ResizeRule& rule) {
   auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
   const auto edge = static_cast<double>(short_edge), most = static_cast<double>(rule.max_size);
@@ -86,7 +86,7 @@ size_t canvas_of(const ImageSize& image, const ResizeRule& rule, const std::vect
 
 std::array<float, 4> Placement::corners(const coco::Box& box) const {
   const auto [left, right] = std::minmax({x(box.x), x(box.x + box.width)});
-  // Where multiplication and subtraction are fused, the mirrored edge of the image lies just below 0.
+  // With FMA contraction the mirrored edge may be slightly below 0.
   return {static_cast<float>(std::max(left, 0.0)), static_cast<float>(y(box.y)), static_cast<float>(right),
           static_cast<float>(y(box.y + box.height))};
 }

@@ -1,4 +1,4 @@
-// Where images and their boxes come to lie: sizes after resizing, and the canvases that hold them.
+// Geometry of detection images: sizes after resizing, canvases and transformed boxes.
 #pragma once
 
 #include <array>
@@ -14,42 +14,41 @@ struct ImageSize {
   bool operator==(const ImageSize&) const = default;
 };
 
-// How a new side becomes a whole number of pixels.
+// Rounding of a resized side to whole pixels.
 enum class SizeRounding : uint8_t {
-  half_up,      // as TensorPack
-  down,         // as torchvision from 0.16 on, whose scale is in double precision
-  down_single,  // as torchvision before, whose scale is a float: 424x640 becomes 799x1207 in place of 800x1207
+  half_up,      // TensorPack
+  down,         // torchvision from 0.16 on, with a double scale factor
+  down_single,  // older torchvision, with a float scale factor: 424x640 becomes 799x1207 instead of 800x1207
 };
 
-// The shorter side of an image becomes as long as a drawn number, unless the longer one would exceed max_size then.
+// Scales the shorter side to a random length, unless the longer side would exceed max_size.
 struct ResizeRule {
   int64_t min_short_edge = 800, max_short_edge = 800;
   int64_t max_size = 1333;
   SizeRounding rounding = SizeRounding::half_up;
-  // To bytes after resizing, as OpenCV does with bytes, and TensorPack scales the polygons of masks. torchvision
-  // resizes floats, by coordinates in single precision, and masks of pixels, see Placement.
+  // Rounds pixels to bytes after resizing, as OpenCV does; TensorPack scales mask polygons. torchvision resizes floats
+  // with single-precision coordinates, and rasterised masks; see Placement.
   bool rounds_pixels = true;
 
-  // Throws Error where there is no such size.
+  // Throws Error for invalid sizes.
   void check() const;
 };
 
-// The size of `image` where its shorter side is to be `short_edge` long; at least a pixel a side.
+// Size of `image` with the shorter side scaled to `short_edge`; at least 1 pixel per side.
 ImageSize resized(const ImageSize& image, int64_t short_edge, const ResizeRule& rule);
-// A landscape and a portrait canvas (one where they are equal) for all that the rule can make of such images; sides are
-// multiples of `multiple`.
+// A landscape and a portrait canvas (one if they are equal) that hold every result of the rule; sides are multiples of
+// `multiple`.
 std::vector<ImageSize> automatic_canvases(const ResizeRule& rule, int64_t multiple);
-// The number of the smallest canvas that holds all that the rule can make of `image`. Throws Error(Fault::data) where
-// none does.
+// Index of the smallest canvas that holds every result of the rule for `image`. Throws Error(Fault::data) if there is
+// none.
 size_t canvas_of(const ImageSize& image, const ResizeRule& rule, const std::vector<ImageSize>& canvases);
 
-// An image resized, and mirrored after that.
+// Resizing, followed by an optional horizontal flip.
 struct Placement {
   ImageSize from{}, to{};
   bool flip = false;
-  // Masks are filled and mirrored at the size of the image and resized after that, by torch's interpolate(mode=
-  // "nearest"): pixel i is pixel floor(i * from / to) of the source. Else polygons are scaled, mirrored and then
-  // filled.
+  // Masks are rasterised and flipped at the original size, then resized by torch's interpolate(mode="nearest"): output
+  // pixel i is source pixel floor(i * from / to). Else polygons are scaled and flipped, then rasterised.
   bool resizes_masks = false;
 
   double scale_x() const { return static_cast<double>(to.width) / static_cast<double>(from.width); }
@@ -62,7 +61,7 @@ struct Placement {
   std::array<float, 4> corners(const coco::Box& box) const;
 };
 
-// The part of a box that lies in the image.
+// Intersection of a box with the image.
 coco::Box clipped(const coco::Box& box, const ImageSize& image);
 
 }  // namespace dtrain::data

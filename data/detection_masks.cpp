@@ -8,12 +8,12 @@
 namespace dtrain::data {
 namespace {
 
-// Run ends of one mask, made of the pixels at which its value changes, in ascending order.
+// Collects the run ends of one mask from the ascending pixels at which its value changes.
 class Ends {
  public:
   explicit Ends(std::vector<int32_t>& ends) : ends_(ends), begin_(ends.size()) {}
 
-  // The value changes at `pixel`; where it did so already, it changes back.
+  // Toggles the value at `pixel`; toggling twice cancels.
   void change(int64_t pixel) {
     set_ = !set_;
     if (ends_.size() > begin_ && ends_.back() == pixel)
@@ -32,8 +32,8 @@ class Ends {
   bool set_ = false;
 };
 
-// The row or column of the source that each of the result comes of: the nearest by its centre, as OpenCV's
-// INTER_NEAREST_EXACT, or as Placement::resizes_masks has it.
+// Source row or column of each output index: nearest by centre (OpenCV's INTER_NEAREST_EXACT), or as
+// Placement::resizes_masks states.
 std::vector<int64_t> sources_of(int64_t from, int64_t to, bool flip, bool as_torch) {
   std::vector<int64_t> sources(static_cast<size_t>(to));
   const float scale = static_cast<float>(from) / static_cast<float>(to);
@@ -48,8 +48,7 @@ std::vector<int64_t> sources_of(int64_t from, int64_t to, bool flip, bool as_tor
   return sources;
 }
 
-// For each row of the source, and for the one after the last: the first row of the result that comes of it or a later
-// one.
+// For each source row, and one past the last: the first output row from it or a later one.
 std::vector<int64_t> first_rows(const std::vector<int64_t>& sources, int64_t from) {
   std::vector<int64_t> first;
   size_t row = 0;
@@ -65,7 +64,7 @@ void append_resampled(const coco::Rle& rle, const Placement& placement, std::vec
   if (rle.height != from.height || rle.width != from.width)
     throw Error(Fault::data, concat("a mask of ", rle.width, "x", rle.height, " pixels in an image of ", from.width,
                                     "x", from.height));
-  std::vector<int64_t> changes;  // of the source
+  std::vector<int64_t> changes;  // in source pixels
   for (int64_t at = 0; const uint32_t count : rle.counts) changes.push_back(at += count);
   const bool as_torch = placement.resizes_masks;
   const std::vector<int64_t> first =
@@ -82,7 +81,7 @@ void append_resampled(const coco::Rle& rle, const Placement& placement, std::vec
   ends.finish(to.height * to.width);
 }
 
-// Filled at the size of the image.
+// Rasterised at the image's original size.
 coco::Rle filled(const coco::Polygons& outline, const Placement& placement) {
   return coco::from_polygons(outline, placement.from.height, placement.from.width);
 }
@@ -97,8 +96,7 @@ void append_filled(coco::Polygons outline, const Placement& placement, std::vect
   for (int64_t at = 0; const uint32_t count : rle.counts) out.push_back(static_cast<int32_t>(at += count));
 }
 
-// An outline gives a run wherever it passes from one column into the next, which a side as long as n columns does up to
-// n + 1 times.
+// Every crossing from one column to the next gives a run; a side that spans n columns has up to n + 1 crossings.
 uint64_t most_runs(const coco::Polygons& outline, double scale_x) {
   uint64_t runs = 1;
   for (const std::vector<double>& polygon : outline)
@@ -109,8 +107,8 @@ uint64_t most_runs(const coco::Polygons& outline, double scale_x) {
   return runs;
 }
 
-// Of a mask with `runs` runs at the size of the image. A column that is repeated may begin with another value than it
-// ends with, which is a run more for each of its own.
+// For a mask with `runs` runs at the original size. A repeated column may start with another value than it ends with,
+// which adds one run per repetition.
 uint64_t most_resampled_runs(uint64_t runs, const Placement& placement) {
   const auto repeats = static_cast<uint64_t>(std::ceil(placement.scale_x()));
   return 2 * std::max<uint64_t>(repeats, 1) * runs + 1;

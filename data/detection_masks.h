@@ -1,4 +1,4 @@
-// Masks of objects as run lengths at the size that their image is resized to.
+// Object masks as run lengths at the size of the resized image.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace dtrain::data {
 
-// Appends where the runs of the object's mask end, column by column, as libdtrain/ops/crop_masks.h wants them: the
-// first run is of zeros, the last ends at placement.to's last pixel. Polygons are filled by COCO's rules, at the new
-// size or as Placement::resizes_masks says; run lengths are resampled to the nearest pixel; an object without either
-// has no runs. Throws Error(Fault::data) where the mask is none or of another size than placement.from.
+// Appends the ends of the runs of the object's mask, column by column, in the format of libdtrain/ops/crop_runs.h: the
+// first run is of zeros, the last ends at the last pixel of placement.to. Polygons are rasterised by COCO's rules, at
+// the new size or as Placement::resizes_masks states; RLE masks are resampled to the nearest pixel; an object without
+// segmentation has no runs. Throws Error(Fault::data) for an invalid mask or one of another size than placement.from.
 void append_runs(const coco::Annotation& object, const Placement& placement, std::vector<int32_t>& ends);
 
-// No fewer runs than append_runs makes for an image that is resized to placement.to or smaller.
+// Upper bound on the runs that append_runs appends for sizes up to placement.to.
 uint64_t most_runs(const coco::Annotation& object, const Placement& placement);
 
 }  // namespace dtrain::data

@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-// A box may reach out of its image a little; one in pixels is caught by this.
+// Boxes may exceed the image slightly; these limits catch boxes in pixels.
 constexpr float kMinFraction = -1, kMaxFraction = 2;
 
 void require_as_many(const char* key, size_t found, size_t objects) {
@@ -79,7 +79,7 @@ std::optional<int64_t> DetectionRecord::id() const {
   return value;
 }
 
-// False where there is no such feature, or an unset one: no values.
+// Returns false if the feature is absent or unset.
 template <class Value>
 bool DetectionRecordReader::list(const char* key, std::vector<Value>& values) {
   values.clear();
@@ -124,7 +124,7 @@ void DetectionRecordReader::read_objects() {
   const auto width = static_cast<double>(record_.width), height = static_cast<double>(record_.height);
   record_.objects.assign(count, {});
   for (size_t i = 0; i < count; ++i) {
-    // Written so that a NaN fails too.
+    // Also false for NaN.
     if (!(kMinFraction <= left_[i] && left_[i] <= right_[i] && right_[i] <= kMaxFraction && kMinFraction <= top_[i] &&
           top_[i] <= bottom_[i] && bottom_[i] <= kMaxFraction))
       throw Error(Fault::data, concat("bounding box ", i, " is ymin ", top_[i], " xmin ", left_[i], " ymax ",
@@ -168,7 +168,7 @@ coco::Segmentation segmentation_of(const DetectionRecord::Object& object, int64_
 
 namespace {
 
-// As the lists of a record are: a value for each object.
+// Collects one value per object, as the lists of a record.
 template <class Value, class Of>
 std::vector<Value> of_each(const DetectionImage& image, Of of) {
   std::vector<Value> values;

@@ -1,12 +1,12 @@
-// Records of object detection in TensorFlow's schema, that of create_coco_tf_record.py. An image with the lists of its
-// objects, which have equal lengths:
+// Object detection records in TensorFlow's schema (create_coco_tf_record.py). An image with lists of equal length, one
+// entry per object:
 //   image/encoded, image/height, image/width, image/source_id, image/filename
 //   image/object/bbox/{xmin,xmax,ymin,ymax}  fractions of the image
 //   image/object/class/label, image/object/class/text (optional)
-//   image/object/is_crowd, image/object/area, image/object/mask: a PNG of the image's size each (all optional)
-// and one list of our own, that masks are read of where it is there, as it holds what a PNG does not, polygons:
-//   image/object/segmentation  "" none; "R", then COCO's compressed text; "P", then for each polygon the number of its
-//                              coordinates (32 bits) and x0, y0, x1, y1 ... in pixels (64-bit floats; little-endian)
+//   image/object/is_crowd, image/object/area, image/object/mask: PNG of the image's size (all optional)
+// and an extension with exact segmentations, preferred over PNG masks because it keeps polygons:
+//   image/object/segmentation  "" none; "R", then COCO's compressed RLE text; "P", then for each polygon the number of
+//   coordinates (32 bits) and x0, y0, x1, y1 ... in pixels (64-bit floats; little-endian)
 #pragma once
 
 #include <optional>
@@ -25,28 +25,28 @@ namespace dtrain::data {
 // All views point into the record.
 struct DetectionRecord {
   struct Object {
-    coco::Box box{};  // in pixels; it may reach out of the image
+    coco::Box box{};  // in pixels; may exceed the image
     int64_t label = 0;
     std::string_view text{};
     bool is_crowd = false;
-    double area = 0;                          // of the box, where the record has none
-    std::string_view mask{}, segmentation{};  // as stored; empty where there is none
+    double area = 0;                          // default: area of the box
+    std::string_view mask{}, segmentation{};  // as stored; empty if absent
   };
   std::span<const std::byte> encoded{};
   std::string_view source_id{}, filename{};  // may be empty
   int64_t height = 0, width = 0;
   std::vector<Object> objects{};
 
-  // source_id as a number, where it is one.
+  // source_id as a number, if it is one.
   std::optional<int64_t> id() const;
 };
 
-// One thread's reader: it keeps its buffers from record to record.
+// Per-thread reader with reusable buffers.
 class DetectionRecordReader {
  public:
-  // What it returns lives until the next call and as long as `record`. Masks are not looked into. Throws
-  // Error(Fault::data) where a feature is missing, of another type or length than the others, a number is not finite or
-  // out of range, or the image's header tells another size.
+  // The result is valid until the next call and as long as `record`. Masks are not decoded. Throws Error(Fault::data)
+  // for a feature that is missing or has another type or length, a number that is not finite or out of range, and a
+  // header with another image size.
   const DetectionRecord& read(std::span<const std::byte> record);
 
  private:
@@ -63,23 +63,23 @@ class DetectionRecordReader {
   std::vector<std::string_view> views_;
 };
 
-// The segmentation of an object in an image of this size. Throws Error(Fault::data) where it is none or of another
+// Segmentation of an object in an image of this size. Throws Error(Fault::data) for an invalid one or one of another
 // size.
 coco::Segmentation segmentation_of(const DetectionRecord::Object& object, int64_t height, int64_t width);
 
-// An image to be stored.
+// Image to serialise.
 struct DetectionImage {
   std::span<const std::byte> encoded{};
   std::string_view format{};  // "jpeg" or "png"
   std::string_view filename{};
   int64_t id = 0;
-  std::string_view id_text{};  // in place of the number, where it is not empty
+  std::string_view id_text{};  // overrides the numeric id unless empty
   ImageSize size{};
   std::span<const coco::Annotation> objects{};
-  std::span<const coco::Category> categories{};  // whose ids become the labels
+  std::span<const coco::Category> categories{};  // their ids become the labels
 };
-// The bytes of its tf.Example. Boxes are clipped to the image, for some readers refuse others. With `masks` each object
-// has both forms of its own.
+// Serialised tf.Example. Boxes are clipped to the image, since some readers reject others. With `masks` objects have
+// both mask forms.
 std::string detection_example(const DetectionImage& image, bool masks = true);
 
 }  // namespace dtrain::data

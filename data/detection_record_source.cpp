@@ -1,4 +1,4 @@
-// Images and their objects from TFRecords.
+// DetectionSource of TFRecords.
 #include <algorithm>
 #include <map>
 
@@ -43,7 +43,7 @@ class RecordSource final : public DetectionSource {
       for (const DetectionRecord::Object& object : record.objects) {
         if (!parts.objects) break;
         const auto found = source_.classes_.find(object.label);
-        if (found == source_.classes_.end()) continue;  // none of the classes that are asked for
+        if (found == source_.classes_.end()) continue;  // not one of the requested classes
         coco::Annotation& annotation = objects_.emplace_back();
         annotation.category = found->second;
         annotation.is_crowd = object.is_crowd;
@@ -65,7 +65,7 @@ class RecordSource final : public DetectionSource {
     std::vector<coco::Annotation> objects_;
   };
 
-  // All labels that occur and the last name of each.
+  // All labels, each with its last name.
   std::map<int64_t, std::string> find_labels() const {
     std::map<int64_t, std::string> labels;
     DetectionRecordReader parser;
@@ -75,7 +75,7 @@ class RecordSource final : public DetectionSource {
         for (const DetectionRecord::Object& object : parser.read(shards_.read(i, buffer)).objects)
           labels.insert_or_assign(object.label, std::string(object.text));
       } catch (const Error& error) {
-        if (error.fault() != Fault::data) throw;  // a bad record counts where it is read
+        if (error.fault() != Fault::data) throw;  // bad records are counted when they are read
       }
     }
     return labels;

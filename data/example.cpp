@@ -9,7 +9,7 @@
 namespace dtrain::data {
 namespace {
 
-// Bounds the table that a record of millions of empty features would make.
+// Bounds the table for records with millions of empty features.
 constexpr size_t kMaxFeatures = size_t{1} << 16;
 
 constexpr uint32_t kFirstLength = field_tag(1, WireType::length);
@@ -18,12 +18,12 @@ constexpr uint32_t kFirstLength = field_tag(1, WireType::length);
   throw Error(Fault::data, "malformed tf.Example: " + problem);
 }
 
-// Walks the fields of one message.
+// Iterates over the fields of one message.
 class WireFields {
  public:
   explicit WireFields(std::string_view message) : at_(message.data()), end_(at_ + message.size()) {}
 
-  // Goes to the next field; false at the end of the message.
+  // Advances to the next field; false at the end of the message.
   bool next() {
     if (at_ == end_) return false;
     const uint64_t tag = read_varint();
@@ -53,7 +53,7 @@ class WireFields {
   uint64_t varint() const { return varint_; }
 
   bool at_end() const { return at_ == end_; }
-  // Little-endian groups of seven bits, at most 64 of them.
+  // Little-endian groups of seven bits, at most 64 bits.
   uint64_t read_varint() {
     if (at_ != end_ && static_cast<int8_t>(*at_) >= 0) [[likely]]
       return static_cast<uint8_t>(*at_++);
@@ -84,14 +84,14 @@ class WireFields {
   uint64_t varint_ = 0;
 };
 
-// Calls visit(value) for each value of a list; throws where the list is malformed.
+// Calls visit(value) for each value of a list; throws for a malformed list.
 template <class Visit>
 void each_bytes(std::string_view list, Visit visit) {
   for (WireFields fields(list); fields.next();)
     if (fields.tag() == kFirstLength) visit(fields.bytes());
 }
 
-// visit(first, count): runs of floats as they lie there, not aligned.
+// Calls visit(first, count) for unaligned runs of floats.
 template <class Visit>
 void each_run_of_floats(std::string_view list, Visit visit) {
   for (WireFields fields(list); fields.next();) {
@@ -118,7 +118,7 @@ uint64_t count_values(FeatureKind kind, std::string_view list) {
   return count;
 }
 
-// Well-formed as RFC 3629 has it: no over-long forms, no surrogates, nothing above U+10FFFF.
+// Valid by RFC 3629: no over-long forms, no surrogates, nothing above U+10FFFF.
 bool is_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const auto lead = static_cast<uint8_t>(text[i]);

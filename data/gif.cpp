@@ -1,4 +1,4 @@
-// GIF: the first frame, on giflib.
+// GIF decoder of the first frame, based on giflib.
 #include <gif_lib.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::string gif_error(int code) {
 
 [[noreturn]] void refuse_gif(const std::string& why) { throw Error(Fault::data, "GIF cannot be decoded: " + why); }
 
-// Reads an extension; `transparent` becomes the colour that it declares to be so.
+// Reads an extension; sets `transparent` if it declares a transparent colour.
 void read_gif_extension(GifFileType* gif, int& transparent) {
   int kind = 0;
   GifByteType* block = nullptr;
@@ -48,14 +48,14 @@ void read_gif_extension(GifFileType* gif, int& transparent) {
 }
 
 struct GifFrame {
-  Gif gif;                    // its pixels come next
+  Gif gif;                    // positioned at its pixels
   int width = 0, height = 0;  // of the canvas
   int x = 0, y = 0, columns = 0, rows = 0;
   bool interlaced = false;
-  int outside = 0;  // the colour of what no pixel covers
+  int outside = 0;  // colour of uncovered pixels
 };
 
-// Reads all up to the pixels of the first frame. `left` outlives what is returned.
+// Reads up to the pixels of the first frame. `left` must outlive the result.
 GifFrame open_gif(std::span<const std::byte>& left, const ImageLimits& limits) {
   int error = 0;
   GifFrame frame{.gif = Gif(DGifOpen(&left, take_gif_bytes, &error))};
@@ -73,7 +73,7 @@ GifFrame open_gif(std::span<const std::byte>& left, const ImageLimits& limits) {
   frame.columns = image.Width;
   frame.rows = image.Height;
   frame.interlaced = image.Interlace;
-  // A canvas that is too small for its frame grows, as PIL's does.
+  // A canvas smaller than its frame is enlarged, as in PIL.
   frame.width = std::max(gif->SWidth, image.Left + image.Width);
   frame.height = std::max(gif->SHeight, image.Top + image.Height);
   check_limits({ImageFormat::gif, frame.width, frame.height}, limits);
@@ -83,7 +83,7 @@ GifFrame open_gif(std::span<const std::byte>& left, const ImageLimits& limits) {
 
 using GifColors = std::array<std::array<uint8_t, 3>, 256>;
 
-// Grey levels where the file has no colours; black beyond those that it has.
+// Grey levels if the file has no palette; missing entries are black.
 GifColors colors_of(const GifFileType& gif) {
   const ColorMapObject* map = gif.Image.ColorMap != nullptr ? gif.Image.ColorMap : gif.SColorMap;
   GifColors colors{};
@@ -96,7 +96,7 @@ GifColors colors_of(const GifFileType& gif) {
   return colors;
 }
 
-// The rows of a frame in the order in which they are stored.
+// Row indices of a frame in storage order.
 std::vector<int> gif_rows(int rows, bool interlaced) {
   struct Pass {
     int first, step;

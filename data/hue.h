@@ -1,4 +1,4 @@
-// Colours by hue, for images that are drawn.
+// HSV colours for synthetic images.
 #pragma once
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 
 namespace dtrain::data {
 
-// Levels of red, green and blue, from 0 to 255.
+// Red, green and blue in [0, 255].
 using Levels = std::array<float, 3>;
 
-// From HSV: the hue in turns, 0 or more; the saturation and the value in [0, 1].
+// HSV to RGB: non-negative hue in turns; saturation and value in [0, 1].
 inline Levels levels_of_hue(float hue, float saturation, float value) {
   Levels levels;
   for (size_t i = 0; i < 3; ++i) {

@@ -19,7 +19,7 @@ constexpr uint8_t kUnsignedBytes = 8, kMaxDimensions = 4;
 constexpr uint64_t kMaxArrayBytes = uint64_t{4} << 30;
 constexpr size_t kChunk = size_t{1} << 20;
 
-// The bytes of a file, or of what it packs, front to back.
+// Sequential, decompressed bytes of a file.
 class Source {
  public:
   explicit Source(const std::string& path) : file_(path) {
@@ -31,7 +31,7 @@ class Source {
   bool gzip() const { return unpacked_.has_value(); }
   uint64_t position() const { return position_; }
 
-  // Up to `size` bytes; fewer only at the end.
+  // Reads up to `size` bytes; fewer only at the end.
   size_t read(uint8_t* to, size_t size) {
     const size_t got = unpacked_ ? unpacked_->read(to, size) : file_.read_some(position_, to, size);
     position_ += got;
@@ -64,7 +64,7 @@ void read_header(Source& source, IdxArray& array) {
   for (uint32_t i = 0; i < dimensions; ++i) array.shape.push_back(read_size(source));
 }
 
-// The product of the dimensions.
+// Product of the dimensions.
 uint64_t stated_bytes(const Source& source, const IdxArray& array) {
   uint64_t bytes = 1;
   for (const uint32_t size : array.shape) {

@@ -1,4 +1,4 @@
-// Tells image formats apart by content and hands them to their decoder.
+// Detection of image formats and dispatch to their decoders.
 #include "data/image.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::string_view text_of(std::span<const std::byte> encoded) {
   return {reinterpret_cast<const char*>(encoded.data()), encoded.size()};
 }
 
-// Names what is not an image we read.
+// Description of content that is not a supported image.
 std::string describe(std::span<const std::byte> encoded) {
   if (encoded.empty()) return "it is empty";
   const std::string_view text = text_of(encoded);
@@ -37,7 +37,7 @@ std::string describe(std::span<const std::byte> encoded) {
   return concat("it begins with ", hex_byte(encoded[0]), encoded.size() > 1 ? " and " + hex_byte(encoded[1]) : "");
 }
 
-// What decodes a format without windows.
+// Decoder of a format without window decoding.
 struct WholeFormat {
   ImageInfo (*read_info)(std::span<const std::byte>, const ImageLimits&);
   void (*decode)(std::span<const std::byte>, const ImageLimits&, DecodedImage&);
@@ -56,7 +56,7 @@ WholeFormat whole_format(ImageFormat format) {
   }
 }
 
-// Part of an image; throws Error where it is not inside.
+// Window of an image; throws Error if it exceeds the image.
 ImageView view_of(const Image& image, const Window& window) {
   DT_CHECK(window.x >= 0 && window.y >= 0 && window.width > 0 && window.height > 0 &&
                window.x <= image.width - window.width && window.y <= image.height - window.height,
@@ -114,7 +114,7 @@ struct ImageDecoder::State {
   const DecodeOptions options;
   JpegDecoder jpeg;
   PngDecoder png;
-  std::span<const std::byte> encoded;  // of a format without windows, until it is decoded
+  std::span<const std::byte> encoded;  // of a format without windows, until decoded
   DecodedImage whole;
   ImageInfo info;  // as stored
   Turn turn;

@@ -1,4 +1,4 @@
-// BMP, GIF, WebP and TIFF: formats that are decoded whole, because their libraries decode no windows.
+// BMP, GIF, WebP and TIFF, whose libraries decode whole images only.
 #pragma once
 
 #include <cstddef>
@@ -10,28 +10,28 @@
 namespace dtrain::data {
 
 struct DecodedImage {
-  Image image{};          // as stored: not turned
+  Image image{};          // as stored, without orientation
   std::string warning{};  // see ImageDecoder
   std::string damage{};
 };
 
-// Each read_*_info() reads a header, and each decode_*() the pixels, which are those of PIL's convert("RGB") unless an
-// ImageDecoder's are not. Nothing is allocated by a header that exceeds `limits`. All throw Error(Fault::data), those
-// that decode where not one row of pixels is left; what is left of a damaged image is decoded, the rest is blank.
+// read_*_info() parse a header, decode_*() the pixels. Pixels equal PIL's convert("RGB") except for the differences of
+// ImageDecoder. No allocation depends on a header that exceeds `limits`. All throw Error(Fault::data); decoders only if
+// no row is usable: damaged images are decoded as far as possible, the rest is blank.
 
-// 1, 4, 8, 16, 24 and 32 bits, RLE and masks of bits; not the JPEG or PNG that a BMP may hold.
+// 1, 4, 8, 16, 24 and 32 bits, RLE and bit masks; no embedded JPEG or PNG.
 ImageInfo read_bmp_info(std::span<const std::byte> encoded, const ImageLimits& limits);
 void decode_bmp(std::span<const std::byte> encoded, const ImageLimits& limits, DecodedImage& decoded);
 
-// The first frame on its canvas. Beside it, canvas and lost rows have the transparent colour, else colour 0.
+// First frame on its canvas. Canvas and lost rows have the transparent colour, else colour 0.
 ImageInfo read_gif_info(std::span<const std::byte> encoded, const ImageLimits& limits);
 void decode_gif(std::span<const std::byte> encoded, const ImageLimits& limits, DecodedImage& decoded);
 
-// The first frame on its canvas, which is black beside it. A truncated file is refused.
+// First frame on a black canvas. Rejects truncated files.
 ImageInfo read_webp_info(std::span<const std::byte> encoded, const ImageLimits& limits);
 void decode_webp(std::span<const std::byte> encoded, const ImageLimits& limits, DecodedImage& decoded);
 
-// The first page: grey, RGB, palette, CMYK and YCbCr of up to 16 bits, in strips or tiles.
+// First page: grey, RGB, palette, CMYK and YCbCr up to 16 bits, in strips or tiles.
 ImageInfo read_tiff_info(std::span<const std::byte> encoded, const ImageLimits& limits);
 void decode_tiff(std::span<const std::byte> encoded, const ImageLimits& limits, DecodedImage& decoded);
 

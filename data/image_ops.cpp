@@ -15,18 +15,18 @@ using Levels = std::array<uint8_t, 256>;
 size_t samples_of(const Image& image) { return size_t{3} * static_cast<size_t>(image.width) * image.height; }
 size_t pixels_of(const Image& image) { return static_cast<size_t>(image.width) * image.height; }
 
-// PIL's L.
+// PIL's mode L.
 uint8_t grey_of(const uint8_t* rgb) {
   return static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
 }
 
-// PIL's blend: `factor` parts of `level`, the rest of `base`, cut off to a whole number.
+// PIL's blend: `factor` parts of `level`, the rest of `base`, truncated.
 uint8_t blend(int base, int level, float factor) {
   const float mixed = static_cast<float>(base) + factor * static_cast<float>(level - base);
   return static_cast<uint8_t>(std::clamp(mixed, 0.0f, 255.0f));
 }
 
-// Each channel by a table of its own.
+// Applies a lookup table per channel.
 void look_up(Image& image, const std::array<Levels, 3>& tables) {
   uint8_t* pixel = image.pixels.data();
   for (size_t i = 0; i < pixels_of(image); ++i, pixel += 3)
@@ -74,7 +74,7 @@ Levels equalized(const std::array<int64_t, 256>& counts) {
     sum += count;
     if (count > 0) last = count;
   }
-  const int64_t step = (sum - last) / 255;  // 0 where there is one level, too
+  const int64_t step = (sum - last) / 255;  // 0 also for a single level
   if (step == 0) return table;
   int64_t n = step / 2;
   for (size_t level = 0; level < 256; ++level) {
@@ -94,7 +94,7 @@ struct Hsv {
   uint8_t hue, saturation, value;
 };
 
-// In PIL's mixture of single and double precision.
+// Mixed single and double precision, as in PIL.
 Hsv hsv_of(const uint8_t* rgb) {
   const uint8_t r = rgb[0], g = rgb[1], b = rgb[2], high = std::max({r, g, b}), low = std::min({r, g, b});
   if (high == low) return {0, 0, high};
@@ -107,7 +107,7 @@ Hsv hsv_of(const uint8_t* rgb) {
     hue = static_cast<float>(2.0 + share(r) - share(b));
   else
     hue = static_cast<float>(4.0 + share(g) - share(r));
-  const double turns = hue / 6.0 + 1.0;  // from 5/6 to less than 2
+  const double turns = hue / 6.0 + 1.0;  // in [5/6, 2)
   hue = static_cast<float>(turns < 1 ? turns : turns - 1);
   const auto level = [](double x) { return static_cast<uint8_t>(std::clamp(static_cast<int>(x * 255.0), 0, 255)); };
   return {level(hue), level(saturation), high};
@@ -129,7 +129,7 @@ void store(const Hsv& color, uint8_t* rgb) {
   std::ranges::copy(sextants[static_cast<size_t>(i % 6)], rgb);
 }
 
-// PIL's SMOOTH, rounded: 5 parts of the pixel and one of each of its 8 neighbours; edges stay as they are.
+// PIL's SMOOTH filter, rounded: weight 5 for the pixel and 1 for each of 8 neighbours; border pixels are unchanged.
 void smooth(const Image& image, Image& out) {
   out.pixels = image.pixels;
   out.width = image.width;
@@ -146,10 +146,10 @@ void smooth(const Image& image, Image& out) {
   }
 }
 
-// 16.16, rounded.
+// 16.16 fixed point, rounded.
 int64_t fixed(double x) { return static_cast<int64_t>(std::floor(x * 65536.0 + 0.5)); }
 
-// torchvision has shears in degrees: the last digit can decide which pixel is the nearest.
+// torchvision converts shears to degrees; the last digit can decide which pixel is nearest.
 double slope_of(double magnitude) {
   constexpr double kDegree = std::numbers::pi / 180;
   return std::tan(std::atan(magnitude) * (180 / std::numbers::pi) * kDegree);
@@ -247,7 +247,7 @@ void ImageEditor::move_hue(Image& image, double turns) {
   }
 }
 
-// As PIL counts, in fixed point: the centre of a pixel is mapped, and rows and columns are added up from there.
+// PIL's fixed-point affine transform: maps the centre of the first pixel, then adds increments per row and column.
 void ImageEditor::transform(const Affine& a, Image& image) {
   std::swap(image.pixels, other_.pixels);
   image.pixels.assign(other_.pixels.size(), 0);

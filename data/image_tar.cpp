@@ -11,7 +11,7 @@
 namespace dtrain::data {
 namespace {
 
-// The parts of "./a/b/c": a, b and c.
+// Components of "./a/b/c": a, b and c.
 std::vector<std::string> parts_of(const std::string& name) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= name.size();) {
@@ -30,14 +30,14 @@ struct Place {
   std::string synset, split;
 };
 
-// Where the folders of splits lie in an archive, if it has some: the first folder train that holds classes, folders or
-// archives, tells. Without one all folders may be classes, also one of the name train.
+// Location of split folders in an archive: the parent of the first folder train that contains classes (folders or
+// archives). Without one, all folders may be classes, even one named train.
 class SplitFolders {
  public:
   explicit SplitFolders(const std::vector<TarMember>& members) {
     for (const TarMember& member : members) {
       const std::vector<std::string> parts = parts_of(member.name);
-      const size_t inner = member.name.ends_with(".tar") ? 2 : 3;  // parts from the split on
+      const size_t inner = member.name.ends_with(".tar") ? 2 : 3;  // components from the split on
       if (parts.size() < inner || lies_left_out(member.name)) continue;
       const size_t depth = parts.size() - inner;
       if (split_of_folder(parts[depth]) != "train" || (found_ && around_.size() <= depth)) continue;
@@ -46,7 +46,7 @@ class SplitFolders {
     }
   }
 
-  // The class of a member, "" for one in none, and its split: that of a folder outside the splits is its path.
+  // Class of a member, "" if none, and its split; outside of the splits the split is the folder's path.
   Place place_of(const std::string& name) const {
     const std::vector<std::string> parts = parts_of(name);
     if (parts.empty()) return {};
@@ -63,7 +63,7 @@ class SplitFolders {
 
  private:
   bool found_ = false;
-  std::vector<std::string> around_;  // the folders that hold those of the splits
+  std::vector<std::string> around_;  // parents of the split folders
 };
 
 }  // namespace

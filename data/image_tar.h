@@ -1,4 +1,4 @@
-// ImageNet's raw archives as lists of labelled images that are read in place.
+// ImageNet's tar archives as lists of labelled images, read in place.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace dtrain::data {
 
-// The images of an archive, without labels, sorted by class and name. A class is a member <class>.tar, as in
-// ILSVRC2012_img_train.tar, or a folder of images; images in neither have the class "". What
-// is_left_out() names is left out. An archive that holds train/<class>/ may hold other splits beside it: an image has
-// its split then, and in a split without class folders the class ""; outside of all splits it has the path of its
-// folder as its split, or "top-level". Throws Error(Fault::data) naming archive, member and offset.
+// Images of an archive, unlabelled, sorted by class and name. A class is a member <class>.tar, as in
+// ILSVRC2012_img_train.tar, or a folder of images; other images have class "". Skips names for which is_left_out() is
+// true. An archive with train/<class>/ may have other splits beside it: images then have that split, with class "" in a
+// split without class folders; images outside of all splits have their folder as split, or "top-level". Throws
+// Error(Fault::data) with archive, member and offset.
 std::vector<TreeImage> images_of_tar(const std::string& path);
 
-// The classes of images, sorted.
+// Unique classes of images, sorted.
 std::vector<std::string> classes_of(const std::vector<TreeImage>& images);
 
 }  // namespace dtrain::data

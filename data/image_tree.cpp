@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files, or folders, of `folder`, sorted, but for those of which is_left_out() says so.
+// Files, or folders, of `folder`, sorted, without those for which is_left_out() is true.
 std::vector<fs::path> sorted_entries(const std::string& folder, bool folders) try {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::directory_iterator(folder))
@@ -30,14 +30,14 @@ std::vector<fs::path> sorted_entries(const std::string& folder, bool folders) tr
               folder + ": cannot be listed: " + error.code().message());
 }
 
-// The images of a folder, which holds nothing else: what is in folders within it would be missed.
+// Images of a folder without subfolders; images in subfolders would be missed silently.
 std::vector<fs::path> images_of(const std::string& folder) {
   if (const std::vector<fs::path> nested = sorted_entries(folder, true); !nested.empty())
     throw Error(Fault::data, nested[0].string() + ": is a folder among images; move its images beside it, or it away");
   return sorted_entries(folder, false);
 }
 
-// Whether any consumer of ImageNet records decodes it: an RGB or grey JPEG.
+// Whether every consumer of ImageNet records can decode it: an RGB or grey JPEG.
 bool is_plain(const ImageInfo& info) { return info.format == ImageFormat::jpeg && info.components != 4; }
 
 std::string record_of(const TreeImage& image, bool mend, std::string& warning) {
@@ -72,7 +72,7 @@ std::string record_of(const TreeImage& image, bool mend, std::string& warning) {
   }
 }
 
-// The label of each class. Throws where one is listed twice.
+// Label of each class. Throws Error for a duplicate class.
 std::map<std::string, int64_t> number_classes(const std::vector<std::string>& classes, int64_t first_label) {
   std::map<std::string, int64_t> labels;
   for (const std::string& name : classes) {

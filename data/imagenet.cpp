@@ -6,10 +6,10 @@
 namespace dtrain::data {
 namespace {
 
-// Far beyond any image; a record of a million boxes would stall the sampler of crops.
+// More boxes than any image has; a million would stall the crop sampler.
 constexpr size_t kMaxBoxes = 10000;
 
-// Fields of labelled_images.
+// Field indices of labelled_images.
 constexpr size_t kImages = 0, kLabels = 1;
 
 }  // namespace
@@ -32,7 +32,7 @@ const std::vector<Box>& BoxReader::read(const Example& example) {
   boxes_.clear();
   for (size_t i = 0; i < count; ++i) {
     const Box box{ymin_[i], xmin_[i], ymax_[i], xmax_[i]};
-    // Written so that a NaN fails too.
+    // Also false for NaN.
     if (!(0 <= box.ymin && box.ymin <= box.ymax && box.ymax <= 1 && 0 <= box.xmin && box.xmin <= box.xmax &&
           box.xmax <= 1))
       throw Error(Fault::data, concat("bounding box ", i, " is ymin ", box.ymin, " xmin ", box.xmin, " ymax ", box.ymax,

@@ -1,6 +1,5 @@
-// ImagenetDataset: classification from TFRecords in the ImageNet schema, in which other data sets are stored as well.
-//   read: image/encoded (an image of any ImageFormat), image/class/label, image/object/bbox/{xmin,ymin,xmax,ymax}
-//   (optional)
+// ImagenetDataset: classification from TFRecords in the ImageNet schema, also used for other data sets.
+//   read: image/encoded (any ImageFormat), image/class/label, image/object/bbox/{xmin,ymin,xmax,ymax} (optional)
 #pragma once
 
 #include <memory>
@@ -14,11 +13,11 @@ namespace dtrain::data {
 
 class Example;
 
-// The image/object/bbox lists of records, one after another.
+// Reader of the image/object/bbox lists of records.
 class BoxReader {
  public:
-  // None where there are no lists. Throws Error(Fault::data) where the lists disagree or a box is not one. Valid until
-  // the next call.
+  // Empty without lists. Throws Error(Fault::data) for lists of different lengths and invalid boxes. Valid until the
+  // next call.
   const std::vector<Box>& read(const Example& example);
 
  private:
@@ -26,23 +25,22 @@ class BoxReader {
   std::vector<Box> boxes_;
 };
 
-// The layout of labelled images: "images", [height, width, channels] each, then "labels", i32, -1 where a row holds no
-// sample.
+// Layout of labelled images: "images" [height, width, channels], then "labels" i32, -1 for padding.
 BatchLayout labelled_images(const Shape& image, DType dtype);
 
 struct ImagenetOptions {
   std::string directory{};
   std::string split = "train";  // or "validation": the files SPLIT-*-of-*
-  int64_t classes = 1001;       // ImageNet's stored labels run from 1 to 1000
+  int64_t classes = 1001;       // ImageNet stores labels 1 to 1000
   int64_t label_offset = 0;     // added to a stored label; the sum must lie in [0, classes)
   CacheOptions cache{};
 };
 
-// Rows are labelled_images of what the preprocessing makes.
+// Rows have the layout labelled_images with the shape of the preprocessing.
 class ImagenetDataset final : public Dataset {
  public:
-  // Throws Error(Fault::data): no shards, one missing, one unreadable; Error where there is no preprocessing.
-  // Without `make_defer` nothing can be left to a device.
+  // Throws Error(Fault::data) for missing or unreadable shards, Error without preprocessing. Without `make_defer`
+  // decoding cannot be deferred to a device.
   ImagenetDataset(const ImagenetOptions& options, MakePreprocess make_preprocess, MakeDefer make_defer = {});
 
   const BatchLayout& layout() const override { return layout_; }

@@ -1,4 +1,4 @@
-// The images of several sources, one after the other.
+// Concatenation of DetectionSources.
 #include <algorithm>
 
 #include "data/detection_source.h"
@@ -68,7 +68,7 @@ class JoinedSource final : public DetectionSource {
   }
 
   std::vector<std::shared_ptr<const DetectionSource>> sources_;
-  std::vector<uint64_t> begins_{0};  // of each source's images, and their number
+  std::vector<uint64_t> begins_{0};  // first image of each source, and the total
   std::vector<uint64_t> shard_begins_;
   std::vector<std::string> faults_;
 };

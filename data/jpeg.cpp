@@ -1,5 +1,5 @@
-// Drives libjpeg-turbo, which reads the markers, and decodes what BaselineDecoder is not for or gives up: see
-// jpeg_errors.h for the rules of its calls.
+// JpegDecoder: libjpeg-turbo parses the markers, and decodes whatever BaselineDecoder does not support or gives up on.
+// For the rules of its calls see jpeg_errors.h.
 #include "data/jpeg.h"
 
 #include <algorithm>
@@ -14,17 +14,17 @@
 namespace dtrain::data {
 namespace {
 
-// Whether an end marker is among the bytes, which decoders that stop above the last row do not read.
+// Whether there is an end marker; decoders that stop above the last row do not read it.
 bool has_end(std::span<const std::byte> scan) {
   for (size_t i = scan.size(); i >= 2; --i)
     if (scan[i - 2] == std::byte{0xFF} && scan[i - 1] == std::byte{0xD9}) return true;
   return false;
 }
 
-// Counts scans: libjpeg-turbo itself goes through as many as there are.
+// Limits the number of scans; libjpeg-turbo does not.
 struct ScanLimit {
   jpeg_progress_mgr base;
-  int max_scans;  // for the image that is open
+  int max_scans;  // for the current image
 };
 
 int scan_limit_of(const ImageLimits& limits, int64_t pixels) {
@@ -41,8 +41,8 @@ void check_scans(j_common_ptr codec) {
   std::longjmp(errors.jump, 1);
 }
 
-// Fancy upsampling computes a chroma sample at the edge of what is decoded without its neighbour: so many columns
-// beside a window are decoded and dropped.
+// Columns decoded beside a window and dropped: at the edge of the decoded region, fancy upsampling lacks a chroma
+// neighbour.
 constexpr int kMargin = 2;
 
 constexpr int kRowsPerRead = 16;
@@ -59,7 +59,7 @@ void read_rows(jpeg_decompress_struct& codec, uint8_t* first, size_t stride, uns
   }
 }
 
-// In place, from four inverted bytes to three.
+// In place, inverted CMYK to RGB.
 void cmyk_to_rgb(uint8_t* row, int width) {
   for (int x = 0; x < width; ++x) {
     const int k = row[4 * x + 3];
@@ -74,7 +74,7 @@ HuffmanCode code_of(const JHUFF_TBL& table) {
   return code;
 }
 
-// Describes an image whose header has been read; false where it is not for the BaselineDecoder.
+// Describes an image whose header has been read; false if BaselineDecoder does not support it.
 bool describe(const jpeg_decompress_struct& codec, BaselineFrame& frame) {
   const bool sequential = codec.progressive_mode == 0 && codec.arith_code == 0 && codec.data_precision == 8;
   const bool whole_blocks = codec.Ss == 0 && codec.Se == DCTSIZE2 - 1 && codec.Ah == 0 && codec.Al == 0;
@@ -116,12 +116,12 @@ struct JpegDecoder::State {
   std::string warning, damage;
   bool opened = false, used_libjpeg = false;
 
-  // What is decoded: whole rows, or the window's columns with a margin, as libjpeg aligns them.
+  // Decoded columns: whole rows, or the window with a margin, aligned by libjpeg.
   struct Columns {
     JDIMENSION x, width;
   };
 
-  // A codec remembers the tables of the images before, and takes them where one has none.
+  // Recreates the codec, which would reuse the previous image's tables if an image lacks them.
   void renew() {
     jpeg_destroy_decompress(&codec);
     codec.err = install(errors);
@@ -152,12 +152,12 @@ struct JpegDecoder::State {
 
   ImageView decode_by_libjpeg(const Window& window);
 
-  // What follows the header of the image, once that has been read.
+  // Bytes after the image's header, once it has been read.
   std::span<const std::byte> scan() const {
     return {reinterpret_cast<const std::byte*>(codec.src->next_input_byte), codec.src->bytes_in_buffer};
   }
 
-  // By our own decoder; no pixels where that cannot or, for what it finds, must not do it.
+  // Uses the built-in decoder; returns an empty view if it does not support the data.
   ImageView decode_baseline(const Window& window) {
     if (!describe(codec, frame)) return {};
     const size_t stride = size_t{3} * static_cast<size_t>(window.width);
@@ -167,7 +167,7 @@ struct JpegDecoder::State {
     return {buffer.data(), window.width, window.height, static_cast<int64_t>(stride)};
   }
 
-  // The rows of the window into `buffer`, `stride` bytes apart.
+  // Decodes the rows of the window to `buffer`, `stride` bytes apart.
   void read(const Window& window, size_t stride, bool partial) {
     run_or_throw(guarded(errors, [&] {
       const auto y = static_cast<JDIMENSION>(window.y);
@@ -187,13 +187,13 @@ struct JpegDecoder::State {
 ImageView JpegDecoder::State::decode_by_libjpeg(const Window& window) {
   const bool cmyk = codec.num_components == 4;
   codec.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
-  // The integer transform is one level off in a sample of 70; YCCK's matrix and product make up to 3 of that. The float
-  // one is right but for ties, and what ImageMagick uses, with which the references of the tests were made.
+  // The integer IDCT differs by one level in one of 70 samples, which YCCK's conversion amplifies to 3. The float IDCT
+  // is exact except for ties, and ImageMagick, which made the tests' references, uses it.
   const J_DCT_METHOD accurate = codec.jpeg_color_space == JCS_YCCK ? JDCT_FLOAT : JDCT_ISLOW;
   codec.dct_method = options.fast_dct ? JDCT_IFAST : accurate;
   codec.do_fancy_upsampling = options.fancy_upsampling ? TRUE : FALSE;
-  // Where all scans are read before the first row comes out, a window saves little; and the smoothing of incomplete
-  // progressive images looks at neighbouring blocks.
+  // With several scans all are read before the first row, so that a window saves little; block smoothing of incomplete
+  // progressive images also reads neighbouring blocks.
   const bool whole = window == Window{0, 0, static_cast<int>(codec.image_width), static_cast<int>(codec.image_height)};
   const bool partial = !whole && jpeg_has_multiple_scans(&codec) == 0;
   const Columns columns = start(window, partial);

@@ -1,26 +1,26 @@
-// JPEG: decoding of whole images or windows, and encoding, by libjpeg-turbo and by a baseline decoder of our own.
+// JPEG decoding of images and windows by libjpeg-turbo or the built-in baseline decoder, and encoding.
 #pragma once
 
 #include "data/image.h"
 
 namespace dtrain::data {
 
-// See ImageDecoder. All of a JPEG that libjpeg-turbo reads: baseline, progressive and arithmetic coding, 8 bits, grey,
-// RGB, YCbCr, CMYK and YCCK, any sampling.
+// See ImageDecoder. Supports everything that libjpeg-turbo does: baseline, progressive and arithmetic coding, 8 bits,
+// grey, RGB, YCbCr, CMYK and YCCK, any subsampling.
 class JpegDecoder {
  public:
   explicit JpegDecoder(const DecodeOptions& options = {});
   ~JpegDecoder();
 
   ImageInfo open(std::span<const std::byte> encoded);
-  // In a sequential JPEG nothing beside or below the window is transformed, and nothing below it is read. So damage
-  // there goes unseen, but for a file that ends too early; decode the whole image to verify it.
+  // In sequential JPEGs, blocks outside of the window are not transformed, and blocks below it not even read. Damage
+  // there goes unnoticed except for truncation; decode the whole image to verify it.
   ImageView decode(const Window& window);
   const std::string& warning() const;
   const std::string& damage() const;
   bool suits_hardware() const;
-  // Whether libjpeg-turbo decoded the last image, and not our own decoder, which takes images that are baseline, have a
-  // usual sampling and are sound as far as they are read. The pixels are the same.
+  // Whether libjpeg-turbo decoded the last image. The built-in decoder handles baseline images of usual subsampling
+  // that are valid as far as they are read. Both give the same pixels.
   bool used_libjpeg() const;
 
  private:
@@ -31,15 +31,15 @@ class JpegDecoder {
 enum class Sampling : uint8_t { s444, s422, s420, s440, s411 };
 
 struct JpegEncodeOptions {
-  int quality = 90;  // 1..100, as cjpeg
+  int quality = 90;  // 1 to 100, as in cjpeg
   Sampling sampling = Sampling::s420;
   bool progressive = false;
   bool grey = false;      // store luma only
-  bool optimize = false;  // Huffman tables made for the image: a few per cent smaller, slower to write
-  int orientation = 1;    // 1 to 8: in an EXIF block where it is not 1; pixels are written as they are
+  bool optimize = false;  // optimised Huffman tables: a few per cent smaller, slower to write
+  int orientation = 1;    // 1 to 8: stored as EXIF unless 1; pixels are not rotated
 };
 
-// A JFIF file of `image`.
+// Encodes `image` as JFIF.
 std::vector<std::byte> encode_jpeg(const ImageView& image, const JpegEncodeOptions& options = {});
 
 }  // namespace dtrain::data

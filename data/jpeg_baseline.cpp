@@ -1,4 +1,4 @@
-// The scan, MCU row by MCU row. The samples of two of them are kept: the pixels between them are made of both.
+// Decodes MCU row by MCU row. Keeps samples of two MCU rows, since upsampling at their border reads both.
 #include "data/jpeg_baseline.h"
 
 #include <algorithm>
@@ -15,12 +15,12 @@ constexpr uint8_t kFirstRestart = 0xD0, kEndOfImage = 0xD9;
 
 int divide_up(int a, int b) { return (a + b - 1) / b; }
 
-// One component: its tables, and the samples of the wanted columns of two MCU rows, in turn.
+// Component: its tables, and the needed sample columns of two MCU rows, alternating.
 struct Plane {
-  int h = 1, v = 1;  // blocks of an MCU
-  int down = 1;      // rows of pixels to a row of samples
-  int height = 0;    // samples, in the whole image
-  int first = 0;     // sample of the image that is the first of a row
+  int h = 1, v = 1;  // blocks per MCU
+  int down = 1;      // vertical upsampling factor
+  int height = 0;    // in samples, of the whole image
+  int first = 0;     // first sample column that is kept
   BlockCoder coder;
   alignas(32) std::array<int16_t, 64> factors{};
   Upsampler upsampler;
@@ -33,7 +33,7 @@ struct Plane {
 }  // namespace
 
 struct BaselineDecoder::State {
-  // The MCUs of the image, those from which the window is made, and how far samples beside it are looked at.
+  // MCUs of the image and of the window, and the upsampling margin.
   struct Grid {
     int mcu_width, mcu_height, columns, rows;
     int first_column, end_column, first_row, end_row;
@@ -44,8 +44,8 @@ struct BaselineDecoder::State {
   int components = 0;
   Dct dct = Dct::accurate;
   Grid grid{};
-  std::vector<uint8_t> data;        // the current segment's
-  std::span<const std::byte> rest;  // the bytes of the file after it
+  std::vector<uint8_t> data;        // of the current segment
+  std::span<const std::byte> rest;  // bytes of the file after it
   Segment segment;
   BitReader reader;
   int restart_interval = 0, until_restart = 0;
@@ -62,7 +62,7 @@ struct BaselineDecoder::State {
   void write_rows(const Window& window, int begin, int end, uint8_t* rgb);
 };
 
-// Takes over tables and sizes; false where a Huffman table is not one.
+// Sets up tables and sizes; false for an invalid Huffman table.
 bool BaselineDecoder::State::prepare(const BaselineFrame& frame, const DecodeOptions& options) {
   dct = options.fast_dct ? Dct::fast : Dct::accurate;
   components = frame.components;
@@ -70,7 +70,7 @@ bool BaselineDecoder::State::prepare(const BaselineFrame& frame, const DecodeOpt
   for (size_t i = 0; i < static_cast<size_t>(components); ++i) {
     const BaselineFrame::Component& from = frame.component[i];
     Plane& plane = planes[i];
-    // The blocks of a single component lie in rows, whatever its factors are.
+    // A single component is not interleaved, whatever its sampling factors.
     plane.h = components == 1 ? 1 : from.h;
     plane.v = components == 1 ? 1 : from.v;
     plane.down = v_max / from.v;
@@ -88,7 +88,7 @@ void BaselineDecoder::State::lay_out(const BaselineFrame& frame, const Window& w
   g.mcu_height = kBlock * planes[0].v;
   g.columns = divide_up(frame.width, g.mcu_width);
   g.rows = divide_up(frame.height, g.mcu_height);
-  // A pixel is made of the samples next to it: those of the two pixels beside.
+  // Upsampling reads the neighbouring samples of both adjacent pixels.
   g.margin = fancy && components > 1 && planes[0].h * planes[0].v > 1 ? 2 : 0;
   g.first_column = std::max(0, window.x - g.margin) / g.mcu_width;
   g.end_column = divide_up(std::min(frame.width, window.x + window.width + g.margin), g.mcu_width);
@@ -107,7 +107,7 @@ void BaselineDecoder::State::lay_out(const BaselineFrame& frame, const Window& w
 void BaselineDecoder::State::next_segment() {
   segment = read_segment(rest, data.data());
   rest = rest.subspan(segment.taken);
-  // libjpeg reads ahead and warns where the file ends, wanted or not: the last bytes of a cut file are left to it.
+  // libjpeg reads ahead and warns at the end of the file; it decodes the last bytes of truncated files.
   constexpr size_t kAhead = 16;
   reader.start(data.data(), segment.marker != 0 ? segment.size : segment.size - std::min(segment.size, kAhead));
   until_restart = restart_interval;
@@ -122,7 +122,7 @@ bool BaselineDecoder::State::restart() {
 }
 
 bool BaselineDecoder::State::skip_mcu() {
-  BitReader bits = reader;  // a copy that can live in registers
+  BitReader bits = reader;  // local copy for register allocation
   for (size_t i = 0; i < static_cast<size_t>(components); ++i)
     for (int n = planes[i].h * planes[i].v; n > 0; --n)
       if (read_block<false>(bits, planes[i].coder, nullptr, nullptr) == 0) return false;
@@ -162,7 +162,7 @@ bool BaselineDecoder::State::read_row(int row) {
   return true;
 }
 
-// Rows [begin, end) of the image.
+// Outputs rows [begin, end) of the image.
 void BaselineDecoder::State::write_rows(const Window& window, int begin, int end, uint8_t* rgb) {
   const int left = window.x, right = window.x + window.width;
   for (int y = begin; y < end; ++y) {
@@ -195,10 +195,10 @@ bool suits_hardware(const BaselineFrame& frame, std::span<const std::byte> scan)
   for (const auto* at = end - scan.size(); at < end;) {
     at = static_cast<const uint8_t*>(std::memchr(at, 0xFF, static_cast<size_t>(end - at)));
     if (at == nullptr || ++at == end) return false;
-    if (*at == 0xFF) continue;  // fill
+    if (*at == 0xFF) continue;  // fill byte
     const uint8_t marker = *at++;
     if (marker == kEndOfImage) return seen == restarts;
-    if (marker == 0) continue;  // a byte of data
+    if (marker == 0) continue;  // stuffed data byte
     if (seen == restarts || marker != kFirstRestart + seen % 8) return false;
     ++seen;
   }
@@ -214,7 +214,7 @@ bool BaselineDecoder::supports(const BaselineFrame& frame) {
     blocks += h * v;
     if (h < 1 || h > first.h || v < 1 || v > first.v) return false;
   }
-  constexpr int kMostBlocks = 10;  // in an MCU: T.81, B.2.3
+  constexpr int kMostBlocks = 10;  // per MCU: T.81, B.2.3
   return first.h <= 2 && first.v <= 2 && blocks <= kMostBlocks;
 }
 
@@ -233,7 +233,7 @@ bool BaselineDecoder::decode(const BaselineFrame& frame, std::span<const std::by
   for (int row = 0; row < s.grid.end_row; ++row) {
     if (!s.read_row(row)) return false;
     if (row < s.grid.first_row) continue;
-    // The last pixels of a row of MCUs need the next one's samples.
+    // The last pixel rows of an MCU row need samples of the next one.
     const int lag = s.grid.margin > 0 ? 1 : 0;
     const int ready = row + 1 == s.grid.rows ? frame.height : (row + 1) * s.grid.mcu_height - lag;
     s.write_rows(window, next, std::min(ready, bottom), rgb);

@@ -1,5 +1,5 @@
-// A decoder of our own for what nearly all photographs are: baseline JPEGs, grey or YCbCr in one scan, and sound. About
-// twice as fast as libjpeg-turbo, and equal to it bit for bit; all else is left to it. Private to data.
+// Built-in decoder of valid baseline JPEGs, grey or YCbCr in one scan, as most photographs are. About twice as fast as
+// libjpeg-turbo and bit-exact with it; libjpeg-turbo decodes everything else. Private to data.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace dtrain::data {
 
-// What the markers before the scan say.
+// Frame parameters from the markers before the scan.
 struct BaselineFrame {
   struct Component {
     int h = 1, v = 1;                       // sampling factors
@@ -27,8 +27,8 @@ struct BaselineFrame {
   std::array<Component, 3> component;
 };
 
-// Whether decoders in hardware are made for such an image: its sampling is a usual one, and its scan has no markers but
-// the restarts that belong there, down to the end marker. `scan` as below.
+// Whether hardware decoders support the image: usual subsampling, and no markers in the scan except for the expected
+// restarts, up to the end marker. `scan` as below.
 bool suits_hardware(const BaselineFrame& frame, std::span<const std::byte> scan);
 
 class BaselineDecoder {
@@ -36,12 +36,12 @@ class BaselineDecoder {
   BaselineDecoder();
   ~BaselineDecoder();
 
-  // Sampling factors are 1 or 2, and those of the first component the largest.
+  // Sampling factors of 1 or 2, the first component's being the largest.
   static bool supports(const BaselineFrame& frame);
 
-  // Writes the pixels of `window` to `rgb`, in rows of 3 * window.width bytes; kRowSlack bytes after them may be
-  // written too. `scan` is the file from the first entropy-coded byte on. Returns false where a table is not sound, or
-  // the data is not, down to the last row that is needed; where that is the image's last row, down to the end marker.
+  // Writes `window` to `rgb`, in rows of 3 * window.width bytes; may overwrite kRowSlack bytes behind them. `scan`
+  // starts at the first entropy-coded byte. Returns false for an invalid table, or invalid data up to the last required
+  // row (up to the end marker if that is the image's last row).
   bool decode(const BaselineFrame& frame, std::span<const std::byte> scan, const Window& window,
               const DecodeOptions& options, uint8_t* rgb);
 

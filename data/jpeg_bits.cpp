@@ -1,4 +1,4 @@
-// In AVX2: between two bytes of 0xFF there are some hundred others.
+// AVX2: 0xFF bytes are hundreds of bytes apart on average.
 #include "data/jpeg_bits.h"
 
 #include <immintrin.h>
@@ -25,7 +25,7 @@ Segment read_segment(std::span<const std::byte> encoded, uint8_t* data) {
       *out++ = *in++;
       continue;
     }
-    // 0xFF and a zero are a byte of data. Before a marker there may be more of 0xFF; before a zero that is not sound.
+    // 0xFF 0x00 is a data byte. Fill bytes 0xFF may precede a marker, but not a zero.
     const uint8_t* const run = in;
     while (in < end && *in == 0xFF) ++in;
     if (in == end) break;

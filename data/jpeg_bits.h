@@ -1,4 +1,4 @@
-// The entropy-coded bytes of a JPEG: cut at markers, and read bit by bit. Private to data.
+// Entropy-coded JPEG segments and bit reader. Private to data.
 #pragma once
 
 #include <cstddef>
@@ -8,23 +8,23 @@
 
 namespace dtrain::data {
 
-// Entropy-coded bytes up to the next marker, stuffing removed.
+// Entropy-coded bytes up to the next marker, without byte stuffing.
 struct Segment {
-  size_t taken = 0;    // bytes of the input, with the marker
-  uint8_t marker = 0;  // 0 where the input ends without one
-  size_t size = 0;     // bytes of data
+  size_t taken = 0;    // bytes consumed, including the marker
+  uint8_t marker = 0;  // 0 at the end of the input
+  size_t size = 0;     // bytes of unstuffed data
 };
 
-// Bytes that may be read after a segment's data: more than one block can take.
+// Readable bytes after a segment's data; more than one block can consume.
 constexpr size_t kSegmentPadding = 320;
 
-// Writes to `data`, which has room for all of `encoded` and kSegmentPadding.
+// Writes to `data`, which has room for `encoded` and kSegmentPadding.
 Segment read_segment(std::span<const std::byte> encoded, uint8_t* data);
 
-// The bits of a segment, the next one on top. Between symbols at least 25 of `bits` are valid: a code word and more.
+// Bit buffer of a segment, MSB first. Between symbols at least 25 bits are valid, enough for any code word.
 struct BitReader {
   const uint8_t* next = nullptr;
-  const uint8_t* end = nullptr;  // where the data ends
+  const uint8_t* end = nullptr;  // end of the data
   uint64_t bits = 0;
   int count = 0;
 
@@ -32,7 +32,7 @@ struct BitReader {
     *this = {data, data + size};
     fill();
   }
-  // Tops `bits` up to 56 or more, without a branch: what is already there is read once more.
+  // Branch-free refill to at least 56 bits: rereads bytes that are already buffered.
   void fill() {
     uint64_t bytes;
     std::memcpy(&bytes, next, sizeof bytes);
@@ -44,9 +44,9 @@ struct BitReader {
     bits <<= n;
     count -= n;
   }
-  // What fill() has taken is at most 8 bytes ahead.
+  // fill() reads at most 8 bytes ahead.
   bool overrun() const { return next > end + 8; }
-  // Bits that are left of the data; negative where more was read than there is.
+  // Remaining bits of data; negative after an overrun.
   int64_t left() const { return (end - next) * 8 + count; }
 };
 

@@ -1,4 +1,4 @@
-// Encodes JPEGs by libjpeg-turbo.
+// JPEG encoder on libjpeg-turbo.
 #include <array>
 #include <cstdlib>
 
@@ -9,7 +9,7 @@
 namespace dtrain::data {
 namespace {
 
-// Owns what libjpeg allocates while encoding.
+// Owner of libjpeg's allocations while encoding.
 struct Encoder {
   jpeg_compress_struct codec{};
   JpegErrors errors;
@@ -41,7 +41,7 @@ std::array<int, 2> luma_factors(Sampling sampling) {
   return {1, 1};
 }
 
-// An EXIF block with this tag alone.
+// Writes an EXIF block with the orientation tag only.
 void write_orientation(jpeg_compress_struct& codec, int orientation) {
   constexpr size_t kValue = 24;
   JOCTET block[] = "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0?\0\0\0\0\0\0";  // and the \0 of its end
@@ -49,7 +49,7 @@ void write_orientation(jpeg_compress_struct& codec, int orientation) {
   jpeg_write_marker(&codec, JPEG_APP0 + 1, block, sizeof block);
 }
 
-// Called inside guarded().
+// Call inside guarded().
 void encode(Encoder& e, const ImageView& image, const JpegEncodeOptions& options) {
   jpeg_create_compress(&e.codec);
   jpeg_mem_dest(&e.codec, &e.bytes, &e.size);

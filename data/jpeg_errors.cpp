@@ -1,6 +1,6 @@
 #include "data/jpeg_errors.h"
 
-// Needs jpeglib.h.
+// Requires jpeglib.h.
 #include <jerror.h>
 
 namespace dtrain::data {
@@ -12,14 +12,13 @@ namespace {
   std::longjmp(errors.jump, 1);
 }
 
-// Whether the warning says that pixels are lost: extraneous bytes before a marker, which many cameras and web sites
-// write, usually mean no loss, though a corrupt scan that ends early has them too; and odd numbers in the headers of
-// JFIF and Adobe mean none.
+// Whether a warning means lost pixels. Extraneous bytes before a marker, which many cameras and web sites write,
+// usually do not (though a corrupt, shortened scan has them too); neither do odd numbers in JFIF and Adobe headers.
 bool loses_pixels(int warning) {
   return warning != JWRN_EXTRANEOUS_DATA && warning != JWRN_JFIF_MAJOR && warning != JWRN_ADOBE_XFORM;
 }
 
-// Level -1 is corrupt data that libjpeg goes on with; higher levels are traces.
+// Level -1: recoverable corrupt data; higher levels are traces.
 void note(j_common_ptr codec, int level) {
   if (level >= 0) return;
   JpegErrors& errors = errors_of(codec);

@@ -1,5 +1,5 @@
-// How libjpeg's errors and warnings are met. Its errors leave by longjmp, so every call to it is made inside guarded(),
-// whose frames hold nothing with a destructor; what it needs allocated is allocated outside.
+// Error handling of libjpeg. Its errors longjmp, so every call is made inside guarded(), whose frames hold no objects
+// with destructors; allocations happen outside.
 #pragma once
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 namespace dtrain::data {
 
-// libjpeg hands back a pointer to `base`, from which its callbacks reach the rest.
+// libjpeg's callbacks get a pointer to `base`, from which they reach the other members.
 struct JpegErrors {
   jpeg_error_mgr base;
   std::jmp_buf jump;
@@ -21,11 +21,10 @@ struct JpegErrors {
 
 JpegErrors& errors_of(j_common_ptr codec);
 
-// Makes libjpeg report to `errors`, which begin empty: its first warning, and the first one that says that pixels are
-// lost.
+// Makes libjpeg report to `errors`: the first warning, and the first warning about lost pixels. Clears both.
 jpeg_error_mgr* install(JpegErrors& errors);
 
-// Runs `step`, which calls libjpeg; false where that failed, with the reason in `errors`.
+// Runs `step`, which calls libjpeg; returns false on an error, with the message in `errors`.
 template <class Step>
 bool guarded(JpegErrors& errors, Step step) {
   if (setjmp(errors.jump) != 0) return false;

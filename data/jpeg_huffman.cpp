@@ -1,4 +1,4 @@
-// How the tables are built: canonical codes, as T.81 has them in annex C.
+// Construction of decode tables from canonical codes (T.81, annex C).
 #include "data/jpeg_huffman.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ constexpr HuffmanSymbol pack(int bits, int begin, int value_bits, uint32_t go) {
           static_cast<uint32_t>(63 - value_bits) << 16 | go << 24};
 }
 
-// A second symbol that does nothing.
+// No-op second symbol.
 HuffmanSymbol nothing(HuffmanSymbol first) { return pack(first.bits(), 0, 0, 0); }
 
 }  // namespace
@@ -32,7 +32,7 @@ bool HuffmanTable<kAc>::build(const HuffmanCode& code) {
   for (int length = 1; length <= 16; ++length) {
     const int count = code.counts[static_cast<size_t>(length)];
     index_[static_cast<size_t>(length)] = used - word;
-    // The word of ones only is never given.
+    // The all-ones code word is reserved.
     if (used + count > 256 || word + count >= 1 << length) return false;
     for (int i = 0; i < count; ++i, ++word, ++used) {
       const int number = symbols_[static_cast<size_t>(used)];

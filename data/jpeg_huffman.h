@@ -1,5 +1,4 @@
-// Huffman-coded blocks of a sequential JPEG: tables, and the two ways through a block: reading its coefficients and
-// passing over it. Private to data.
+// Huffman decoding of blocks in sequential JPEGs: tables, and reading or skipping of coefficients. Private to data.
 #pragma once
 
 #include <array>
@@ -11,26 +10,27 @@
 
 namespace dtrain::data {
 
-// A code as a DHT segment gives it: how many code words of each length, and their symbols in order.
+// Code as in a DHT segment: number of code words per length, and the symbols in order.
 struct HuffmanCode {
-  std::array<uint8_t, 17> counts{};  // [0] is not used
+  std::array<uint8_t, 17> counts{};  // [0] is unused
   std::array<uint8_t, 256> symbols{};
   bool operator==(const HuffmanCode&) const = default;
 };
 
-// What a code word means, as the loop over a block wants it. A byte each, from the lowest: the bits of code word and
-// value; those before the value; 63 less the value's; by how many coefficients to go on.
+// Packed decode-table entry, one byte each from the lowest: bits of code word and value; bits before the value; 63
+// minus the bits of the value; coefficients to advance.
 struct HuffmanSymbol {
   uint32_t packed = 0;
 
-  // What go() is for an end of block, and for bits that are no code word. From anywhere in a block, the former leads
-  // beyond kEndOfBlock; the latter leads, as a run that is too long does, to between 65 and there.
+  // go() of an end of block and of an invalid code word. From any position in a block, the former leads beyond
+  // kEndOfBlock; the latter, like an over-long run, to at least 65 and at most kEndOfBlock.
   static constexpr uint32_t kEndOfBlock = 129, kInvalid = 65;
 
   int bits() const { return static_cast<int>(packed & 63); }
   int begin() const { return static_cast<int>(packed >> 8 & 63); }
   uint32_t go() const { return packed >> 24; }
-  // A value of n bits that starts with 1 stands for itself, any other for itself less 2^n - 1.
+  // Sign extension (EXTEND of the JPEG standard): a value of n bits with leading 1 is itself, else itself minus 2^n -
+  // 1.
   int value(uint64_t stream) const {
     const int shift = static_cast<int>(packed >> 16 & 63);
     const uint64_t rest = stream << begin();
@@ -39,19 +39,19 @@ struct HuffmanSymbol {
   }
 };
 
-// Two symbols in a row. `second` counts from where `first` begins; where it is not known it does nothing.
+// Two consecutive symbols. `second` counts from the start of `first`; it is a no-op if it is unknown.
 struct HuffmanSymbols {
   HuffmanSymbol first, second;
 };
 
-// Finds the symbols that a stream begins with. Symbols of a DC code are numbers of bits, found one at a time; those of
-// an AC code are runs and numbers of bits, found two at a time where both code words are among the bits looked up.
+// Lookup of the next symbols of a stream. DC symbols (sizes) are decoded one at a time; AC symbols (run, size) two at a
+// time if both code words fit the lookup bits.
 template <bool kAc>
 class HuffmanTable {
  public:
   using Entry = std::conditional_t<kAc, HuffmanSymbols, HuffmanSymbol>;
 
-  // False where it is not a code, or not one of its kind.
+  // Returns false for an invalid code, or one of the wrong kind.
   bool build(const HuffmanCode& code);
   Entry find(uint64_t stream) const {
     const Entry entry = fast_[stream >> (64 - kFastBits)];
@@ -67,24 +67,24 @@ class HuffmanTable {
 
   std::array<uint8_t, 256> symbols_{};
   std::array<Entry, 1 << kFastBits> fast_{};
-  std::array<int, 17> end_{};    // one past the last code word of each length
-  std::array<int, 17> index_{};  // the index of a code word's symbol, less the code word, for each length
+  std::array<int, 17> end_{};    // per length: one past the last code word
+  std::array<int, 17> index_{};  // per length: index of a code word's symbol minus the code word
 };
 
-// The tables of one component and its last DC value.
+// Tables of one component and its DC predictor.
 struct BlockCoder {
   HuffmanTable<false> dc;
   HuffmanTable<true> ac;
   int last_dc = 0;
 };
 
-// Room for a block's coefficients, and for what the ends of blocks write.
+// Capacity for a block's coefficients and overruns at block ends.
 constexpr int kBlockRoom = 80;
-// Entries of an order of coefficients; from 64 on they name a place past the block.
+// Size of a coefficient order; entries from 64 on point behind the block.
 constexpr int kOrderSize = 208;
 
-// Reads a block or, without kKeep, passes over it. Coefficients go to a block of zeros, number k of the zigzag order to
-// order[k]. Returns how many there are up to the last that is not zero, at least 1; 0 where the data is damaged.
+// Reads a block, or skips it without kKeep. Stores coefficient k in zigzag order at order[k] of a zeroed block. Returns
+// the number of coefficients up to the last non-zero one, at least 1; 0 for invalid data.
 template <bool kKeep>
 [[gnu::always_inline]] inline int read_block(BitReader& reader, BlockCoder& coder, const uint8_t* order,
                                              int16_t* coefficients) {
@@ -95,18 +95,18 @@ template <bool kKeep>
   reader.drop(dc.bits());
   uint32_t k = 1 + dc.go();
   while (k < 64) {
-    // fill() comes after find(), so that it does not delay it.
+    // fill() follows find() to keep it off the critical path.
     const auto [first, second] = coder.ac.find(reader.bits);
     reader.fill();
     const uint32_t one = k + first.go();
     k = one + second.go();
     if (kKeep) {
-      // In this order: a second that does nothing has the place of the first.
+      // In this order, because a no-op second symbol has the position of the first.
       coefficients[order[k - 1]] = static_cast<int16_t>(second.value(reader.bits));
       coefficients[order[one - 1]] = static_cast<int16_t>(first.value(reader.bits));
     }
-    // The first may have been the block's last coefficient: then the second is of the next block. Written as one
-    // condition, which is rare: whether the block ends here is not.
+    // The first symbol may complete the block; the second then belongs to the next one. A single, rarely true
+    // condition: whether the block ends here would be a mispredicted branch.
     if ((one >= 64) & (k != one)) [[unlikely]] {
       k = one;
       reader.drop(first.bits());

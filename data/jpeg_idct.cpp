@@ -1,7 +1,7 @@
-// In AVX2. The accurate transform is Loeffler, Ligtenberg and Moschytz's with 13-bit constants. A register holds two of
-// the eight lines of a block as pairs, which is what multiply-and-add takes, in an order of columns that makes the
-// second pass find its pairs in whole 32-bit lanes: nothing smaller needs to be transposed. The fast one is Arai, Agui
-// and Nakajima's in 16 bits, with part of its scaling in the factors.
+// AVX2. The accurate IDCT is Loeffler, Ligtenberg and Moschytz's with 13-bit constants. A register holds two of a
+// block's eight lines as interleaved pairs for multiply-add. The column order lets the second pass find its pairs in
+// 32-bit lanes, so that no 16-bit transposition is needed. The fast IDCT is Arai, Agui and Nakajima's in 16 bits, with
+// part of its scaling folded into the factors.
 #include "data/jpeg_idct.h"
 
 #include <immintrin.h>
@@ -12,9 +12,9 @@
 namespace dtrain::data {
 namespace {
 
-constexpr int kBits = 13, kExtraBits = 2;  // fraction bits: those of the constants, those kept between the passes
+constexpr int kBits = 13, kExtraBits = 2;  // fraction bits: of the constants, and kept between the passes
 
-// The lines that make a pair, and the order of lanes.
+// Paired lines, and the lane order.
 constexpr int kPairs[4][2] = {{0, 4}, {2, 6}, {7, 1}, {3, 5}};
 constexpr int kLanes[8] = {0, 4, 2, 6, 7, 1, 3, 5};
 
@@ -90,7 +90,7 @@ Lines transform(const Pairs& in) {
            difference_of(e1, o1), difference_of(e0, o0)}};
 }
 
-// Eight rows -> eight columns, by their pairs.
+// Eight rows -> eight columns, pair by pair.
 Pairs transpose(const Lines& rows) {
   struct Half {
     __m256i l04_l71, l26_l35;
@@ -113,7 +113,7 @@ void store_two_rows(__m128i rows, uint8_t* out, ptrdiff_t stride) {
   _mm_storel_epi64(reinterpret_cast<__m128i*>(out + stride), _mm_unpackhi_epi64(rows, rows));
 }
 
-// Eight columns, a lane per row, as rows of bytes.
+// Stores eight columns, one lane per row, as rows of bytes.
 void store(const Lines& columns, uint8_t* out, ptrdiff_t stride) {
   const __m256i by_row =
       _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
@@ -142,7 +142,7 @@ void accurate(int16_t* coefficients, const int16_t* factors, uint8_t* out, ptrdi
       _mm256_or_si256(_mm256_or_si256(_mm256_srli_epi32(in.l04, 16), in.l26), _mm256_or_si256(in.l71, in.l35));
   Lines rows;
   if (_mm256_testz_si256(below, below))
-    // Only the first row: all are alike. What does not fit into 16 bits wraps here, where it saturates otherwise.
+    // Only the first row: all are equal. Overflow of 16 bits wraps here and saturates otherwise.
     std::fill_n(rows.line, 8, _mm256_srai_epi32(_mm256_slli_epi32(scaled.l04, 16 + kExtraBits), 16));
   else
     rows = transform<kBits - kExtraBits>(scaled);
@@ -154,7 +154,7 @@ struct WordLines {
   __m128i line[8];
 };
 
-// x * value, where value is rounded to 8 bits after the point and x loses its upper two bits.
+// x * value, with value rounded to 8 fraction bits; drops the upper two bits of x.
 __m128i scale(__m128i x, double value) {
   const int fixed = static_cast<int>(value * 256 + (value < 0 ? -0.5 : 0.5));
   return _mm_mulhi_epi16(_mm_slli_epi16(x, 2), _mm_set1_epi16(static_cast<int16_t>(fixed * 64)));
@@ -189,7 +189,7 @@ WordLines transpose(WordLines in) {
   return in;
 }
 
-// Eight columns as rows of bytes, which are two to a register from the third round on.
+// Stores eight columns as rows of bytes, two per register from the third round on.
 void store(const WordLines& columns, uint8_t* out, ptrdiff_t stride) {
   __m128i rows[4];
   for (size_t i = 0; i < 4; ++i) {
@@ -215,7 +215,7 @@ void fast(int16_t* coefficients, const int16_t* factors, uint8_t* out, ptrdiff_t
   store(transform(transpose(transform(scaled))), out, stride);
 }
 
-// A quantizer times sqrt(2) cos(n pi / 16) for the row n and the column n that are not 0, with 2 bits after the point.
+// Quantizer times sqrt(2) cos(n pi / 16) for non-zero row n and column n, with 2 fraction bits.
 int16_t fast_factor(int quantizer, int row, int column) {
   constexpr double kScales[] = {1.0, 1.387039845, 1.306562965, 1.175875602, 1.0, 0.785694958, 0.541196100, 0.275899379};
   const int scale = static_cast<int>(kScales[row] * kScales[column] * (1 << 14) + 0.5);
@@ -245,7 +245,7 @@ void inverse_dct(Dct dct, int16_t* coefficients, const int16_t* factors, uint8_t
 
 void inverse_dct_flat(Dct dct, int16_t coefficient, int16_t factor, uint8_t* out, ptrdiff_t stride) {
   const auto product = static_cast<uint32_t>(coefficient * factor);
-  // Both leave the same number of bits after the point; only the accurate one rounds.
+  // Both keep the same number of fraction bits; only the accurate one rounds.
   const int value =
       dct == Dct::accurate ? static_cast<int16_t>(product << kExtraBits) + 16 : static_cast<int16_t>(product);
   const int sample = std::clamp((value >> (kExtraBits + 3)) + 128, 0, 255);

@@ -1,4 +1,4 @@
-// In AVX2, 16 samples at a time: the last of a row reach into its slack.
+// AVX2, 16 samples at a time; the last vector of a row may reach into its slack.
 #include "data/jpeg_rows.h"
 
 #include <immintrin.h>
@@ -17,7 +17,7 @@ __m256i blend(__m256i own, __m256i other) {
   return _mm256_add_epi16(_mm256_add_epi16(own, other), _mm256_add_epi16(own, own));
 }
 
-// 16 words below 256 as bytes.
+// Packs 16 words below 256 to bytes.
 void store_bytes(__m256i words, uint8_t* out) {
   const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
@@ -30,7 +30,7 @@ void replicate(const uint8_t* samples, int count, uint8_t* out) {
   }
 }
 
-// Between rows only.
+// Vertical blending only.
 void blend_rows(const uint8_t* own, const uint8_t* other, int bias, int count, uint8_t* out) {
   for (int i = 0; i < count; i += 16) {
     const __m256i sum = blend(load_words(own + i), load_words(other + i));
@@ -38,8 +38,8 @@ void blend_rows(const uint8_t* own, const uint8_t* other, int bias, int count, u
   }
 }
 
-// Makes two pixels of every sum: its blends with the sum before it and with the one after it. kShift takes the weights
-// out, those of the rows' blend too; the biases make the halves go up and down in turn.
+// Horizontal upsampling: two pixels per sum, blended with the previous and the next sum. kShift removes the weights of
+// both blends; the biases alternate the rounding of halves.
 template <int kShift>
 void blend_columns(const int16_t* sums, int count, uint8_t* out) {
   constexpr int16_t kLeft = kShift == 4 ? 8 : 1, kRight = kShift == 4 ? 7 : 2;
@@ -67,7 +67,7 @@ const uint8_t* Upsampler::row(const uint8_t* own, const uint8_t* other, bool oth
                               int end) {
   const bool blend_down = fancy_ && down_ == 2;
   if (across_ == 1 && !blend_down) return own + (begin - first);
-  // Samples [low, high) are those of the pixels.
+  // Sample range [low, high) of the pixels.
   const int low = begin / across_, high = (end - 1) / across_ + 1, count = high - low;
   pixels_.resize(std::max(pixels_.size(), static_cast<size_t>(count * across_ + kRowSlack)));
   uint8_t* const out = pixels_.data();
@@ -77,7 +77,7 @@ const uint8_t* Upsampler::row(const uint8_t* own, const uint8_t* other, bool oth
     blend_rows(own + (low - first), other + (low - first), other_below ? 2 : 1, count, out);
   } else {
     sums_.resize(std::max(sums_.size(), static_cast<size_t>(count + 2 + kRowSlack)));
-    int16_t* const sums = sums_.data() + 1;  // begins with the sum for sample `low`
+    int16_t* const sums = sums_.data() + 1;  // starts with the sum of sample `low`
     const int left = std::max(low - 1, 0), right = std::min(high + 1, width_);
     for (int i = left; i < right; i += 16) {
       __m256i sum = load_words(own + (i - first));
@@ -93,7 +93,7 @@ const uint8_t* Upsampler::row(const uint8_t* own, const uint8_t* other, bool oth
 
 namespace {
 
-// 16 pixels: 48 bytes.
+// Stores 16 pixels, 48 bytes.
 void store_rgb(__m256i r, __m256i g, __m256i b, uint8_t* rgb) {
   const __m256i rg = _mm256_packus_epi16(r, g), bb = _mm256_packus_epi16(b, b);
   const auto place = [](__m128i order) { return _mm256_broadcastsi128_si256(order); };
@@ -117,8 +117,8 @@ __m256i scale(__m256i x, int16_t factor) {
 
 }  // namespace
 
-// R = Y + 1.402 Cr, B = Y + 1.772 Cb, G = Y - 0.34414 Cb - 0.71414 Cr, the products in 1/65536 and rounded. Whole parts
-// are taken out of the factors, so that the rest fits into 16 bits.
+// R = Y + 1.402 Cr, B = Y + 1.772 Cb, G = Y - 0.34414 Cb - 0.71414 Cr, with products in 1/65536, rounded. Integer parts
+// are split off the factors, so that the rest fits into 16 bits.
 void ycc_to_rgb(const uint8_t* y, const uint8_t* cb, const uint8_t* cr, int width, uint8_t* rgb) {
   const auto fix = [](double value) { return static_cast<int>(value * 65536 + (value < 0 ? -0.5 : 0.5)); };
   const auto r_cr = static_cast<int16_t>(fix(1.40200) - 65536), b_cb = static_cast<int16_t>(fix(1.77200) - 2 * 65536);

@@ -22,7 +22,7 @@ constexpr std::string_view kSeparators = " \t,;";
 
 std::string shown(const std::string& text) { return concat("'", text.substr(0, 80), "'"); }
 
-// Word `i` of a line, counted from 0, or "".
+// Word `i` (0-based) of a line, or "".
 std::string word(const std::string& line, size_t i) {
   for (size_t begin = 0; begin < line.size();) {
     const size_t end = std::min(line.find_first_of(kSeparators, begin), line.size());
@@ -56,7 +56,7 @@ class ImageLabels {
     if (names_image(0))
       by_names(0);
     else if (names_image(1))
-      by_names(1);  // after a heading
+      by_names(1);  // retry after a heading
     else
       by_order();
   }

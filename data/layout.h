@@ -1,4 +1,4 @@
-// What the rows of a batch hold: named fields, each of one shape and type.
+// Batch layout: named fields with shape and type.
 #pragma once
 
 #include <string>
@@ -11,25 +11,25 @@ namespace dtrain::data {
 
 struct Field {
   std::string name{};
-  Shape shape{};  // one row's
+  Shape shape{};  // per row
   DType dtype = DType::f32;
-  int32_t padding = 0;  // what the elements are where a row holds no sample, and after the last entry of a ragged one
-  // Names the i32 field of shape [] that says how many entries a row of this field has, where it is ragged: up to
-  // shape[0]. Fields with the same count have equally many. Empty: all entries are there.
+  int32_t padding = 0;  // value of padding rows, and after the last entry of a ragged field
+  // For a ragged field: name of the i32 field of shape [] with the number of entries in a row, up to shape[0]. Fields
+  // with the same count have equally many entries. Empty: not ragged.
   std::string count{};
   bool operator==(const Field&) const = default;
 };
 
-// Images with labels are one layout; images with boxes and masks, which both follow the number of boxes, another.
+// Examples: images with labels; images with boxes and masks that share a count.
 struct BatchLayout {
-  // Which one of the layouts of a run this is, where its batches differ in shape: "landscape".
+  // Name of the layout in runs with several: "landscape".
   std::string variant{};
   std::vector<Field> fields{};
 
-  // The number of the field of that name. Throws Error naming those that there are.
+  // Index of the field with this name. Throws Error listing the known names.
   size_t index(std::string_view name) const;
-  // Throws Error where a field has no name or that of another one, has no elements, is of a type that hosts do not
-  // compute with, or names a count that is none.
+  // Throws Error for a field without a unique name, without elements, of a type that hosts do not support, or with an
+  // invalid count.
   void check() const;
   bool operator==(const BatchLayout&) const = default;
 };

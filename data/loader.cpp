@@ -50,17 +50,17 @@ SampleOrder order_of(const Dataset& dataset, const LoaderOptions& options) {
 }  // namespace
 
 struct Loader::State {
-  // What a row holds.
+  // State of a batch row.
   struct Content {
     bool valid = false, damaged = false, oriented = false, turned = false;
   };
-  // A batch being filled, by any number of workers, or in the consumer's hands.
+  // Batch that workers fill or the consumer holds.
   struct Slot {
-    std::vector<Batch> batches;  // one for each layout
-    size_t layout = 0;           // which one is in use
+    std::vector<Batch> batches;  // one per layout
+    size_t layout = 0;           // layout in use
     std::vector<EncodedImage> encoded;
     std::vector<Content> rows;
-    uint64_t number = UINT64_MAX;  // its batch's, counted from 0 in this loader
+    uint64_t number = UINT64_MAX;  // number of the batch, 0-based in this loader
     int64_t unfilled = 0;
     std::exception_ptr error;
     int64_t error_row = 0;
@@ -131,7 +131,7 @@ struct Loader::State {
     for (std::thread& worker : workers) worker.join();
   }
 
-  // Reports what `thread` has done since `begin`; returns the present time where anyone listens.
+  // Reports an interval from `begin`; returns the current time if there is a listener.
   Clock::time_point report(LoaderWork::Kind kind, int thread, uint64_t sample, Clock::time_point begin) const {
     if (!options.report) return {};
     const Clock::time_point now = Clock::now();
@@ -155,7 +155,7 @@ struct Loader::State {
     }
   }
 
-  // The next row to fill, once there is a slot for it; nothing at the end.
+  // Next row to fill, after waiting for a slot; nothing at the end.
   std::optional<Place> take() {
     std::unique_lock lock(mutex);
     auto has_room = [this] { return next_row.batch < released + slots.size(); };
@@ -173,7 +173,7 @@ struct Loader::State {
     return taken;
   }
 
-  // Reads the sample of a row into its place. Rows are disjoint, and finish() publishes them: no lock.
+  // Decodes a sample into its row. Lock-free: rows are disjoint, and finish() publishes them.
   void fill(SampleReader& reader, Slot& slot, Place place, bool defer) {
     Batch& batch = slot.batch();
     const auto row = static_cast<size_t>(place.row);
@@ -190,8 +190,8 @@ struct Loader::State {
     batch.row_valid[row] = slot.rows[row].valid;
   }
 
-  // Reads `record`, or where it is bad and may be skipped: in training the next good one of its shard and layout, which
-  // it then names; in evaluation none, for no other sample may count twice.
+  // Reads `record`. If it is bad and may be skipped: in training reads the next good one of its shard and layout and
+  // returns its number; in evaluation leaves the row empty, since no sample may count twice.
   Content read_or_skip(SampleReader& reader, const SampleKey& key, const Row& row, EncodedImage* later,
                        uint64_t& record) {
     for (;;) {
@@ -219,20 +219,20 @@ struct Loader::State {
     }
   }
 
-  // What `error` says, and where; an error of a record's frame says both itself.
+  // Message of `error` with the location; record framing errors already have one.
   std::string placed(const Error& error, uint64_t record) const {
     if (dynamic_cast<const RecordError*>(&error)) return error.what();
     return concat(dataset->locate(record).text(), ": ", error.what());
   }
 
-  // Keeps what is wrong with the first few damaged images.
+  // Keeps the first few damaged images.
   void note_damaged(uint64_t record, const std::string& damage) {
     std::lock_guard lock(mutex);
     if (damaged.size() < LoaderStats::kNamed && damaged.insert(record).second)
       stats.damages.push_back(placed(Error(Fault::data, damage), record));
   }
 
-  // A record counts once, however often it comes by.
+  // Counts each bad record once.
   void note_bad(uint64_t record, const std::string& message) {
     std::lock_guard lock(mutex);
     if (!bad.insert(record).second) return;
@@ -247,7 +247,7 @@ struct Loader::State {
     bool complete;
     {
       std::lock_guard lock(mutex);
-      // Where several rows fail, the error of the first is kept, whichever worker was faster.
+      // Of several failing rows the first one's error is kept, independent of timing.
       if (error && (!slot.error || row < slot.error_row)) {
         slot.error = error;
         slot.error_row = row;
@@ -278,7 +278,7 @@ struct Loader::State {
     return &batch;
   }
 
-  // Adds what a delivered row holds to the counts, or takes it back: `times` is -1 then.
+  // Adds a delivered row to the counts, or removes it if `times` is -1.
   void count(const Content& row, int64_t times) {
     stats.damaged_images += times * row.damaged;
     stats.oriented_images += times * row.oriented;
@@ -310,17 +310,17 @@ struct Loader::State {
   const LoaderOptions options;
   const SampleOrder order;
   const uint64_t first_position;
-  uint64_t batches = UINT64_MAX;  // in this loader's life
+  uint64_t batches = UINT64_MAX;  // total of this loader
   std::vector<Slot> slots;
   std::vector<std::unique_ptr<SampleReader>> readers;
-  std::unique_ptr<SampleReader> late_reader;  // the consumer's own, where it needs one
+  std::unique_ptr<SampleReader> late_reader;  // of the consumer, created on demand
 
-  mutable std::mutex mutex;  // guards what follows, and the slots' counts and errors
+  mutable std::mutex mutex;  // guards the members below, and the slots' counts and errors
   std::condition_variable room, filled;
   bool stopping = false;
   Place next_row{0, 0};
-  uint64_t released = 0, delivered = 0;  // batches the consumer is done with, and batches it was given
-  std::set<uint64_t> bad, damaged;       // the first few of the latter
+  uint64_t released = 0, delivered = 0;  // batches released by, and delivered to, the consumer
+  std::set<uint64_t> bad, damaged;       // damaged: only the first few
   LoaderStats stats;
 
   std::vector<std::thread> workers;

@@ -1,4 +1,4 @@
-// Loader: worker threads that turn records into batches, in an order that depends on (seed, epoch, sample index) alone.
+// Loader: worker threads that decode records into batches, in an order that is a pure function of (seed, epoch, index).
 #pragma once
 
 #include <chrono>
@@ -12,74 +12,73 @@
 
 namespace dtrain::data {
 
-// What a thread of a loader did.
+// Interval of work or waiting in a loader thread, for traces.
 struct LoaderWork {
   enum class Kind {
-    fill,  // made a row of a sample: read, decoded and augmented it
-    room,  // waited for a slot to fill
+    fill,  // read, decoded and augmented a sample into a row
+    room,  // waited for a free slot
     next,  // the consumer waited for its batch
   };
   Kind kind = Kind::fill;
-  int worker = -1;      // counted from 0; -1: the consumer
-  uint64_t sample = 0;  // the record that the row was made of; of `fill`
+  int worker = -1;      // 0-based; -1: the consumer
+  uint64_t sample = 0;  // record of the row, for `fill`
   std::chrono::steady_clock::time_point begin{}, end{};
 };
 
 struct LoaderOptions {
   int64_t batch = 1;     // rows per rank
-  bool training = true;  // shuffled and endless; else in order, once, the last batch padded with rows that hold nothing
+  bool training = true;  // shuffled and endless; else in order, once, with the last batch padded
   uint64_t seed = 0;
-  uint64_t cursor = 0;  // samples consumed, over all ranks: where the stream starts
-  int repeats = 1;      // repeated augmentation in training: times in a row that each sample comes, drawn anew
+  uint64_t cursor = 0;  // start position in the stream: samples consumed over all ranks
+  int repeats = 1;      // repeated augmentation in training: consecutive copies of each sample
   int rank = 0, ranks = 1;
-  // In training on data of several layouts: samples of a step, over all ranks and micro-steps, which are of one layout.
-  // A multiple of batch * ranks; 0: that itself.
+  // Training with several layouts: samples of a step over all ranks and micro-steps, which share a layout. A multiple
+  // of batch * ranks; 0: batch * ranks.
   int64_t group_batch = 0;
-  int workers = 0;                         // up to kMaxThreads; 0: one per available core
-  int slots = 3;                           // batches in memory, the one in the consumer's hands included
+  int workers = 0;                         // at most kMaxThreads; 0: one per available core
+  int slots = 3;                           // batches in memory, including the consumer's
   bool skip_bad_records = false;           // else the first bad record throws from next()
-  uint64_t bad_record_budget = 1000;       // different records skipped before next() throws after all
-  bool defer_decoding = false;             // to a device, where the data set's reader can
-  std::shared_ptr<Allocator> allocator{};  // for the slots: host memory, pinned for a GPU; null: plain pages
-  // Called with all that the threads do, by each of them: it must not throw. Null: nobody is.
+  uint64_t bad_record_budget = 1000;       // maximum number of distinct skipped records
+  bool defer_decoding = false;             // to a device, where the data set supports it
+  std::shared_ptr<Allocator> allocator{};  // for the slots: pinned host memory for a GPU; null: pageable memory
+  // Called by each thread for every interval; must not throw. Optional.
   std::function<void(const LoaderWork&)> report{};
 };
 
 struct LoaderStats {
-  static constexpr size_t kNamed = 10;  // records that each of the lists names at most
+  static constexpr size_t kNamed = 10;  // maximum length of the lists of records
 
-  uint64_t records = 0;  // delivered by next(), of which:
+  uint64_t records = 0;  // delivered by next(); of these:
   uint64_t damaged_images = 0;
-  uint64_t oriented_images = 0;        // have an EXIF orientation other than 1
-  uint64_t turned_images = 0;          // to which it was applied
-  uint64_t deferred = 0;               // were left to a device to decode
+  uint64_t oriented_images = 0;        // with an EXIF orientation other than 1
+  uint64_t turned_images = 0;          // rotated by their EXIF orientation
+  uint64_t deferred = 0;               // decoded by a device
   uint64_t bad_records = 0;            // skipped, each counted once
-  uint64_t unreachable = 0;            // among the bad ones: found as the data set was opened, the same on all ranks
-  double wait_seconds = 0;             // time next() spent waiting
-  std::vector<std::string> faults{};   // the first few bad records: file, offset, record, reason
-  std::vector<std::string> damages{};  // the first few damaged images, each once: the same
+  uint64_t unreachable = 0;            // bad records found while opening the data set, equal on all ranks
+  double wait_seconds = 0;             // spent waiting in next()
+  std::vector<std::string> faults{};   // first few bad records: file, offset, record, reason
+  std::vector<std::string> damages{};  // first few damaged images, in the same form
 
-  // Adds the counts of another loader, and of the records that it names those that there is room for, each once.
+  // Merges the statistics of another loader; lists are merged without duplicates, up to kNamed.
   void add(const LoaderStats& other);
 };
 
-// Position p of the endless stream is sample p mod size of epoch p / size, each epoch a new random permutation of all
-// records. Global batch g starts at position cursor + g * batch * ranks; rank r takes the r-th run of `batch` positions
-// of it, so ranks concatenated equal one rank with the whole batch. In training a skipped bad record is replaced by the
-// next good one of its shard; nothing else moves. Where the data set has several layouts, each of them has such a
-// stream, and batches of all ranks are of one layout: see SampleOrder. The cursor is at the end of a step then.
+// Position p of the endless stream is sample p mod size of epoch p / size; each epoch is a new random permutation of
+// all records. Global batch g starts at position cursor + g * batch * ranks. Rank r takes the r-th run of `batch`
+// positions, so that the ranks' batches concatenated equal the batch of a single rank. In training a skipped bad record
+// is replaced by the next good one of its shard; no other position changes. With several layouts, each layout has such
+// a stream, and a batch has one layout on all ranks: see SampleOrder. Cursors are then at the end of a step.
 class Loader {
  public:
-  // Throws Error: options out of range, an empty data set, damaged shards that may not be skipped.
+  // Throws Error for options out of range, an empty data set, and damaged shards unless skipped.
   Loader(std::shared_ptr<Dataset> dataset, const LoaderOptions& options);
   ~Loader();
-  // The next batch, or null at the end of an evaluation pass: on every rank after the same number of batches. It has
-  // the data set's layout, or one of them, and lies in a slot of the loader until next() is called again. Besides the
-  // padding of the last batch, a bad record skipped in evaluation is a row that holds nothing. Rethrows a worker's
-  // Error, with file, offset and record, where the batch it belongs to is due.
+  // Returns the next batch, or null at the end of an evaluation pass, after the same number of batches on every rank.
+  // The batch occupies a slot of the loader until the next call. In evaluation, skipped bad records are padding rows.
+  // Rethrows a worker's Error, with file, offset and record, when its batch is due.
   const Batch* next();
-  // Decodes after all what a row of that batch was to be made of, because the device cannot: by the rules of next(), so
-  // that where the record is bad, the row may be another sample's then, or hold nothing, or this throws.
+  // Decodes a deferred row of the current batch on the host because the device cannot. Bad records are handled as in
+  // next(): the row may become another sample or padding, or this throws.
   void decode(int64_t row);
   LoaderStats stats() const;
 

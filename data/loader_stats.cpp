@@ -1,4 +1,4 @@
-// Sums of the counts of loaders.
+// Merging of loader statistics.
 #include <algorithm>
 
 #include "data/loader.h"

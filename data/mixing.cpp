@@ -9,15 +9,14 @@
 namespace dtrain::data {
 namespace {
 
-// In double precision, with the other half of a pair of Box and Muller left unused.
+// Box-Muller in double precision; the second deviate is discarded.
 double normal(RandomStream& random) {
   const auto uniform = [&] { return static_cast<double>(random.next64() >> 11) * 0x1p-53; };
   const double radius = std::sqrt(-2 * std::log(1 - uniform()));
   return radius * std::cos(6.283185307179586 * uniform());
 }
 
-// The logarithm of a deviate of Gamma(shape, 1), by Marsaglia and Tsang, 2000: that of a small shape is too small for
-// a number of its own.
+// Logarithm of a Gamma(shape, 1) deviate (Marsaglia and Tsang 2000), since deviates of small shapes underflow.
 double log_gamma_deviate(double shape, RandomStream& random) {
   const auto uniform = [&] { return (static_cast<double>(random.next64() >> 11) + 0.5) * 0x1p-53; };
   if (shape < 1) return log_gamma_deviate(shape + 1, random) + std::log(uniform()) / shape;

@@ -17,10 +17,10 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kClasses = 10;
 
-// The path of a file that is there, or "": of a plain file and its gzip form the plain one. Kaggle unpacks each file
-// into a folder of its name.
+// Path of an existing file, or "". A plain file has priority over its .gz. Kaggle's archives put each file into a
+// folder of its name.
 std::string existing_file(const fs::path& folder, const std::string& stem, int dimensions) {
-  std::error_code unreadable;  // a file that cannot be examined cannot be read
+  std::error_code unreadable;  // an inaccessible file is treated as missing
   for (const char* ending : {"", ".gz"})
     for (const char* dash : {"-", "."}) {
       const std::string name = concat(stem, dash, "idx", dimensions, "-ubyte", ending);
@@ -30,7 +30,7 @@ std::string existing_file(const fs::path& folder, const std::string& stem, int d
   return "";
 }
 
-// The first file of EMNIST in the folder, or "". Its splits have names of their own.
+// First EMNIST file in the folder, or "". EMNIST has other split names.
 std::string emnist_file(const std::string& folder) {
   std::error_code unreadable;
   std::string first;

@@ -1,4 +1,4 @@
-// MNIST and Fashion-MNIST: two IDX files a split, grey images and their classes.
+// MNIST and Fashion-MNIST: two IDX files per split with grey images and labels.
 #pragma once
 
 #include <memory>
@@ -10,34 +10,34 @@
 
 namespace dtrain::data {
 
-// A split's images [count, height, width] and labels [count].
+// Images [count, height, width] and labels [count] of a split.
 struct MnistSplit {
   IdxArray images, labels;
 };
 
-// The files train-images-idx3-ubyte and train-labels-idx1-ubyte of `directory`, t10k-* where `training` is false, or
-// those of its folder raw, where torchvision keeps them. Either may end in .gz, and the dash before idx may be a dot.
-// Throws Error(Fault::data) naming the file and the offset where one is missing or is not what it should be.
+// Reads train-images-idx3-ubyte and train-labels-idx1-ubyte (t10k-* unless `training`) of `directory` or its folder raw
+// (torchvision). Files may end in .gz and have a dot before idx. Throws Error(Fault::data) with file and offset for a
+// missing or invalid file.
 MnistSplit read_mnist(const std::string& directory, bool training);
-// Whether read_mnist() finds a file of images of either split.
+// Whether read_mnist() would find an images file of either split.
 bool has_mnist(const std::string& directory);
-// Checks labels that are read for themselves: they count from 0 to 9, and the file of images beside them, where there
-// is one, has as many. Throws Error(Fault::data).
+// Validates labels that are read without images: they lie in 0 to 9, and match the count of the images file beside
+// them, if any. Throws Error(Fault::data).
 void check_labels_of(const IdxArray& labels);
 
 struct MnistOptions {
   std::string directory{};
   bool training = true;
   int64_t classes = 10;
-  int64_t label_offset = 0;  // added to a stored label; the sum must lie in [0, classes)
-  int size = 28;             // height and width of a sample
+  int64_t label_offset = 0;  // added to stored labels; the sum must lie in [0, classes)
+  int size = 28;             // height and width of a sample, in pixels
 };
 
-// Rows are labelled_images: pixels f32 in [0, 255], each grey level three times, as models of coloured images take
-// them; no augmentation. All of the files is in memory.
+// Rows have the layout labelled_images: f32 pixels in [0, 255], grey replicated to three channels, without
+// augmentation. Keeps the files in memory.
 class MnistDataset final : public Dataset {
  public:
-  // Throws as read_mnist does, and Error(Fault::data) where a label is out of range or there is no image.
+  // Throws as read_mnist does, and Error(Fault::data) for a label out of range or no images.
   explicit MnistDataset(const MnistOptions& options);
 
   const BatchLayout& layout() const override { return layout_; }
@@ -56,7 +56,7 @@ class MnistDataset final : public Dataset {
   int size_;
   BatchLayout layout_;
   std::vector<uint64_t> begins_;
-  std::vector<std::string> faults_{};  // none: a bad file is not opened
+  std::vector<std::string> faults_{};  // always empty: a damaged file is not opened
 };
 
 }  // namespace dtrain::data

@@ -12,7 +12,7 @@ constexpr size_t kMaxSourceBytes = size_t{64} << 20;
 
 constexpr const char* kLock = "lock";
 constexpr const char* kSource = "source";  // ShardOptions::source
-constexpr const char* kDone = "done";      // a manifest of the shards that are complete
+constexpr const char* kDone = "done";      // manifest of completed shards
 
 void write_whole(FileSystem& files, const std::string& path, const std::string& text) {
   AtomicFile file(path, files);
@@ -72,14 +72,14 @@ void NewShards::commit(const ShardManifest& manifest) {
   const auto has_list = [&](const std::string& folder) {
     return std::filesystem::exists(folder + "/" + kSkippedFile, unknown);
   };
-  // The list of another set would tell lies about this one.
+  // A skip list of another shard set would be wrong for this one.
   if (skips_bad_records_ || has_list(directory_) || has_list(path_)) write_skipped();
   write_whole(files_, path_ + "/" + kShardManifest, to_text(manifest));
   put_in_place();
   done_.clear();
 }
 
-// Whether what is there was made of the same source.
+// Whether the staged shards have the same source.
 bool NewShards::has_source() const {
   std::error_code unknown;
   const std::string path = path_ + "/" + kSource;
@@ -88,8 +88,7 @@ bool NewShards::has_source() const {
 
 void NewShards::write_skipped() { write_whole(files_, path_ + "/" + kSkippedFile, to_json(skipped_)); }
 
-// A list that cannot be read is of no use: its shards are made again. So are shards that lack records where none may
-// be left out.
+// Reuses no shard if the manifest or the skip list is unreadable, and none with skipped records if skipping is disabled.
 void NewShards::find_done() try {
   std::error_code unknown;
   SkippedRecords skipped = read_skipped(path_ + "/" + kSkippedFile);
@@ -107,7 +106,7 @@ bool NewShards::is_kept(const std::string& name) const {
          (!done_.empty() && (name == kSource || name == kDone || name == kSkippedFile));
 }
 
-// The manifest goes last: where it is tells whether all the others have gone.
+// The manifest moves last; its place shows whether all shards have moved.
 void NewShards::put_in_place() {
   complete_ = true;
   for (const std::string& name : names_in(path_))

@@ -1,4 +1,4 @@
-// The folder beside a data set in which its new shards are written. Private to data.
+// Staging folder for new shards of a data set. Private to data.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 
 namespace dtrain::data {
 
-// Names of what a directory holds. Throws Error(Fault::resource).
+// Names of directory entries. Throws Error(Fault::resource).
 std::vector<std::string> names_in(const std::string& directory);
 
-// The folder of new shards, for as long as they are written and moved; nobody else's while this lives.
+// Staging folder while shards are written and moved; locked against other processes.
 class NewShards {
  public:
   NewShards(FileSystem& files, const ShardOptions& options);
@@ -24,16 +24,16 @@ class NewShards {
   NewShards& operator=(const NewShards&) = delete;
 
   const std::string& path() const { return path_; }
-  // Whether an earlier call with the same source has completed all shards, which are in their places now.
+  // Whether an earlier call with the same source completed all shards and they are in place.
   bool finished() const { return finished_; }
-  // The shards that an earlier call has left.
+  // Shards completed by an earlier call.
   const ShardManifest& done() const { return done_; }
-  // The records that complete shards do without.
+  // Records skipped in completed shards.
   const SkippedRecords& skipped() const { return skipped_; }
 
-  // From here on the shard is there for a later call, too, if there is one. Not for several threads at a time.
+  // Registers a complete shard, which later calls can reuse. Not thread-safe.
   void add(const std::string& name, const ShardFacts& facts, const std::vector<BadRecord>& skipped);
-  // From here on the new shards belong to the directory, whatever happens.
+  // Point of no return: the new shards replace the old ones from here on, even after a crash.
   void commit(const ShardManifest& manifest);
 
  private:
@@ -47,7 +47,7 @@ class NewShards {
   FileSystem& files_;
   const std::string directory_, source_, path_ = concat(directory_, "/", kNewShards);
   std::optional<FileLock> lock_;
-  bool complete_ = false;  // and not yet in place
+  bool complete_ = false;  // but not in place yet
   bool finished_ = false;
   const bool skips_bad_records_;
   ShardManifest done_;

@@ -31,7 +31,7 @@ bool is_allowed(const BoxFractions& part, std::span<const BoxFractions> boxes, f
          std::ranges::any_of(boxes, [&](const BoxFractions& box) { return holds_centre(part, box); });
 }
 
-// Each try takes four numbers of `random`, whatever comes of it.
+// Each attempt consumes four random numbers, whatever its outcome.
 std::optional<BoxFractions> last_allowed(std::span<const BoxFractions> boxes, RandomStream& random) {
   const float bound = kBounds[random.below(static_cast<uint32_t>(kBounds.size()))];
   std::optional<BoxFractions> found;

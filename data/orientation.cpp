@@ -10,10 +10,10 @@
 namespace dtrain::data {
 namespace {
 
-// Numbers of a TIFF block, in its own order of bytes; none beyond its end.
+// Bounds-checked reader of a TIFF block in its byte order.
 class TiffBlock {
  public:
-  // None where it does not begin as one.
+  // Nothing unless it begins with a TIFF header.
   static std::optional<TiffBlock> open(std::span<const std::byte> bytes) {
     constexpr uint32_t kMagic = 42;
     if (bytes.size() < 8) return {};
@@ -38,7 +38,7 @@ class TiffBlock {
   bool little_;
 };
 
-// The tag in the first directory, a number of 16 bits; 1 where there is none.
+// 16-bit orientation tag of the first directory; 1 if absent.
 int orientation_in(std::span<const std::byte> tiff) {
   constexpr uint32_t kTag = 0x0112, kShort = 3;
   constexpr size_t kEntry = 12;

@@ -1,4 +1,4 @@
-// EXIF's orientation of an image, and how it is turned by that.
+// EXIF orientation of images, and its application.
 #pragma once
 
 #include <cstddef>
@@ -8,29 +8,29 @@
 
 namespace dtrain::data {
 
-// What the image's EXIF block states, 1 to 8; 1, upright as stored, where there is none or it is damaged. Reads no more
-// than the segments before the pixels.
+// EXIF orientation of a JPEG, 1 to 8; 1 (upright) if it is missing or damaged. Reads only the segments before the
+// pixels.
 int exif_orientation(std::span<const std::byte> jpeg);
-// The same of a PNG, whose block is a chunk before or behind the pixels, and of the block of another file, with or
-// without the name that it has in a JPEG.
+// The same for a PNG, whose EXIF chunk may follow the pixels, and for a bare EXIF block with or without its JPEG
+// identifier.
 int png_orientation(std::span<const std::byte> png);
 int exif_block_orientation(std::span<const std::byte> block);
 
-// From stored pixels to upright ones: columns become rows first, then the stored axes are read from their ends.
+// Transformation from stored to upright pixels: optional transposition, then optional flips of the stored axes.
 struct Turn {
   bool transposes = false, flips_x = false, flips_y = false;
   bool any() const { return transposes || flips_x || flips_y; }
 };
-// Of an orientation from 1 to 8.
+// `orientation`: 1 to 8.
 Turn turn_of(int orientation);
 
-// Whether `width` x `height` is the size of the upright image and not that of the stored one: its orientation swaps the
-// sides. `stored` is the header of a file that was opened without being turned.
+// Whether `width` x `height` is the size of the upright rather than of the stored image, because the orientation swaps
+// the sides. `stored` is a header read without applying the orientation.
 bool is_upright_size(const ImageInfo& stored, int64_t width, int64_t height);
 
-// The window of the stored image, `width` x `height`, that holds what `window` shows of the upright one.
+// Window of the stored image, `width` x `height`, that corresponds to `window` of the upright image.
 Window stored_window(const Window& window, const Turn& turn, int width, int height);
-// The upright pixels of a part of the stored image. `upright` is made anew where it has another size.
+// Upright pixels of a part of the stored image. Reallocates `upright` if the size differs.
 void write_upright(const ImageView& stored, const Turn& turn, Image& upright);
 
 }  // namespace dtrain::data

@@ -1,4 +1,4 @@
-// Permutation: the order of the samples of one epoch, as a function of the index.
+// Permutation: pseudo-random order of the samples of an epoch, computed per index.
 #pragma once
 
 #include <bit>
@@ -8,15 +8,15 @@
 
 namespace dtrain::data {
 
-// A random permutation of [0, size) keyed by (seed, epoch): a Feistel network with Philox as its round function, walked
-// until it falls inside (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). Unlike a shuffled table it
-// needs no memory and no start-up, and any rank resumes at any index in constant time.
+// Random permutation of [0, size) keyed by (seed, epoch): a Feistel network with Philox round functions and cycle
+// walking (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). Unlike a shuffle buffer or table it needs
+// no memory and no start-up, and a rank resumes at any index in constant time.
 class Permutation {
  public:
   Permutation(uint64_t size, uint64_t seed, uint64_t epoch)
       : size_(size), seed_(seed), stream_(kStream + epoch), half_bits_((std::bit_width(size - 1) + 1) / 2) {}
 
-  // The sample at `index` < size. The domain is under 4 * size, so that four walks are expected at most.
+  // Sample at `index` < size. The domain is below 4 * size, so that at most four walks are expected.
   uint64_t operator()(uint64_t index) const {
     do index = encrypt(index);
     while (index >= size_);
@@ -25,7 +25,7 @@ class Permutation {
 
  private:
   static constexpr int kRounds = 8;
-  // Far from the streams of per-sample draws, which count from 0.
+  // Distinct from the streams of per-sample draws, which count from 0.
   static constexpr uint64_t kStream = 0x73687566666c6521;
 
   uint64_t encrypt(uint64_t index) const {

@@ -1,4 +1,4 @@
-// Drives libpng. As with libjpeg, its errors leave by longjmp: every call is made inside guarded().
+// PNG decoding and encoding by libpng, whose errors longjmp, as libjpeg's do: every call is made inside guarded().
 #include "data/png.h"
 
 #include <png.h>
@@ -24,7 +24,7 @@ struct PngErrors {
   std::longjmp(errors.jump, 1);
 }
 
-// What libpng warns of is metadata (profiles, text); damaged pixels are errors.
+// libpng's warnings concern metadata (profiles, text); damaged pixels are errors.
 void ignore(png_structp, png_const_charp) {}
 
 template <class Step>
@@ -47,7 +47,7 @@ void take(png_structp png, png_bytep out, size_t count) {
   source.left -= count;
 }
 
-// RGB bytes from whatever is stored: palette and grey expanded, the low byte of 16 bits and alpha dropped.
+// Requests RGB bytes: expands palette and grey, strips alpha and the low byte of 16 bits.
 void request_rgb(png_structp png) {
   png_set_palette_to_rgb(png);
   png_set_expand_gray_1_2_4_to_8(png);
@@ -88,8 +88,8 @@ ImageInfo PngDecoder::open(std::span<const std::byte> encoded) {
   s.source = {encoded.data(), encoded.size()};
   s.run_or_throw(guarded(s.errors, [&] {
     png_set_read_fn(s.png, &s.source, take);
-    // Text, profiles and all else but IHDR, PLTE, tRNS, IDAT and IEND: it says nothing about pixels, and may unpack to
-    // a thousand times its size.
+    // Skips all chunks but IHDR, PLTE, tRNS, IDAT and IEND: they do not affect pixels, and may decompress to a thousand
+    // times their size.
     png_set_keep_unknown_chunks(s.png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_read_info(s.png, s.info);
   }));
@@ -116,7 +116,7 @@ ImageView PngDecoder::decode(const Window& window) {
     const int passes = png_set_interlace_handling(s.png);
     png_read_update_info(s.png, s.info);
     if (png_get_rowbytes(s.png, s.info) != stride) png_error(s.png, "unexpected row size");
-    // An interlaced image needs all its rows; in any other, those below the window are not read.
+    // Interlaced images need all rows; otherwise rows below the window are not read.
     const int rows = passes > 1 ? s.height : window.y + window.height;
     for (int pass = 0; pass < passes; ++pass)
       for (int y = 0; y < rows; ++y) png_read_row(s.png, s.buffer.data() + static_cast<size_t>(y) * stride, nullptr);
@@ -134,7 +134,7 @@ struct Sink {
   bool out_of_memory = false;
 };
 
-// May not throw through libpng: a failed allocation is remembered, the rest of the file dropped.
+// Must not throw through libpng: a failed allocation is recorded, and further output dropped.
 void append(png_structp png, png_bytep data, size_t count) {
   auto& sink = *static_cast<Sink*>(png_get_io_ptr(png));
   const auto* begin = reinterpret_cast<const std::byte*>(data);
@@ -159,7 +159,7 @@ struct Rows {
   int64_t stride;
   int width, height;
   int color_type;
-  bool flat;  // large areas of one value, for which filters and a thorough search are a waste of time
+  bool flat;  // large constant areas, for which filters and high compression levels waste time
 };
 
 std::vector<std::byte> encode(const Rows& image) {

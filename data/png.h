@@ -1,4 +1,4 @@
-// PNG: decoding and encoding on libpng.
+// PNG decoding and encoding with libpng.
 #pragma once
 
 #include "data/image.h"
@@ -21,7 +21,7 @@ class PngDecoder {
 
 // A PNG file of `image`, 8-bit RGB.
 std::vector<std::byte> encode_png(const ImageView& image);
-// One of `pixels` [height * width], 8-bit grey, made fast for masks.
+// Encodes `pixels` [height * width] as an 8-bit grey PNG, with fast settings for masks.
 std::vector<std::byte> encode_grey_png(std::span<const uint8_t> pixels, int width, int height);
 
 }  // namespace dtrain::data

@@ -10,7 +10,7 @@
 namespace dtrain::data {
 namespace {
 
-// An index file: this header, `count` + 1 offsets, CRC-32C of all before it.
+// Layout of an index file: header, `count` + 1 offsets, CRC-32C of all before.
 struct IndexHeader {
   char magic[8] = {'D', 'T', 'I', 'D', 'X', '0', '0', '2'};
   uint64_t file_bytes = 0;
@@ -48,7 +48,7 @@ RecordIndex RecordIndex::open(const RecordFile& file, const std::string& cache_d
     if (index.load(place, file.size(), modified)) return index;
   index = scan(file);
   if (!index.fault_.empty()) return index;
-  // Root may write where the mode says that nobody should.
+  // Root can write despite read-only modes.
   using std::filesystem::perms;
   constexpr perms kWritable = perms::owner_write | perms::group_write | perms::others_write;
   std::error_code unknown;
@@ -60,7 +60,7 @@ RecordIndex RecordIndex::open(const RecordFile& file, const std::string& cache_d
       index.save(place, modified);
       break;
     } catch (const Error&) {
-      // Read-only or full: the next place, or none. The index is a saving of time only.
+      // Read-only or full: try the next place. The index is only a cache.
     }
   }
   return index;
@@ -69,7 +69,7 @@ RecordIndex RecordIndex::open(const RecordFile& file, const std::string& cache_d
 bool RecordIndex::load(const std::string& path, uint64_t file_bytes, int64_t modified) {
   std::string text;
   try {
-    // No record is shorter than its frame.
+    // Every record has at least its framing.
     const uint64_t records = file_bytes / (kRecordHeader + kRecordFooter);
     text = read_text(path, sizeof(IndexHeader) + (records + 1) * sizeof(uint64_t) + sizeof(uint32_t));
   } catch (const Error&) {

@@ -1,4 +1,4 @@
-// RecordIndex: where each record of a TFRecord file lies, kept on disk between runs.
+// RecordIndex: offsets of the records in a TFRecord file, cached on disk.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,29 @@ namespace dtrain::data {
 
 class RecordIndex {
  public:
-  // The index kept beside the file (as .NAME.dtidx) or in `cache_directory`, if it belongs to the file as it is now, by
-  // size and time of change; else a scan of the headers, which is then kept at the first of the two places that can be
-  // written. Several processes may do so at once. An index that is damaged or stale is made again, that of a damaged
-  // file is not kept. `cache_directory` may be empty: none.
+  // Loads the index beside the file (.NAME.dtidx) or in `cache_directory` if it matches the file's size and
+  // modification time; else scans the headers and stores the index at the first writable of the two places. Safe for
+  // concurrent processes. Damaged and stale indices are rebuilt; the index of a damaged file is not stored. Empty
+  // `cache_directory`: none.
   static RecordIndex open(const RecordFile& file, const std::string& cache_directory);
-  // Reads every header and stated checksum of `file`; bodies are for read_record_at to check.
+  // Reads all headers and stored checksums of `file`; read_record_at verifies the bodies.
   static RecordIndex scan(const RecordFile& file);
 
   uint64_t size() const { return offsets_.size() - 1; }
-  // Where the header of record `i` begins.
+  // Byte offset of the header of record `i`.
   uint64_t offset(uint64_t i) const { return offsets_[i]; }
-  // Bytes of record `i` without its frame.
+  // Bytes of record `i` without framing.
   uint64_t length(uint64_t i) const { return offsets_[i + 1] - offsets_[i] - kRecordHeader - kRecordFooter; }
-  // CRC-32C of the lengths and stated checksums of all records: another one where the contents are others.
+  // CRC-32C of the lengths and stored checksums of all records; changes with the contents.
   uint32_t checksum() const { return checksum_; }
-  // Why the records after the last one cannot be reached, with file, offset and record; empty where all can.
+  // Why records after the last one are unreachable, with file, offset and record; empty if all are reachable.
   const std::string& fault() const { return fault_; }
 
  private:
   bool load(const std::string& path, uint64_t file_bytes, int64_t modified);
   void save(const std::string& path, int64_t modified) const;
 
-  std::vector<uint64_t> offsets_{0};  // where each record begins, and where the last ends
+  std::vector<uint64_t> offsets_{0};  // begin of each record, and end of the last one
   uint32_t checksum_ = 0;
   std::string fault_;
 };

@@ -19,10 +19,10 @@
 namespace dtrain::data {
 namespace {
 
-// Scanning headers waits for the disk or the network, not for the processor.
+// Scanning headers is bound by I/O latency, not by the CPU.
 constexpr size_t kOpeningThreads = 16;
 
-// Calls body(i) for i < count from several threads; rethrows the error of the smallest i.
+// Parallel for: calls body(i) for i < count; rethrows the error of the smallest i.
 template <class Body>
 void for_each_in_parallel(size_t count, Body body) {
   std::atomic<size_t> next = 0;
@@ -50,7 +50,7 @@ void for_each_in_parallel(size_t count, Body body) {
   if (error) std::rethrow_exception(error);
 }
 
-// Half of what this process may open is left to everything else.
+// Leaves half of the file descriptor limit to the rest of the process.
 bool can_keep_open(size_t files) {
   rlimit limit{};
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 && files <= limit.rlim_cur / 2;
@@ -58,7 +58,7 @@ bool can_keep_open(size_t files) {
 
 }  // namespace
 
-// Records that have been read once.
+// In-memory cache of records.
 class RecordShards::Kept {
  public:
   std::optional<std::span<const std::byte>> find(uint64_t record) const {
@@ -66,7 +66,7 @@ class RecordShards::Kept {
     const auto found = records_.find(record);
     return found == records_.end() ? std::nullopt : std::optional(std::span(found->second));
   }
-  // Where two threads have read one record, the first one's stays.
+  // If two threads read the same record, the first copy is kept.
   std::span<const std::byte> keep(uint64_t record, std::span<const std::byte> bytes) {
     std::vector<std::byte> copy(bytes.begin(), bytes.end());
     const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// RecordShards: the records of an ordered family of TFRecord files, numbered from 0 through all of them.
+// RecordShards: records of an ordered list of TFRecord files, numbered consecutively from 0.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +13,34 @@
 
 namespace dtrain::data {
 
-// Reading is safe from many threads.
+// Thread-safe for reading.
 class RecordShards {
  public:
-  // Opens and indexes the files, several at a time. See RecordIndex and plain_record_file for the cache.
+  // Opens and indexes the files in parallel. See RecordIndex and plain_record_file for caching.
   RecordShards(const std::vector<std::string>& paths, const CacheOptions& cache);
 
   uint64_t size() const { return begins_.back(); }
   // First record of each file, and size() at the end.
   const std::vector<uint64_t>& begins() const { return begins_; }
   RecordLocation locate(uint64_t record) const;
-  // Damage that hides the rest of a file.
+  // Damage that makes the rest of a file unreachable.
   const std::vector<std::string>& faults() const { return faults_; }
-  // Ordered names and sizes, a line each.
+  // Ordered names and sizes, one line each.
   std::string identity() const;
-  // The same with the number of records of each file and a checksum of them.
+  // The same with record counts and checksums.
   std::string contents() const;
 
-  // The bytes of a record, both checksums verified; they live in `buffer` or with the records that are kept. Throws
-  // RecordError, and Error(Fault::data) where the file has been replaced.
+  // Bytes of a record, with both checksums verified; they are in `buffer` or in the memory cache. Throws RecordError,
+  // and Error(Fault::data) if the file has been replaced.
   std::span<const std::byte> read(uint64_t record, std::vector<std::byte>& buffer) const;
 
  private:
   struct Shard {
-    std::string name;        // as found
-    uint64_t bytes = 0;      // as found
-    std::string plain_path;  // the same, or an unpacked copy
+    std::string name;        // at opening
+    uint64_t bytes = 0;      // at opening
+    std::string plain_path;  // the same path, or an unpacked copy
     uint64_t plain_bytes = 0;
-    std::unique_ptr<RecordFile> file;  // null where so many files cannot be kept open
+    std::unique_ptr<RecordFile> file;  // null if too many files are open
     RecordIndex index;
   };
   class Kept;
@@ -51,7 +51,7 @@ class RecordShards {
   std::vector<uint64_t> begins_{0};
   std::vector<std::string> faults_;
   bool first_only_ = false;
-  std::shared_ptr<Kept> kept_;  // null: none are
+  std::shared_ptr<Kept> kept_;  // null: no memory cache
 };
 
 }  // namespace dtrain::data

@@ -1,5 +1,5 @@
-// Filters of both libraries, and the pass that applies them. Written in AVX2 intrinsics: from plain loops GCC 12 makes
-// scalar code, five times slower.
+// Filters of the supported libraries, and the resampling passes, in AVX2 intrinsics: GCC 12 does not vectorise plain
+// loops, which are five times slower.
 #include "data/resize.h"
 
 #include <immintrin.h>
@@ -28,7 +28,7 @@ void start(const Axis& axis, int taps, Filter<Weight>& filter) {
   filter.weights.assign(static_cast<size_t>(axis.count) * static_cast<size_t>(filter.taps), Weight{});
 }
 
-// Sample i reads source samples from `low` on, those outside replaced by the nearest inside, with `count` weights.
+// Output sample i has `count` weights for source samples from `low` on; indices outside are clamped.
 template <class Weight>
 void put(const Axis& axis, int i, int low, const Weight* weights, int count, Filter<Weight>& filter) {
   const int taps = filter.taps;
@@ -54,7 +54,7 @@ void put_cubic(const Axis& axis, int i, float position, Filter<float>& filter) {
   put(axis, i, static_cast<int>(floor) - 1, weights.data(), 4, filter);
 }
 
-// The share of each source sample in [position, position + scale).
+// Area filter: coverage of each source sample by [position, position + scale).
 void put_area(const Axis& axis, int i, float position, float scale, std::vector<float>& weights,
               Filter<float>& filter) {
   const float end = static_cast<float>(axis.begin + i + 1) * scale;
@@ -171,10 +171,10 @@ void pad_with_zeros(Filter<float>& filter, int before, int count) {
 
 namespace {
 
-// The arithmetics. A register holds kLanes sums; Pixel has the four that a pixel and one byte of the next need.
+// Arithmetic variants. A register holds kLanes sums; Pixel has the four lanes of a pixel and one byte of the next.
 struct Floats {
   using Weight = float;
-  using Sample = float;  // of rows that are filtered
+  using Sample = float;  // intermediate type between the passes
   using Output = float;
   using Pixel = __m128;
   using Sums = __m256;
@@ -219,7 +219,7 @@ struct Fixed {
   }
   static void store(Pixel sums, uint8_t* out) {
     const __m128i low_bytes = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-    // The weights are not negative and sum to one within a few units, so no sum leaves 8 bits.
+    // Weights are non-negative with sum 1 up to rounding, so that sums fit into 8 bits.
     const int32_t bytes = _mm_cvtsi128_si32(_mm_shuffle_epi8(_mm_srli_epi32(sums, kFilterBits), low_bytes));
     std::memcpy(out, &bytes, sizeof bytes);
   }
@@ -243,8 +243,7 @@ __m128i load_pixel(const uint8_t* pixel) {
   return _mm_cvtepu8_epi32(_mm_cvtsi32_si128(bytes));
 }
 
-// Horizontal pass. Stores four lanes a pixel: the fourth is overwritten by the next pixel, or lies in the row's
-// padding.
+// Horizontal pass. Stores four lanes per pixel; the fourth is overwritten by the next pixel, or lies in the padding.
 template <class Kind, int kTaps>
 void filter_row(const uint8_t* source, const Filter<typename Kind::Weight>& x, typename Kind::Sample* out) {
   const int taps = kTaps > 0 ? kTaps : x.taps;
@@ -259,7 +258,7 @@ void filter_row(const uint8_t* source, const Filter<typename Kind::Weight>& x, t
   }
 }
 
-// Common counts are compiled in.
+// Common tap counts are compile-time constants.
 template <class Kind>
 void filter_row(const uint8_t* source, const Filter<typename Kind::Weight>& x, typename Kind::Sample* out) {
   switch (x.taps) {
@@ -276,7 +275,7 @@ void filter_row(const uint8_t* source, const Filter<typename Kind::Weight>& x, t
   }
 }
 
-// Vertical pass: `taps` filtered rows into one. Rows may be read up to the next multiple of kLanes.
+// Vertical pass: `taps` filtered rows into one. May read rows up to the next multiple of kLanes.
 template <class Kind>
 void combine_rows(const typename Kind::Sample* const* rows, const typename Kind::Weight* weights, int taps, int length,
                   typename Kind::Output* out) {
@@ -293,8 +292,8 @@ void combine_rows(const typename Kind::Sample* const* rows, const typename Kind:
   }
 }
 
-// Output rows need source rows in rising order: a ring of `taps` filtered rows holds what is used again, and rows that
-// no output needs are never filtered.
+// Output rows need ascending source rows: a ring buffer holds `taps` filtered rows, and unused source rows are never
+// filtered.
 template <class Kind>
 void resample_rows(const ImageView& source, const Filter<typename Kind::Weight>& x,
                    const Filter<typename Kind::Weight>& y, std::vector<typename Kind::Sample>& ring,

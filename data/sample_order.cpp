@@ -8,14 +8,13 @@
 namespace dtrain::data {
 namespace {
 
-// floor(batches * part / all + 1/2): how many of the first `batches` go to `part` of `all` records. It grows by one at
-// most from one number of batches to the next. Whole rounds of `all` batches are taken apart, so that nothing
-// overflows.
+// floor(batches * part / all + 1/2): batches among the first `batches` that belong to `part` of `all` records.
+// Increases by at most one per batch. Whole rounds of `all` batches are split off against overflow.
 uint64_t share(uint64_t batches, uint64_t part, uint64_t all) {
   return batches / all * part + (2 * (batches % all) * part + all) / (2 * all);
 }
 
-// The seed of a group's permutations: groups of one size should not have the same ones.
+// Seed of a group's permutations, so that groups of equal size differ.
 uint64_t seed_of_group(uint64_t seed, size_t group) {
   constexpr uint64_t kStream = 0x67726f7570;
   if (group == 0) return seed;
@@ -30,7 +29,7 @@ SampleOrder::SampleOrder(uint64_t records, size_t groups, const std::function<si
     : options_(options), size_(records), groups_(groups) {
   DT_CHECK(records > 0 && groups > 0 && options.batch > 0 && options.repeats > 0, "an order of ", records,
            " records in ", groups, " groups, in batches of ", options.batch, ", each ", options.repeats, " times");
-  // share() multiplies two numbers of records and doubles that.
+  // share() multiplies two record counts and doubles the product.
   DT_CHECK(groups == 1 || records < uint64_t{1} << 31, "an order of ", records, " records in ", groups,
            " groups: expected fewer than 2^31");
   groups_.front().size = records;
@@ -53,9 +52,9 @@ SampleOrder::SampleOrder(uint64_t records, size_t groups, const std::function<si
   }
 }
 
-// Splits off one group after another: of the batches that are not of the groups before it, which ones are its own.
+// Assigns batches group by group: each takes its share of the batches that earlier groups left.
 SampleOrder::Turn SampleOrder::turn_of_batch(uint64_t batch) const {
-  uint64_t left = size_;  // records of this group and of those after it
+  uint64_t left = size_;  // records of this and later groups
   for (size_t g = 0;; ++g) {
     const uint64_t later = left - groups_[g].size;
     const uint64_t before = share(batch, later, left);

@@ -13,20 +13,20 @@ namespace dtrain::data {
 namespace {
 
 constexpr double kPi = std::numbers::pi;
-constexpr float kEmptyShare = 0.05f, kCrowdShare = 0.08f;  // of scenes
+constexpr float kEmptyShare = 0.05f, kCrowdShare = 0.08f;  // probabilities per scene
 constexpr uint32_t kMostObjects = 6, kFewestOfCrowd = 8, kMostOfCrowd = 14;
-constexpr int kTries = 12;                                              // to place an object; it is left out then
-constexpr float kSmallest = 0.1f, kLargest = 0.28f, kOfCrowd = 0.055f;  // radii, in shorter sides of the image
+constexpr int kTries = 12;  // attempts to place an object before it is dropped
+constexpr float kSmallest = 0.1f, kLargest = 0.28f, kOfCrowd = 0.055f;  // radii relative to the shorter image side
 
 enum Figure { kCircle, kRectangle, kTriangle, kStar, kRing };
 
-// Where a shape lies: in its own coordinates all corners are within a distance of 1.
+// Pose of a shape whose vertices lie in the unit circle of its local coordinates.
 struct Pose {
   int shape = 0;
-  float x = 0, y = 0, radius = 0, angle = 0, proportion = 1;  // of a rectangle's sides
+  float x = 0, y = 0, radius = 0, angle = 0, proportion = 1;  // proportion: aspect ratio of a rectangle
 };
 
-// Corners to tenths of pixels, so that files state them exactly. The distance of every other one is `inner`.
+// Vertices rounded to tenths of pixels, so that text represents them exactly. Every other vertex has radius `inner`.
 std::vector<double> outline_of(const Pose& pose, int corners, double inner) {
   std::vector<double> polygon;
   for (int i = 0; i < corners; ++i) {
@@ -64,7 +64,7 @@ std::vector<double> outer_outline(const Pose& pose) {
   }
 }
 
-// Pixels are those that COCO's rules give the polygon, row by row.
+// Rasterised by COCO's rules, row-major.
 std::vector<uint8_t> pixels_of(const Pose& pose, int height, int width) {
   std::vector<uint8_t> pixels = coco::decode(coco::from_polygon(outer_outline(pose), height, width));
   if (pose.shape == kRing) {
@@ -76,7 +76,7 @@ std::vector<uint8_t> pixels_of(const Pose& pose, int height, int width) {
   return pixels;
 }
 
-// A texture of waves, from -1 to 1.
+// Texture of superposed waves in [-1, 1].
 struct Waves {
   float x, y, phase;
 
@@ -91,7 +91,7 @@ struct Waves {
   }
 };
 
-// A scene while it is drawn, from the back to the front.
+// Scene under construction, back to front.
 class Drawing {
  public:
   Drawing(const SceneOptions& options, uint64_t index)
@@ -124,7 +124,7 @@ class Drawing {
     return levels_of_hue(hue, saturation, dark_ground_ ? random_.uniform(0.1f, 0.3f) : random_.uniform(0.75f, 0.95f));
   }
 
-  // Hues go on by the golden section of the circle, so that no two shapes of an image look alike.
+  // Consecutive hues are a golden angle apart, so that shapes of an image are distinguishable.
   Levels next_color() {
     hue_ += 0.618034f;
     const float saturation = random_.uniform(0.6f, 1);
@@ -133,7 +133,7 @@ class Drawing {
 
   float shorter_side() const { return static_cast<float>(std::min(options_.width, options_.height)); }
 
-  // A whole shape is inside the image.
+  // Keeps the shape inside the image.
   Pose random_pose(int shape) {
     Pose pose{.shape = shape};
     pose.radius = shorter_side() * kSmallest * std::pow(kLargest / kSmallest, random_.uniform());
@@ -145,7 +145,7 @@ class Drawing {
     return pose;
   }
 
-  // False, and nothing is changed, where the pixels hide too much of another object or there are none.
+  // Returns false without changes if the pixels occlude another object too much or are empty.
   bool place(const std::vector<uint8_t>& pixels, const Object& object) {
     const auto count = static_cast<size_t>(std::count(pixels.begin(), pixels.end(), uint8_t{1}));
     if (count == 0) return false;
@@ -179,7 +179,7 @@ class Drawing {
     }
   }
 
-  // The members lie within what would be a large shape. A crowd is drawn before all objects.
+  // Members fill the area of a large shape. The crowd is behind all objects.
   void add_crowd() {
     Pose middle = random_pose(static_cast<int>(random_.below(static_cast<uint32_t>(kShapeNames.size()))));
     const float reach = shorter_side() * kLargest - shorter_side() * kOfCrowd, margin = shorter_side() * kLargest + 1;
@@ -229,7 +229,7 @@ class Drawing {
   RandomStream random_;
   bool dark_ground_;
   float hue_;
-  std::vector<uint16_t> owner_;  // of each pixel: an object's index + 1, or 0 for the ground
+  std::vector<uint16_t> owner_;  // per pixel: index of the object + 1, or 0 for background
   std::vector<Levels> colors_;
   std::vector<Object> objects_;
 };

@@ -1,4 +1,4 @@
-// Drawn scenes: shapes of several kinds over textured ground, and exactly which pixels show each of them.
+// Synthetic detection scenes: shapes over a textured background, with exact masks.
 #pragma once
 
 #include <array>
@@ -17,24 +17,24 @@ struct SceneOptions {
   static constexpr float kMaxNoise = 128;
 
   int width = 320, height = 240;
-  float noise = 16;  // levels, of the ground's texture and of each pixel; 0: every shape and the ground have one colour
+  float noise = 16;  // amplitude of background texture and pixel noise, in levels; 0: uniform colours
   uint64_t seed = 0;
 };
 
 struct SceneObject {
-  int shape = 0;             // of kShapeNames
-  bool is_crowd = false;     // many small shapes, of one kind, that are not told apart
-  coco::Rle mask{};          // the pixels that show it: all masks of a scene are disjoint, and none is empty
-  coco::Polygons outline{};  // the same as a polygon, where the shape has no hole and nothing hides a part of it
+  int shape = 0;             // index into kShapeNames
+  bool is_crowd = false;     // many small shapes of one kind, annotated together
+  coco::Rle mask{};          // visible pixels; masks of a scene are disjoint and non-empty
+  coco::Polygons outline{};  // exact polygon, if the shape has no hole and is not occluded
 };
 
 struct Scene {
   Image image{};
-  std::vector<SceneObject> objects{};  // those in front come later; some scenes have none
+  std::vector<SceneObject> objects{};  // back to front; may be empty
 };
 
-// A scene that depends on its arguments only. At least half of every object is visible. Throws Error where the options
-// are out of range.
+// Deterministic scene for these arguments. At least half of every object is visible. Throws Error for options out of
+// range.
 Scene draw_scene(const SceneOptions& options, uint64_t index);
 
 }  // namespace dtrain::data

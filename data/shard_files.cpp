@@ -18,16 +18,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kListedGaps = 8;  // a message stays a line
+constexpr size_t kListedGaps = 8;  // keeps messages to one line
 
-// Files of one name and one number of shards.
+// Shard files of one name and total.
 struct Family {
   std::string folder, split;
-  std::string total_digits;  // as it stands after "-of-"
+  std::string total_digits;  // digits after "-of-"
   std::map<uint64_t, std::string> names;
 
   uint64_t total() const { return std::stoull(total_digits); }
-  // The number of the first shard: 1 where the last name is that of a set that begins there.
+  // Number of the first shard: 1 if the names run from 1 to the total.
   uint64_t first() const { return !names.contains(0) && names.contains(total()) ? 1 : 0; }
   std::string name_of(uint64_t number) const {
     return fmt::format("{}-{:0{}}-of-{}", split, number, total_digits.size(), total_digits);
@@ -54,7 +54,7 @@ Family family_in(const std::string& folder, const std::string& split) {
   if (failure)
     throw Error(fault_of_errno(failure.value(), Fault::data),
                 concat(folder, ": cannot list the directory: ", failure.message()));
-  std::ranges::sort(names);  // a message about two of them does not depend on the order in which they were made
+  std::ranges::sort(names);  // makes messages independent of the directory order
   for (const std::string& name : names) {
     if (is_temporary_name(name) || !name.starts_with(split)) continue;
     const std::string rest = name.substr(split.size());
@@ -105,7 +105,7 @@ std::vector<std::string> shards_in(const std::string& folder, const std::string&
 
 std::vector<std::string> shard_folders(const std::string& directory, const std::string& split) {
   std::vector<std::string> folders{directory};
-  std::error_code unreadable;  // a folder that cannot be examined holds nothing that could be read
+  std::error_code unreadable;  // an inaccessible folder is treated as empty
   for (const std::string& name : {split, std::string(split == "validation" ? "val" : "")})
     if (!name.empty() && fs::is_directory(fs::path(directory) / name, unreadable))
       folders.push_back((fs::path(directory) / name).string());

@@ -59,7 +59,7 @@ std::optional<ShardManifest> read_shard_manifest_file(const std::string& path) {
     if (words >> name >> bytes >> crc && read_number(bytes, 10, facts.bytes) && read_number(crc, 16, facts.crc))
       manifest[name] = facts;
   }
-  // It is intact where it is, byte for byte, what would be written for what it says.
+  // Valid only if it equals the serialisation of its contents byte for byte.
   if (to_text(manifest) != lines.str())
     throw Error(Fault::data, concat(path,
                                     ": damaged, or of another version; if its shards are as they should be, delete "

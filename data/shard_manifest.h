@@ -1,5 +1,5 @@
-// Which shards belong together: names, sizes and checksums of a data set's shards, in a file beside them whose name
-// begins with a dot, as readers of plain TFRecords do not look for it. A data set without one is read like any other.
+// Manifest of a data set's shards: names, sizes and checksums in a hidden file beside them, which TFRecord readers
+// ignore. Optional for readers.
 //   dtrain shards, version 1
 //   train-00000-of-00002 48123 90ab12cd           name, bytes and CRC-32C of a shard, sorted by name
 //   crc32c 1234abcd                               of the lines above
@@ -13,8 +13,7 @@
 namespace dtrain::data {
 
 inline constexpr const char* kShardManifest = ".shards";
-// The folder beside the shards in which new ones are written. It holds a manifest from the moment on at which all of
-// them are complete, until all are in their places.
+// Staging folder for new shards. It holds a manifest from the completion of all shards until all are in place.
 inline constexpr const char* kNewShards = ".shards.new";
 
 struct ShardFacts {
@@ -26,16 +25,15 @@ std::string to_text(const ShardFacts& facts);  // "48123 bytes, CRC-32C 90ab12cd
 using ShardManifest = std::map<std::string, ShardFacts>;
 
 std::string to_text(const ShardManifest& manifest);
-// The manifest of the shards in `directory`; none where there is no such file. Throws Error(Fault::data) where it is
-// damaged.
+// Manifest of the shards in `directory`; nothing if there is none. Throws Error(Fault::data) for a damaged one.
 std::optional<ShardManifest> read_shard_manifest(const std::string& directory);
-// The same of the file `path`, which need not have that name.
+// The same for the file `path` of any name.
 std::optional<ShardManifest> read_shard_manifest_file(const std::string& path);
-// "train" for train-00000-of-00002, whatever comes after it; empty for what is not the name of a shard.
+// "train" for train-00000-of-00002 with any suffix; empty for other names.
 std::string split_of_shard(const std::string& name);
 
-// Throws Error(Fault::data) where new shards are being put in place, or were when their writer was killed: old and new
-// ones are mixed.
+// Throws Error(Fault::data) while new shards are being moved into place, or if the writer was killed then and old and
+// new shards are mixed.
 void require_all_in_place(const std::string& directory);
 
 }  // namespace dtrain::data

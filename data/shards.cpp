@@ -28,8 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Shards of an earlier run under another count would be read together with the new ones. What a killed run of an
-// earlier version left half written is removed.
+// Rejects shards of an earlier run with another count, which would be read together with the new ones. Removes partial
+// shards of killed earlier versions.
 void require_no_other_set(FileSystem& files, const std::string& directory, const Split& split) {
   const std::regex pattern(split.name + "-[0-9]+-of-([0-9]+)(.*)");
   const std::string of = fmt::format("{:05}", split.shards);
@@ -50,14 +50,14 @@ void require_no_other_set(FileSystem& files, const std::string& directory, const
   for (const std::string& path : leftovers) require_success(files.unlink(path), "unlink", path);
 }
 
-// Entries of the shards that stay: those of other splits.
+// Manifest entries of splits that are not rewritten.
 ShardManifest manifest_of_others(const std::string& directory, const std::vector<Split>& splits) try {
   ShardManifest manifest = read_shard_manifest(directory).value_or(ShardManifest());
   for (const Split& split : splits)
     std::erase_if(manifest, [&](const auto& entry) { return split_of_shard(entry.first) == split.name; });
   return manifest;
 } catch (const Error&) {
-  return {};  // damaged: it would tell nothing
+  return {};  // a damaged manifest has no valid entries
 }
 
 class SplitWriter {
@@ -71,7 +71,7 @@ class SplitWriter {
         skips_bad_records_(skips_bad_records),
         progress_(progress) {}
 
-  // Adds its shards to `manifest`. Returns the records that keep shards from being complete.
+  // Adds its shards to `manifest`. Returns the bad records that make the split incomplete.
   std::vector<BadRecord> write(int64_t wanted_threads, ShardManifest& manifest) {
     {
       std::vector<std::jthread> threads;
@@ -126,7 +126,7 @@ class SplitWriter {
     folder_.add(name, manifest_[name], bad);
   }
 
-  // With the mutex held.
+  // Requires the mutex.
   void tell(uint64_t records) {
     done_ += records;
     if (progress_ && records > 0) progress_(split_, done_);
@@ -143,7 +143,7 @@ class SplitWriter {
   std::mutex mutex_;
   uint64_t done_ = 0;
   ShardManifest manifest_;
-  SkippedRecords bad_;  // that may not be skipped
+  SkippedRecords bad_;  // bad records that may not be skipped
   std::exception_ptr failure_;
 };
 

@@ -12,7 +12,7 @@
 namespace dtrain::data {
 namespace {
 
-// A side after the shorter one has become `size`.
+// New length of a side when the shorter one becomes `size`.
 int side_of(int side, int shorter, const ShrinkOptions& options) {
   if (options.stretch) return options.size;
   if (shorter <= options.size) return side;
@@ -29,7 +29,7 @@ Image resized(const ImageView& image, int width, int height) {
   return out;
 }
 
-// A feature as it was.
+// Copies a feature unchanged.
 void copy_feature(const Example::Entry& entry, ExampleWriter& writer) {
   std::vector<std::string_view> texts;
   std::vector<float> floats;
@@ -45,7 +45,7 @@ void copy_feature(const Example::Entry& entry, ExampleWriter& writer) {
       entry.feature.read(numbers);
       return writer.int64s(entry.key, numbers);
     case FeatureKind::unset:
-      return;  // it holds nothing
+      return;  // unset
   }
 }
 
@@ -80,7 +80,7 @@ std::string shrink_record(std::span<const std::byte> record, const ShrinkOptions
   warning = image.warning;
   ExampleWriter writer;
   for (const Example::Entry& entry : example.entries()) {
-    if (example.find(entry.key) != &entry.feature) continue;  // a later one counts
+    if (example.find(entry.key) != &entry.feature) continue;  // overridden by a later duplicate
     if (entry.key == "image/encoded")
       writer.bytes(entry.key, {reinterpret_cast<const char*>(image.jpeg.data()), image.jpeg.size()});
     else if (entry.key == "image/format")

@@ -29,7 +29,7 @@ size_t StagedLoader::due() const {
 
 void StagedLoader::open_stage(size_t stage) {
   if (loader_) past_ = stats();
-  loader_.reset();  // its threads end before others begin
+  loader_.reset();  // joins its threads before new ones start
   loader_ = std::make_unique<Loader>(stage == 0 ? first_ : open_(stage), options_);
   stage_ = stage;
 }

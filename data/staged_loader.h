@@ -1,4 +1,4 @@
-// StagedLoader: a Loader whose data set changes at stated epochs, as with progressive resizing.
+// StagedLoader: a Loader that switches data sets at given epochs, for progressive resizing.
 #pragma once
 
 #include <functional>
@@ -9,23 +9,23 @@
 
 namespace dtrain::data {
 
-// One stream of samples, read from one data set after another. All have the same records in the same order; what
-// differs is what their rows look like.
+// One stream of samples over consecutive data sets, which have the same records in the same order but different row
+// layouts.
 class StagedLoader {
  public:
-  // Opens the data set of a stage, counted from 0.
+  // Opens the data set of a stage (0-based).
   using Open = std::function<std::shared_ptr<Dataset>(size_t stage)>;
-  // `epochs`: where the stages after the first begin, rising; an epoch is as many samples as the data set has. The
-  // batches of a step, `batches_per_step`, are of one stage: that of its first sample. Throws Error as Loader.
+  // `epochs`: start of each stage after the first, ascending; an epoch has as many samples as the data set. All batches
+  // of a step (`batches_per_step`) belong to the stage of its first sample. Throws Error as Loader does.
   StagedLoader(std::shared_ptr<Dataset> first, const LoaderOptions& options, std::vector<double> epochs = {},
                Open open = {}, int64_t batches_per_step = 1);
 
-  // As Loader. A loader that ends takes what it has decoded ahead with it.
+  // See Loader. Ending a stage discards its prefetched batches.
   const Batch* next();
   void decode(int64_t row) { loader_->decode(row); }
-  // Of all stages; a bad record counts once in each.
+  // Over all stages; a bad record counts once per stage.
   LoaderStats stats() const;
-  // That of the batch from next(), or of the first one.
+  // Stage of the batch from next(), or the first one.
   size_t stage() const { return stage_; }
 
  private:
@@ -39,7 +39,7 @@ class StagedLoader {
   int64_t batches_per_step_, calls_ = 0;
   double records_;
   size_t stage_ = 0;
-  LoaderStats past_;  // of the stages that are over
+  LoaderStats past_;  // of completed stages
   std::unique_ptr<Loader> loader_;
 };
 

@@ -16,8 +16,8 @@ constexpr std::array<const char*, kDrawnKinds> kNames = {
     "disc",   "square", "triangle", "cross", "ring", "horizontal stripes", "vertical stripes", "diagonal stripes",
     "checks", "dots"};
 
-// Positive inside the figure, about the distance to its edge; (u, v) are its own coordinates, the figure lies in [-1,
-// 1].
+// Approximate signed distance to the figure's edge, positive inside; (u, v) are local coordinates, the figure lies in
+// [-1, 1].
 float figure(int kind, float u, float v, float frequency) {
   const float radius = std::hypot(u, v), au = std::abs(u), av = std::abs(v);
   switch (kind) {
@@ -59,13 +59,13 @@ Image draw_image(int drawn_class, int classes, int size, uint64_t seed, uint64_t
   RandomStream random(seed, index);
   const int kind = drawn_class % kDrawnKinds, colours = (classes + kDrawnKinds - 1) / kDrawnKinds;
   const bool texture = kind >= 5;
-  // With several colours the hue tells the class, so it keeps to the middle half of its share of the circle.
+  // With several colours the hue encodes the class, within the middle half of its range.
   const float share = random.uniform(0.25f, 0.75f);
   const float hue = colours == 1
                         ? random.uniform()
                         : (static_cast<float>(drawn_class / kDrawnKinds) + share) / static_cast<float>(colours);
   const bool dark_ground = random.uniform() < 0.5f;
-  // A statement each: the order in which a call's arguments are evaluated is the compiler's.
+  // Separate statements, because the evaluation order of function arguments is unspecified.
   const float ink_value = dark_ground ? random.uniform(0.7f, 1) : random.uniform(0.35f, 0.6f);
   const float ink_saturation = random.uniform(0.5f, 1);
   const float ground_value = dark_ground ? random.uniform(0.05f, 0.3f) : random.uniform(0.8f, 1);

@@ -1,4 +1,4 @@
-// Drawn images: shapes and textures in random colours, positions, sizes and noise, learnable but not trivial.
+// Synthetic images: shapes and textures with random colour, position, size and noise; learnable, but not trivial.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,15 @@
 
 namespace dtrain::data {
 
-// Kinds of drawing. More classes than this repeat the kinds, each time in another colour.
+// Number of shapes and textures. Further classes repeat them in other colours.
 inline constexpr int kDrawnKinds = 10;
 inline constexpr int kMaxDrawnClasses = 1000;
 
-// "disc", "square", ...; with more than kDrawnKinds classes the colour is in front: "colour 3 disc".
+// "disc", "square", ...; with more than kDrawnKinds classes prefixed by the colour: "colour 3 disc".
 std::string drawn_class_name(int drawn_class, int classes);
 
-// An image of class `drawn_class` of `classes`, `size` x `size` pixels, that depends on its arguments only. Throws
-// Error where they are out of range.
+// Deterministic image of class `drawn_class` of `classes`, `size` x `size` pixels. Throws Error for arguments out of
+// range.
 Image draw_image(int drawn_class, int classes, int size, uint64_t seed, uint64_t index);
 
 }  // namespace dtrain::data

@@ -20,12 +20,12 @@ constexpr uint64_t kMaxNameBytes = uint64_t{1} << 20;  // of an extended header
 struct Header {
   std::array<char, kBlock> bytes{};
 
-  // Up to the first zero.
+  // Text up to the first NUL.
   std::string_view text(size_t offset, size_t size) const {
     const std::string_view field(bytes.data() + offset, size);
     return field.substr(0, field.find('\0'));
   }
-  // Octal digits between blanks, or the big-endian number of GNU where the first bit is set.
+  // Octal digits between blanks, or GNU's big-endian number if the first bit is set.
   std::optional<uint64_t> number(size_t offset, size_t size) const {
     uint64_t value = 0;
     if (bytes[offset] & 0x80) {
@@ -48,7 +48,7 @@ struct Header {
   bool is_zero() const {
     return std::ranges::all_of(bytes, [](char byte) { return byte == 0; });
   }
-  // The sum of all bytes, its own field taken for blanks.
+  // Header checksum: sum of all bytes, with blanks for the checksum field.
   bool sum_is_right() const {
     uint64_t sum = 8 * ' ';
     for (size_t i = 0; i < bytes.size(); ++i)
@@ -82,12 +82,12 @@ class TarReader {
   void refuse_foreign() const {
     std::string head(static_cast<size_t>(std::min<uint64_t>(end_ - at_, kBlock)), '\0');
     file_.read(at_, head.data(), head.size());
-    // A packed archive has a line of its own.
+    // gzip and other compressed archives have a separate message.
     if (const std::string kind = foreign_content(head); !kind.empty() && !head.starts_with("\x1f\x8b"))
       throw Error(Fault::data, concat(archive_, ": not a tar archive but ", kind));
   }
 
-  // False at the archive's end.
+  // Returns false at the end of the archive.
   bool read_header(Header& header) {
     if (end_ - at_ < kBlock) fail("the archive ends before its end mark: truncated");
     file_.read(at_, header.bytes.data(), kBlock);
@@ -141,7 +141,7 @@ class TarReader {
     return text;
   }
 
-  // Lines "<length of the line> <key>=<value>\n".
+  // Parses lines "<length of the line> <key>=<value>\n".
   void take_attributes(std::string_view lines) {
     while (!lines.empty()) {
       size_t length = 0, digits = 0;
@@ -168,7 +168,7 @@ class TarReader {
   const InputFile& file_;
   const std::string& archive_;
   uint64_t at_, end_;  // of the next header, of the archive
-  std::string name_;   // of the next member, where an extended header states it
+  std::string name_;   // from an extended header, for the next member
   std::optional<uint64_t> size_;
   std::vector<TarMember> members_;
 };

@@ -1,5 +1,5 @@
-// TIFF: from samples in strips or tiles, as libtiff unpacks them, to RGB. libtiff's own converter multiplies by alpha,
-// which PIL does not: it is used for YCbCr alone.
+// TIFF: converts strips or tiles, as decompressed by libtiff, to RGB. libtiff's converter premultiplies alpha, which
+// PIL does not; it is used for YCbCr only.
 #include <tiffio.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace dtrain::data {
 namespace {
 
-// PIL's: a * b / 255, rounded.
+// PIL: a * b / 255, rounded.
 uint8_t times_255th(int a, int b) {
   const int product = a * b + 128;
   return static_cast<uint8_t>(((product >> 8) + product) >> 8);
@@ -29,7 +29,7 @@ class TiffDecoding {
     samples_.resize(static_cast<size_t>(pixels()) * static_cast<size_t>(used_));
   }
 
-  // False where nothing could be unpacked. `lost` becomes true where something could not.
+  // Returns false if nothing could be decompressed. Sets `lost` if some blocks could not.
   bool run(bool& lost) {
     for (int plane = 0; plane < (layout_.separate ? used_ : 1); ++plane)
       layout_.blocks.tiles ? unpack_tiles(plane) : unpack_rows(plane);
@@ -54,7 +54,7 @@ class TiffDecoding {
  private:
   int64_t pixels() const { return int64_t{layout_.width} * layout_.height; }
 
-  // Compressed rows can only be read in order; after an error the next strip is sound again.
+  // Compressed rows must be read in order; after an error decoding resumes with the next strip.
   void unpack_rows(int plane) {
     std::vector<uint8_t> row(file_.bounded(TIFFScanlineSize64(file_.get())));
     const auto strip = static_cast<int>(layout_.blocks.height);
@@ -86,8 +86,8 @@ class TiffDecoding {
       }
   }
 
-  // Keeps of a row of `count` pixels the samples that are used, 8 bits of each: the upper ones of 16; fewer are scaled
-  // to levels, unless they are indices of colours.
+  // Stores the used channels of a row of `count` pixels as 8 bits: the upper bits of 16; fewer bits are scaled to
+  // levels, unless they are palette indices.
   void store(const uint8_t* row, int x, int y, int count, int plane) {
     unpacked_any_ = true;
     const int stored = layout_.separate ? 1 : layout_.samples, kept = layout_.separate ? 1 : used_, bits = layout_.bits;
@@ -115,7 +115,7 @@ class TiffDecoding {
 
   void write_rgb() { std::ranges::copy(samples_, rgb()); }
 
-  // As PIL: what has no alpha is black.
+  // Fully transparent pixels are black, as in PIL.
   void write_divided() {
     for (int64_t i = 0; i < pixels(); ++i)
       for (int c = 0; c < 3; ++c) {
@@ -147,12 +147,12 @@ class TiffDecoding {
   const TiffFile& file_;
   const TiffLayout& layout_;
   Image& image_;
-  int used_ = 0;  // samples of a pixel
+  int used_ = 0;  // used channels per pixel
   std::vector<uint8_t> samples_;
   bool unpacked_any_ = false, lost_any_ = false;
 };
 
-// By libtiff's converter, asked for the orientation that the file has, so that it turns nothing.
+// Uses libtiff's converter with the file's orientation as target, so that nothing is rotated.
 bool write_ycbcr(const TiffFile& file, Image& image) {
   std::vector<uint32_t> raster(static_cast<size_t>(image.width) * static_cast<size_t>(image.height));
   if (!TIFFReadRGBAImageOriented(file.get(), static_cast<uint32_t>(image.width), static_cast<uint32_t>(image.height),

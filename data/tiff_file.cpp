@@ -13,7 +13,7 @@
 namespace dtrain::data {
 namespace {
 
-constexpr int kMostSamples = 8;  // of a pixel: four colours and extra samples
+constexpr int kMostSamples = 8;  // per pixel: four colours and extra channels
 
 template <class... Parts>
 [[noreturn]] void refuse_tiff(const Parts&... what) {
@@ -26,7 +26,7 @@ T tiff_field(TIFF* tiff, uint32_t tag, T otherwise) {
   return TIFFGetFieldDefaulted(tiff, tag, &value) ? value : otherwise;
 }
 
-// Whether we decode it: not old-style JPEG and others that are rare and have a history of faults.
+// Supported compressions, without old-style JPEG and other rare ones with a history of vulnerabilities.
 bool is_known_compression(int compression) {
   constexpr int kKnown[] = {COMPRESSION_NONE,      COMPRESSION_CCITTRLE,      COMPRESSION_CCITTFAX3,
                             COMPRESSION_CCITTFAX4, COMPRESSION_LZW,           COMPRESSION_JPEG,
@@ -36,7 +36,7 @@ bool is_known_compression(int compression) {
          TIFFIsCODECConfigured(static_cast<uint16_t>(compression));
 }
 
-// Scans of a JPEG: a byte 0xff of its data is never followed by this one.
+// Upper bound on the scans of a JPEG: SOS markers. 0xff in data is never followed by this byte.
 uint64_t scans_in(std::span<const std::byte> jpeg) {
   const std::string_view text(reinterpret_cast<const char*>(jpeg.data()), jpeg.size());
   uint64_t scans = 0;
@@ -60,7 +60,7 @@ int note_tiff_error(TIFF*, void* log, const char*, const char* format, va_list a
   return 1;
 }
 
-// What is odd about the header says nothing about pixels. The decoders of JPEG and fax warn where they lose some.
+// Warnings about the header do not concern pixels; JPEG and fax decoders warn about lost pixels.
 int note_tiff_warning(TIFF* tiff, void* user, const char* module, const char* format, va_list arguments) {
   auto& log = *static_cast<TiffLog*>(user);
   if (!log.is_open) return 1;
@@ -86,7 +86,7 @@ toff_t seek_tiff(thandle_t handle, toff_t offset, int whence) {
   return source.at;
 }
 
-// libtiff reads from what is mapped and never writes to it.
+// libtiff reads the mapping and never writes to it.
 int map_tiff(thandle_t handle, void** base, toff_t* size) {
   const TiffSource& source = *static_cast<TiffSource*>(handle);
   *base = const_cast<std::byte*>(source.bytes.data());
@@ -135,7 +135,7 @@ const char* TiffFile::error() const { return state_->log.error; }
 
 const char* TiffFile::warning() const { return state_->log.warning; }
 
-// What libtiff allocates at a time: an image of four bytes per pixel.
+// Limit per allocation of libtiff: four bytes per pixel of the image.
 int64_t TiffFile::memory_limit() const { return std::max<int64_t>(16 << 20, 4 * limits_.max_pixels); }
 
 size_t TiffFile::bounded(uint64_t bytes) const {
@@ -155,7 +155,7 @@ void TiffFile::read_layout() {
   l.compression = tiff_field<uint16_t>(tiff, TIFFTAG_COMPRESSION, COMPRESSION_NONE);
   const bool is_fax = l.compression == COMPRESSION_CCITTRLE || l.compression == COMPRESSION_CCITTFAX3 ||
                       l.compression == COMPRESSION_CCITTFAX4;
-  // Where it is missing, what libtiff's own converter takes it for.
+  // Default for a missing tag, as in libtiff's converter.
   const uint16_t guess = l.samples >= 3 ? PHOTOMETRIC_RGB : is_fax ? PHOTOMETRIC_MINISWHITE : PHOTOMETRIC_MINISBLACK;
   l.colors = tiff_field(tiff, TIFFTAG_PHOTOMETRIC, guess);
   l.separate = l.samples > 1 && tiff_field<uint16_t>(tiff, TIFFTAG_PLANARCONFIG, 0) == PLANARCONFIG_SEPARATE;

@@ -1,4 +1,4 @@
-// The first page of a TIFF in memory, opened by libtiff: what it holds, and whether decoding it is bounded.
+// First page of an in-memory TIFF opened by libtiff, with bounds on decoding work.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,26 @@ struct tiff;  // libtiff's TIFF
 
 namespace dtrain::data {
 
-// Strips or tiles, in which the samples of a TIFF are stored.
+// Storage blocks of a TIFF: strips or tiles.
 struct TiffBlocks {
   bool tiles = false;
-  int64_t width = 0, height = 0;  // of each, in pixels
+  int64_t width = 0, height = 0;  // per block, in pixels
 };
 
 struct TiffLayout {
   int width = 0, height = 0, orientation = 1;
-  int samples = 0, bits = 0;  // of a pixel; of a sample
+  int samples = 0, bits = 0;  // channels per pixel; bits per channel
   int colors = 0;             // PHOTOMETRIC_*
   int compression = 0;
-  bool separate = false;       // each sample in a plane of its own
-  bool premultiplied = false;  // colours are multiplied by alpha, the fourth sample
+  bool separate = false;       // planar configuration: one plane per channel
+  bool premultiplied = false;  // colours are premultiplied by alpha, the fourth channel
   TiffBlocks blocks{};
 };
 
-// Throws Error(Fault::data) by all members.
+// All methods throw Error(Fault::data).
 class TiffFile {
  public:
-  // `encoded` outlives the file.
+  // `encoded` must outlive the file.
   TiffFile(std::span<const std::byte> encoded, const ImageLimits& limits);
   TiffFile(const TiffFile&) = delete;
   TiffFile& operator=(const TiffFile&) = delete;
@@ -39,12 +39,12 @@ class TiffFile {
 
   tiff* get() const;
   const TiffLayout& layout() const { return layout_; }
-  // Blocks may overlap in a hostile file, or have many scans: refuses more work than the pixels account for. False
-  // where some of the blocks are not in the file, of which libtiff does not always tell.
+  // Rejects more decoding work than the pixels justify: blocks of a hostile file may overlap or have many scans.
+  // Returns false if some blocks are missing, which libtiff does not always report.
   bool check_work() const;
-  // Bytes that a row or a tile needs. Refuses more than memory_limit().
+  // Validates the size of a row or tile buffer. Rejects more than memory_limit().
   size_t bounded(uint64_t bytes) const;
-  // The first line by which libtiff has said that pixels were lost, and the first warning, since the header was read.
+  // First message about lost pixels, and first warning, since the header was read.
   const char* error() const;
   const char* warning() const;
 

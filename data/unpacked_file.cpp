@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kPiece = size_t{1} << 20;
-constexpr uint64_t kBetweenSums = uint64_t{64} << 20;  // bytes written before the folder is summed up again
+constexpr uint64_t kBetweenSums = uint64_t{64} << 20;  // bytes between two checks of the folder's size
 constexpr time_t kSecondsKept = time_t{30} * 24 * 60 * 60;
 constexpr std::string_view kCopy = ".tfrecord";
 
@@ -43,7 +43,7 @@ std::string digest_of(const InputFile& file, const CacheOptions& cache) {
   return digest.hex();
 }
 
-// To read all of a file at each start only to know that it is the same would take as long as to unpack it.
+// Digest by path, size and modification time; hashing the whole file at each start would take as long as decompression.
 std::string remembered_digest(const InputFile& file, const std::string& folder, const CacheOptions& cache) {
   const std::string note = folder + "/" + cached_name(file.path()) + ".source";
   const std::string facts = concat(file.size(), " ", modified_at(file.path()), " ");
@@ -51,7 +51,7 @@ std::string remembered_digest(const InputFile& file, const std::string& folder, 
   std::string text;
   try {
     text = read_text(note, kMaxNote);
-  } catch (const Error&) {  // none yet
+  } catch (const Error&) {  // not cached yet
   }
   if (text.starts_with(facts) && text.size() == facts.size() + Digest::kDigits) return text.substr(facts.size());
   const std::string digest = digest_of(file, cache);
@@ -63,7 +63,7 @@ std::string remembered_digest(const InputFile& file, const std::string& folder, 
 
 uint64_t bytes_in(const std::string& folder) {
   uint64_t sum = 0;
-  std::error_code gone;  // others make and remove files there
+  std::error_code gone;  // other processes add and remove files concurrently
   for (const auto& entry : fs::directory_iterator(folder)) {
     const uintmax_t bytes = entry.file_size(gone);
     if (!gone) sum += bytes;
@@ -77,7 +77,7 @@ class Unpacker {
   Unpacker(const InputFile& packed, AtomicFile& to, const CacheOptions& cache)
       : packed_(packed), stream_(packed), to_(to), folder_(directory_of(to.path())), cache_(cache) {}
 
-  // A header that does not hold is the last that is written: the index ends there, and says why.
+  // Stops after the first invalid header, so that the index ends there and reports it.
   void run() {
     std::array<std::byte, kRecordHeader> header;
     std::optional<uint64_t> length;
@@ -98,7 +98,7 @@ class Unpacker {
     used_ += size;
   }
 
-  // False where the stream ends before.
+  // Returns false if the stream ends early.
   bool append_from_stream(uint64_t bytes) {
     while (bytes > 0) {
       if (used_ == kPiece) flush();
@@ -132,10 +132,10 @@ class Unpacker {
   const CacheOptions& cache_;
   std::unique_ptr<std::byte[]> piece_ = std::make_unique_for_overwrite<std::byte[]>(kPiece);
   size_t used_ = 0;
-  uint64_t others_ = 0, next_sum_ = 0;  // bytes in the folder besides these; how many of these before it is asked again
+  uint64_t others_ = 0, next_sum_ = 0;  // bytes of other files in the folder; own bytes at the next check
 };
 
-// Reading it does the same where the file system takes note of that.
+// Updates the access time, for file systems that do not.
 void mark_as_read(const std::string& copy) {
   const std::array<timespec, 2> times{{{0, UTIME_NOW}, {0, UTIME_OMIT}}};
   ::utimensat(AT_FDCWD, copy.c_str(), times.data(), 0);
@@ -146,7 +146,7 @@ bool is_forgotten(const std::string& copy) {
   return ::stat(copy.c_str(), &info) == 0 && ::time(nullptr) - info.st_atim.tv_sec > kSecondsKept;
 }
 
-// Removes copies that nobody has read for long, with their indices, and what killed processes have begun.
+// Removes long-unused copies with their indices, and leftovers of killed processes.
 void clean(const std::string& folder) {
   std::error_code gone;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -160,7 +160,7 @@ void clean(const std::string& folder) {
       fs::remove(path, gone);
       fs::remove(lock, gone);
       if (!temporary) fs::remove(folder + "/." + copy + ".dtidx", gone);
-    } catch (const Error&) {  // somebody works on it
+    } catch (const Error&) {  // in use by another process
     }
   }
 }
@@ -172,7 +172,7 @@ std::string copy_of(const InputFile& packed, const CacheOptions& cache) {
   if (!fs::exists(copy)) {
     clean(folder);
     const FileLock lock(stem + ".lock", FileLock::IfHeld::wait, cache.stop);
-    if (!fs::exists(copy)) {  // nobody has made it in the meantime
+    if (!fs::exists(copy)) {  // not made by another process meanwhile
       AtomicFile file(copy);
       Unpacker(packed, file, cache).run();
       file.commit();
@@ -190,7 +190,7 @@ std::string plain_record_file(const std::string& path, const CacheOptions& cache
   try {
     reader.next();
   } catch (const RecordError& error) {
-    if (error.rest_lost()) throw;  // its checksum fails, and that is for its reader to find
+    if (error.rest_lost()) throw;  // its checksum is wrong, which its reader reports
   }
   const auto refuse = [&](const std::string& reason) -> std::string {
     throw Error(Fault::resource, concat(path, ": is gzip-compressed, and ", reason, "; unpack it: zcat '", path,

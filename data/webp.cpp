@@ -1,4 +1,4 @@
-// WebP: still images, and the first frame of animations, on libwebp.
+// WebP decoder of still images and first frames of animations, based on libwebp.
 #include <webp/decode.h>
 #include <webp/demux.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 [[noreturn]] void refuse_webp(const char* why) { throw Error(Fault::data, concat("WebP cannot be decoded: ", why)); }
 
-// The canvas and the first frame of a file, whose bytes outlive it.
+// Canvas and first frame of a file, whose bytes must outlive it.
 class WebpFile {
  public:
   WebpFile(std::span<const std::byte> encoded, const ImageLimits& limits) {
@@ -45,7 +45,7 @@ class WebpFile {
   struct Closer {
     void operator()(WebPDemuxer* demuxer) const { WebPDemuxDelete(demuxer); }
   };
-  // Sides are numbers of 24 bits.
+  // Sides have 24 bits.
   int canvas(WebPFormatFeature side) const { return static_cast<int>(WebPDemuxGetI(demuxer_.get(), side)); }
 
   std::unique_ptr<WebPDemuxer, Closer> demuxer_;

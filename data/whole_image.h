@@ -1,4 +1,4 @@
-// Preprocessing of images that are stored at about the size that a model takes: nothing is cut off them.
+// Preprocessing without cropping, for images stored at about the model's size.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace dtrain::data {
 
-// Writes images as they are or, where the size asked for is another one, resized by TensorFlow's bilinear filter. Keeps
-// its buffers from image to image: one per worker.
+// Writes images unchanged or, for another size, resized by TensorFlow's bilinear filter. Reuses buffers: one per
+// worker.
 class WholeImage {
  public:
-  // Throws Error where the size is not positive.
+  // Throws Error unless the size is positive.
   WholeImage(int height, int width);
-  // Into [height, width, 3], in [0, 255].
+  // To [height, width, 3] in [0, 255].
   void write(const ImageView& image, float* pixels);
 
  private:
@@ -24,7 +24,7 @@ class WholeImage {
   std::vector<float> rows_;
 };
 
-// Decodes an image and writes it whole, as f32.
+// Decodes an image and writes all of it as f32, resized if necessary.
 MakePreprocess make_whole_image_preprocess(int height, int width, Orientation orientation = Orientation::ignore);
 
 }  // namespace dtrain::data

@@ -1,6 +1,6 @@
-// Loads a model once and classifies on several threads: classify_server MODEL WEIGHTS CLASSES [THREADS] < PATHS
-// Reads a path of an image per line and answers with a line: the path, the most probable class and its
-// probability, or what is wrong with the file. MODEL is a name of `dtrain-classify --help`, WEIGHTS a safetensors file.
+// Multi-threaded image classification with one loaded model: classify_server MODEL WEIGHTS CLASSES [THREADS] < PATHS
+// Reads one image path per line and prints a line with the path, the most probable class and its probability, or an
+// error. MODEL is a name of `dtrain-classify --help`, WEIGHTS a safetensors file.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +17,7 @@
 #include "models/catalog.h"
 using namespace dtrain;
 
-// What the threads share does not change: one set of weights, without gradients, and one context.
+// State shared by the threads, immutable after construction: one set of weights without gradients, and a context.
 struct Server {
   Server(Context& c, const std::string& name, const std::string& weights, int64_t classes)
       : context(c),
@@ -38,11 +38,11 @@ struct Server {
   models::Classifier model;
   data::Pixels pixels{.dataset = "imagenet", .preprocessing = "torchvision"};
   PixelNormalization normalization;
-  mutable PreparedWeights prepared{store};  // filters as kernels read them
+  mutable PreparedWeights prepared{store};  // weights packed for the kernels
   std::mutex lines;                         // guards std::cin and std::cout
 };
 
-// Decodes with the thread's own `decode`, and runs the shared model.
+// Decodes with the thread's `decode` and runs the shared model.
 std::string classify(const Server& server, const data::MakePreprocess& pixels, const data::Preprocess& decode,
                      const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -53,8 +53,8 @@ std::string classify(const Server& server, const data::MakePreprocess& pixels, c
   decode(std::as_bytes(std::span(bytes)), /*boxes=*/{}, /*key=*/{}, image.raw());
   Tape tape(server.context, server.prepared);
   const Tensor normalized = normalize_pixels(server.context, image, server.normalization);
-  const Tensor shares = softmax(server.context, server.model.forward(tape, tape.constant(normalized)).value);
-  const auto values = shares.span<float>();
+  const Tensor probabilities = softmax(server.context, server.model.forward(tape, tape.constant(normalized)).value);
+  const auto values = probabilities.span<float>();
   const auto best = std::max_element(values.begin(), values.end());
   return "class " + std::to_string(best - values.begin()) + ", probability " + std::to_string(*best);
 }
@@ -80,7 +80,7 @@ void work(Server& server) {
 
 int main(int argc, char** argv) try {
   if (argc < 4) return std::fprintf(stderr, "usage: %s MODEL WEIGHTS CLASSES [THREADS] < PATHS\n", argv[0]), 1;
-  // Each request is computed by one thread, so that several of them run side by side.
+  // One thread per request; requests run in parallel.
   const auto context = make_cpu_context({.threads = 1});
   Server server(*context, argv[1], argv[2], std::atoll(argv[3]));
   std::vector<std::thread> threads;

@@ -1,5 +1,5 @@
-// An op and a model of one's own: softplus(x) = log(1 + exp(x)), checked against a reference in double precision and
-// finite differences, then used in a network that learns to tell points inside a circle from those outside.
+// Custom op and model: softplus(x) = log(1 + exp(x)), checked against a double-precision reference and finite
+// differences, then used in a network that separates points inside a circle from points outside.
 #include <cmath>
 #include <cstdio>
 
@@ -7,8 +7,8 @@
 #include "libdtrain/testing/check_op.h"
 using namespace dtrain;
 
-// An op makes its output, and records a closure that captures exactly what the gradient needs. This one runs on a CPU;
-// on a GPU it would launch its kernels on cuda_stream(context).
+// An op computes its output and records a closure that captures what its gradient needs. This one is for CPUs; on a GPU
+// it would launch kernels on cuda_stream(context).
 Var softplus(Tape& tape, const Var& x) {
   Context& context = tape.context();
   DT_CHECK(context.is_cpu() && x.value.dtype() == DType::f32, "softplus: expected f32 on a CPU, found ",
@@ -69,7 +69,7 @@ int main() try {
         [&](Tape& tape, int) { return softmax_cross_entropy(tape, network(tape, tape.constant(points)), inside); });
     accuracy = report.metric("top_1_accuracy");
     if (report.step % 100 == 0)
-      std::printf("step %ju: loss %.3f, %.1f %% right\n", uintmax_t{report.step}, report.loss, 100 * accuracy);
+      std::printf("step %ju: loss %.3f, accuracy %.1f %%\n", uintmax_t{report.step}, report.loss, 100 * accuracy);
   }
   return accuracy > 0.9 ? 0 : 1;
 } catch (const Error& error) {

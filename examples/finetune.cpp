@@ -1,8 +1,8 @@
-// Adapts trained weights to classes of one's own: finetune WEIGHTS DATA_DIR CLASSES OUTPUT [STEPS]
-// WEIGHTS is a ResNet-18 by torchvision's names (safetensors.torch.save_file(model.state_dict(), ...)); DATA_DIR holds
-// TFRecords that `dtrain-data imagenet` made of folders of images, whose labels count from 1. The stem and the first
-// stage are frozen, the second stage learns at a tenth of the rate and without weight decay, and the classifier, which
-// starts anew, at ten times the rate.
+// Fine-tuning of a classifier for other classes: finetune WEIGHTS DATA_DIR CLASSES OUTPUT [STEPS]
+// WEIGHTS is a ResNet-18 with torchvision's names (safetensors.torch.save_file(model.state_dict(), ...)). DATA_DIR
+// holds TFRecords made by `dtrain-data imagenet` from image folders; labels start at 1. The stem and the first stage
+// are frozen. The second stage trains with a tenth of the learning rate and without weight decay, the new classifier
+// with ten times the rate.
 #include <cstdio>
 #include <cstdlib>
 
@@ -12,7 +12,7 @@
 #include "models/catalog.h"
 using namespace dtrain;
 
-// All but the classifier must be in the file and fit.
+// Requires matching weights for all layers except the classifier.
 void require_backbone(const WeightReport& report) {
   for (const std::vector<std::string>* names : {&report.missing, &report.mismatched})
     for (const std::string& name : *names)
@@ -32,7 +32,7 @@ int main(int argc, char** argv) try {
                                                            {.classes = classes, .image_size = kSize});
   store.allocate(/*seed=*/1);
   require_backbone(load_weights(store, argv[1]));
-  for (const char* path : {"conv1", "bn1", "layer1"}) store.freeze(path);  // batch norms keep their statistics, too
+  for (const char* path : {"conv1", "bn1", "layer1"}) store.freeze(path);  // batch-norm statistics stay fixed, too
   store.set_multipliers("fc", {.rate = 10});
   store.set_multipliers([](const std::string& name) { return name.starts_with("layer2"); },
                         {.rate = 0.1f, .weight_decay = 0});
@@ -56,9 +56,9 @@ int main(int argc, char** argv) try {
       const Var images = tape.constant(normalize_pixels(*context, batch["images"], normalization));
       return softmax_cross_entropy(tape, model.forward(tape, images), batch["labels"], {.label_smoothing = 0.1f});
     });
-    if (!report.finite) throw Error(Fault::numeric, "the loss is not finite; a lower rate may help");
+    if (!report.finite) throw Error(Fault::numeric, "the loss is not finite; try a lower learning rate");
     if (report.step % 10 == 0 || report.step == 1)
-      std::printf("step %ju: loss %.3f, %.1f %% right\n", uintmax_t{report.step}, report.loss,
+      std::printf("step %ju: loss %.3f, accuracy %.1f %%\n", uintmax_t{report.step}, report.loss,
                   100 * report.metric("top_1_accuracy"));
   }
   save_weights(store, argv[4]);

@@ -1,6 +1,6 @@
 // Trains ResNet-20 on CIFAR-10: train_cifar DATA_DIR TRAIN_DIR [EPOCHS [BATCH]]
-// DATA_DIR holds the TFRecords that `dtrain-data cifar10` writes. Killed or stopped by SIGTERM, the same command goes
-// on from its last checkpoint and ends with the same bits; under mpirun all ranks train one model.
+// DATA_DIR holds the TFRecords written by `dtrain-data cifar10`. After a kill or SIGTERM the same command resumes from
+// the last checkpoint and gives bit-identical results. Under mpirun all ranks train one model.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +30,7 @@ class Cifar : public Task {
 
   void open(uint64_t cursor) override { loader_.emplace(training, loader_options(true, cursor)); }
   BatchInfo load(int) override {
-    feed_.wait_until_copied();  // the loader fills that memory again
+    feed_.wait_until_copied();  // the loader reuses that memory
     const data::Batch& batch = *loader_->next();
     fed_ = feed_.put({batch["images"], batch["labels"]});
     return {.samples = batch.samples, .cursor = batch.cursor};
@@ -88,7 +88,7 @@ struct ProgressLine : Observer {
 
 int main(int argc, char** argv) try {
   if (argc < 3) return std::fprintf(stderr, "usage: %s DATA_DIR TRAIN_DIR [EPOCHS [BATCH]]\n", argv[0]), 1;
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a line is there once it is printed
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // line-buffered, also in a pipe
   for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, [](int) { stop_requested = 1; });
   const LauncherRank launched = launcher_rank(std::getenv);
   const auto group = launched.size <= 1     ? make_single_group()

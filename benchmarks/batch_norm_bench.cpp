@@ -1,5 +1,5 @@
-// Batch norm of every shape of ResNet-50 v1.5, forward and backward, by each schedule: time, and the bytes that cannot
-// be avoided (each tensor read or written once) per second.
+// Batch norm at every shape of ResNet-50 v1.5, forward and backward, with each schedule: time, and bandwidth of the
+// compulsory traffic (each tensor read or written once).
 //   batch_norm_bench --device gpu --dtype bf16 --batch 256 --benchmark_out=batch_norm.json
 //   batch_norm_bench --batch 2 --threads 2
 #include <benchmark/benchmark.h>
@@ -17,7 +17,7 @@
 namespace dtrain {
 namespace {
 
-// Images of `size` x `size` pixels, and how many such batch norms the network has: 53 in all.
+// Images of `size` x `size` pixels, and the number of such batch norms in the network, 53 in all.
 struct Layer {
   int64_t size, c;
   int count;
@@ -42,8 +42,8 @@ struct Options {
   DType type() const { return dtype == "bf16" ? DType::bf16 : dtype == "f16" ? DType::f16 : DType::f32; }
 };
 
-// Numbers of magnitude 1 to 2 with random signs and mantissas, the same few over and over: to draw each would take the
-// host longer than all that is measured.
+// Random signs and mantissas, magnitudes 1 to 2. Repeats a block, since drawing all numbers would take longer than the
+// measurement.
 Tensor random_images(Context& context, Shape shape, DType dtype, uint64_t seed) {
   const Tensor images = context.empty(shape, dtype), flat = images.view({shape.count()});
   const int64_t block = std::min<int64_t>(shape.count(), 1 << 20);
@@ -85,7 +85,7 @@ class Bench {
         beta_(filled(context, layer.c, 0)),
         state_{filled(context, layer.c, 0), filled(context, layer.c, 1)} {}
 
-  // Seconds of one forward or one backward pass, the mean of several on a device that queues them, by its own clock.
+  // Seconds of one forward or backward pass by the device's clock; on a GPU the mean of several queued passes.
   double seconds(bool backward) {
     const int together = context_.is_cpu() ? 1 : 10;
     Tape tape(context_);
@@ -119,7 +119,7 @@ class Bench {
     return batch_norm(tape, x, tape.variable(gamma_), tape.variable(beta_), state_, {}, layer_.activation,
                       layer_.residual ? &residual : nullptr);
   }
-  // A scalar that depends on y and `before`, by which the gradient of y is dy.
+  // A scalar that depends on y and `before`, with dy as the gradient of y.
   Var with_gradient(Tape& tape, const Var& y, const Var& before) {
     return tape.record("dy", before.value, {&y, &before},
                        [y = y.without_value(), before = before.without_value(), dy = dy_](Tape& t, const Tensor& d) {
@@ -140,7 +140,7 @@ void measure(benchmark::State& state, Context& context, const Options& options, 
              BatchNormSchedule::Kind kind) {
   set_batch_norm_schedule(context, {.kind = kind});
   Bench bench(context, options, layer);
-  bench.seconds(backward);  // makes the pool take its memory
+  bench.seconds(backward);  // warms up the memory pool
   double total = 0;
   for (auto _ : state) {
     const double seconds = bench.seconds(backward);
@@ -182,10 +182,10 @@ void run(const Options& options) {
 int main(int argc, char** argv) {
   using namespace dtrain;
   Options options;
-  cli::FlagSet flags("batch_norm_bench", "[flags]", "Batch norm of every shape of ResNet-50, in bytes per second.");
-  flags.add_choice("device", options.device, {"cpu", "gpu"}, "where it runs");
-  flags.add_choice("dtype", options.dtype, {"f32", "bf16", "f16"}, "type of the images; f16 needs a GPU");
-  flags.add("batch", options.batch, "images", kPositiveBatch);
-  flags.add("threads", options.threads, "threads of a CPU; 0: as OMP_NUM_THREADS says", cli::kThreads);
+  cli::FlagSet flags("batch_norm_bench", "[flags]", "Bandwidth of batch norm at every shape of ResNet-50.");
+  flags.add_choice("device", options.device, {"cpu", "gpu"}, "device");
+  flags.add_choice("dtype", options.dtype, {"f32", "bf16", "f16"}, "data type of the images; f16 needs a GPU");
+  flags.add("batch", options.batch, "images per batch", kPositiveBatch);
+  flags.add("threads", options.threads, "CPU threads; 0: OMP_NUM_THREADS", cli::kThreads);
   return run_google_program(flags, argc, argv, [&] { run(options); });
 }

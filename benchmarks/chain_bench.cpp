@@ -1,11 +1,11 @@
-// The chains of convolutions in ResNet-50's bottlenecks on a GPU, forward and backward, in f16: with batch norms
-// applied on their own, left to the next convolution (on_load), with their gradient begun in its data gradient
-// (in_dgrad), both, and as the engine chooses by measuring, which it keeps in the plan file. The last row is all of a
-// step.
+// Convolution chains of ResNet-50's bottlenecks on a GPU, forward and backward, in f16, by batch-norm fusion: none
+// (applied), normalisation in the load of the next convolution (on_load), batch-norm gradient sums in the epilogue of
+// dgrad (in_dgrad), both, and the engine's measured choice (chosen), which is kept in the plan file. The last row is
+// the sum over a step.
 //   chain_bench --batch 256 --benchmark_format json
-// `saved` is what on_load does not move forward: the result of each batch norm between two convolutions, written once
-// and read once. Backward reads as much either way; in_dgrad reads the images once more, in the data gradient, and
-// spares the batch norm's own second reading as far as that does not find them on chip.
+// `saved` is the traffic that on_load saves in forward: writing and reading the output of each batch norm between two
+// convolutions. Backward traffic is equal; in_dgrad reads the images once more in dgrad, and saves the batch norm's
+// second read unless it hits the cache.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 namespace dtrain {
 namespace {
 
-// 1x1 to `width` channels, 3x3 of that stride, 1x1 to four times as many.
+// Bottleneck block: 1x1 to `width` channels, 3x3 with this stride, 1x1 to 4 * `width` channels.
 struct Bottleneck {
   int64_t size, in, width;
   int stride, count;
@@ -84,7 +84,7 @@ class Chain {
     context_.upload(std::vector<float>(static_cast<size_t>(shape.count()), value).data(), tensor);
     return tensor;
   }
-  // Numbers with random sign, size and mantissa: zeros would cost less power than a training step does.
+  // Random sign, exponent and mantissa: zeros would draw less power than training does.
   Tensor random(Shape shape, float size) {
     const Tensor tensor = context_.empty(shape, DType::f16), flat = tensor.view({shape.count()});
     const int64_t block = std::min<int64_t>(shape.count(), 1 << 20);
@@ -156,12 +156,13 @@ int main(int argc, char** argv) {
   using namespace dtrain;
   int64_t batch = 256, repeats = 3;
   std::string device = "gpu", format = "console", plan_file;
-  cli::FlagSet flags("chain_bench", "[flags]", "Times the chains of convolutions in ResNet-50's bottlenecks.");
-  flags.add("batch", batch, "images", kPositiveBatch);
-  flags.add("repeats", repeats, "runs, of which the median is taken", cli::kPositiveCount);
-  flags.add_choice("device", device, {"gpu"}, "where it runs");
-  flags.add("plan_file", plan_file, "where choices are kept");
-  flags.add_choice("benchmark_format", format, {"console", "json"}, "format of the results");
+  cli::FlagSet flags("chain_bench", "[flags]",
+                     "Times convolution chains of ResNet-50's bottlenecks by batch-norm fusion.");
+  flags.add("batch", batch, "images per batch", kPositiveBatch);
+  flags.add("repeats", repeats, "number of runs; the median is reported", cli::kPositiveCount);
+  flags.add_choice("device", device, {"gpu"}, "device");
+  flags.add("plan_file", plan_file, "file that keeps the measured choices");
+  flags.add_choice("benchmark_format", format, {"console", "json"}, "output format");
   return run_program(flags, argc, argv, [&] {
     const std::vector<Result> results = measure(batch, repeats, plan_file);
     if (format == "json")

@@ -1,8 +1,8 @@
-// COCO's files and evaluation: processor seconds for reading the annotations, reading the results, and scoring, which
-// is everything from both in memory to the twelve statistics. One line of JSON.
+// COCO evaluation: CPU seconds for parsing annotations, parsing results, and scoring (from both in memory to the twelve
+// metrics). One line of JSON.
 //   coco_eval_bench --truth instances.json --results boxes.json --threads 1
 //   coco_eval_bench --truth instances.json --results masks.json --compare masks
-// benchmarks/peers/coco_eval_peer.py does the same with pycocotools.
+// Peer with pycocotools: benchmarks/peers/coco_eval_peer.py.
 #include <time.h>
 
 #include "benchmarks/json.h"
@@ -52,12 +52,11 @@ JsonObject run(const Options& o) {
 int main(int argc, char** argv) {
   using namespace dtrain;
   data::coco::Options options;
-  cli::FlagSet flags("coco_eval_bench", "--truth FILE --results FILE [flags]",
-                     "Processor time of the evaluation of detections by COCO's rules.");
-  flags.add("truth", options.truth, "annotations, in COCO's format");
-  flags.add("results", options.results, "detections, in COCO's format");
-  flags.add_choice("compare", options.compare, {"boxes", "masks"}, "what is compared");
-  flags.add("threads", options.threads, "threads of the evaluation", cli::kThreads);
+  cli::FlagSet flags("coco_eval_bench", "--truth FILE --results FILE [flags]", "CPU time of COCO evaluation.");
+  flags.add("truth", options.truth, "ground truth in COCO's format");
+  flags.add("results", options.results, "detections in COCO's format");
+  flags.add_choice("compare", options.compare, {"boxes", "masks"}, "IoU of boxes or of masks");
+  flags.add("threads", options.threads, "evaluation threads", cli::kThreads);
   return run_program(flags, argc, argv, [&] {
     require_flags(flags, {"truth", "results"});
     print_json(data::coco::run(options));

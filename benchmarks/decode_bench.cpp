@@ -1,7 +1,7 @@
-// Images per second of one core from encoded bytes in memory to a 224 px training sample: decode, random resized crop,
-// flip, and the normalisation that a device would do. The images are those of a folder of JPEGs:
+// Preprocessing throughput of one core, from encoded bytes in memory to a 224 px training sample: decode, random
+// resized crop, flip, and the normalisation that a device would do. Images come from a folder of JPEGs:
 //   DTRAIN_DECODE_DIR=../shared/data/imagenet_sample/train decode_bench
-// benchmarks/peers/decode_peer.py does the same with PIL and torchvision.
+// Peer with PIL and torchvision: benchmarks/peers/decode_peer.py.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ void augment(benchmark::State& state, PreprocessOptions options) {
   state.SetItemsProcessed(state.iterations());
 }
 
-// What is left to the host where a GPU decodes.
+// Host's share of the work when a GPU decodes.
 void defer(benchmark::State& state, PreprocessOptions options) {
   options.height = options.width = kSize;
   const Defer leave = make_defer(options)();

@@ -1,9 +1,6 @@
-// The depthwise convolutions of MobileNet v1 at 224 pixels, and some of NASNet's larger kernels: forward, data gradient
-// and filter gradient of each, in GB/s of the images that a pass has to read and to write, beside those of a plain
-// copy.
+// Depthwise convolutions of MobileNet v1 at 224 pixels, and some larger kernels of NASNet: bandwidth of forward, dgrad
+// and wgrad over the images that a pass reads and writes, with a plain copy as the roof.
 //   depthwise_bench --device cpu --batch 16 --benchmark_filter=forward
-#include <optional>
-
 #include "benchmarks/devices.h"
 #include "benchmarks/program.h"
 #include "libdtrain/core/dispatch.h"
@@ -19,7 +16,7 @@ struct Layer {
   int kernel, stride;
 };
 
-// peers/depthwise_peer.py has the same.
+// Keep equal to peers/depthwise_peer.py.
 constexpr Layer kLayers[] = {
     {112, 32, 3, 1}, {112, 64, 3, 2}, {56, 128, 3, 1}, {56, 128, 3, 2}, {28, 256, 3, 1}, {28, 256, 3, 2},
     {14, 512, 3, 1}, {14, 512, 3, 2}, {7, 1024, 3, 1}, {28, 44, 5, 1},  {28, 88, 5, 2},  {56, 44, 7, 2},
@@ -74,13 +71,8 @@ void register_all(Context& context, int64_t batch) {
 
 int main(int argc, char** argv) {
   using namespace dtrain;
-  std::string device = "all";
-  std::optional<int64_t> batch;
-  cli::FlagSet flags("depthwise_bench", "[flags]", "GB/s of depthwise convolutions.");
-  add_device_flag(flags, device);
-  flags.add("batch", batch, "samples; by default 16 on a CPU and 256 on a GPU", kPositiveBatch);
-  return run_google_program(flags, argc, argv, [&] {
-    run_benchmarks(device,
-                   [&](Context& context) { register_all(context, batch.value_or(context.is_cpu() ? 16 : 256)); });
-  });
+  BatchFlag batch;
+  cli::FlagSet flags("depthwise_bench", "[flags]", "Bandwidth of depthwise convolutions.");
+  batch.declare(flags);
+  return run_op_program(flags, argc, argv, [&](Context& context) { register_all(context, batch.on(context)); });
 }

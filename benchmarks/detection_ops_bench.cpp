@@ -1,4 +1,5 @@
-// The ops of a two-stage detector that choose among boxes, at the sizes of COCO's images of 800 x 1333 pixels.
+// Box ops of a two-stage detector (matching, sampling, top-k, non-maximum suppression) at COCO's image size of 800 x
+// 1333 pixels.
 //   detection_ops_bench --device cpu --images 2
 #include "benchmarks/devices.h"
 #include "benchmarks/program.h"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr int64_t kHeight = 832, kWidth = 1344, kTruths = 100, kProposals = 2000, kSamples = 512;
 
-// The anchors of a pyramid with strides 4 to 64, and those of its largest map.
+// Anchors of the first `levels` levels of a pyramid with strides from 4 on.
 std::vector<float> pyramid_anchors(int levels) {
   std::vector<float> anchors;
   for (int level = 0; level < levels; ++level) {
@@ -92,7 +93,7 @@ void add_samples(Context& context, int64_t n) {
   });
 }
 
-// The proposals of the pyramid's largest map: the best scores, their boxes, and those of them that are kept.
+// RPN ops on the pyramid's largest map: top-k scores, box decoding and non-maximum suppression.
 void add_proposals(Context& context, int64_t n) {
   const std::vector<float> corners = pyramid_anchors(1);
   const auto t = static_cast<int64_t>(corners.size() / 4);
@@ -120,16 +121,13 @@ void add_proposals(Context& context, int64_t n) {
 
 int main(int argc, char** argv) {
   using namespace dtrain;
-  std::string device = "all";
   int64_t images = 2;
-  cli::FlagSet flags("detection_ops_bench", "[flags]", "The ops of a detector that choose among boxes.");
-  add_device_flag(flags, device);
-  flags.add("images", images, "of a batch", kPositiveBatch);
-  return run_google_program(flags, argc, argv, [&] {
-    run_benchmarks(device, [&](Context& context) {
-      add_matches(context, images);
-      add_samples(context, images);
-      add_proposals(context, images);
-    });
+  cli::FlagSet flags("detection_ops_bench", "[flags]",
+                     "Box ops of a two-stage detector: matching, sampling, top-k, NMS.");
+  flags.add("images", images, "images per batch", kPositiveBatch);
+  return run_op_program(flags, argc, argv, [&](Context& context) {
+    add_matches(context, images);
+    add_samples(context, images);
+    add_proposals(context, images);
   });
 }

@@ -1,11 +1,11 @@
-// The training step and the inference of Mask R-CNN (ResNet-50 and FPN, torchvision's conventions): seconds of a step,
-// where they go, and the peak of memory. One line of JSON.
+// Training step and inference of Mask R-CNN (ResNet-50, FPN, torchvision's conventions): seconds per step, breakdown by
+// part, and peak memory. One line of JSON.
 //   benchmarks/peers/mask_rcnn_peer.py --folder FOLDER --make --height 320 --width 480 --batch 2
 //   detector_bench --folder FOLDER --mode train --threads 2
 //   detector_bench --folder FOLDER --mode train --device gpu --precision bf16
-// The parts of a CPU's step are in processor time. Those of a GPU's are of eager steps in which the host awaits each
-// part, and the step itself is recorded and replayed. benchmarks/peers/mask_rcnn_peer.py does the same with
-// torchvision, on the same weights and images.
+// Parts of a CPU step are in CPU time. Parts of a GPU step come from eager steps that synchronise after each part; the
+// step time itself is measured with CUDA graph launches. Peer with torchvision, the same weights and images:
+// benchmarks/peers/mask_rcnn_peer.py.
 #include <sys/resource.h>
 #include <time.h>
 
@@ -56,7 +56,7 @@ int64_t page_faults() {
   return usage.ru_minflt;
 }
 
-// Milliseconds by part of the model, those of its backward work apart.
+// Milliseconds by part of the model, with backward listed separately.
 class PartTimes {
  public:
   explicit PartTimes(Context& context) : context_(context) {}
@@ -112,14 +112,14 @@ class Bench {
     canvas_ = detector_.canvas(*context_, sample_.images.dim(1), sample_.images.dim(2));
   }
 
-  // Seconds of a step; the times of its parts are taken on a CPU alone, where taking them costs nothing.
+  // Seconds of a step. Times its parts on a CPU only, where timing is free.
   double step() {
     const double begin = wall_seconds();
     run(recorded_, context_->is_cpu());
     context_->synchronize("benchmark");
     return wall_seconds() - begin;
   }
-  // On a GPU an eager step is made for them.
+  // On a GPU it runs an additional eager step.
   std::map<std::string, double> parts_of_step() {
     if (!context_->is_cpu()) run(eager_, true);
     return parts_.take();
@@ -222,14 +222,14 @@ int main(int argc, char** argv) {
   Options options;
   cli::FlagSet flags("detector_bench", "--folder FOLDER [flags]",
                      "Times a step of Mask R-CNN; medians over the steps.");
-  flags.add("folder", options.folder, "with weights.safetensors and batch.safetensors");
-  flags.add_choice("mode", options.mode, {"train", "infer"}, "what is timed");
-  flags.add_choice("device", options.device, {"cpu", "gpu"}, "where it runs");
+  flags.add("folder", options.folder, "folder with weights.safetensors and batch.safetensors");
+  flags.add_choice("mode", options.mode, {"train", "infer"}, "training step or inference");
+  flags.add_choice("device", options.device, {"cpu", "gpu"}, "device");
   flags.add_choice("precision", options.precision, {"fp32", "tf32", "bf16", "fp16"},
-                   "type of the arithmetic; all but fp32 need a GPU");
-  flags.add("threads", options.threads, "0: OpenMP's choice", cli::kThreads);
+                   "precision; all but fp32 need a GPU");
+  flags.add("threads", options.threads, "CPU threads; 0: OpenMP's default", cli::kThreads);
   flags.add("steps", options.steps, "timed steps", cli::kPositiveCount);
-  flags.add("warmup", options.warmup, "steps before them", cli::kCount);
+  flags.add("warmup", options.warmup, "warm-up steps", cli::kCount);
   return run_program(flags, argc, argv, [&] {
     require_flags(flags, {"folder"});
     print_json(measure(options));

@@ -1,4 +1,3 @@
-// Contexts, and the registration and timing of benchmarks by Google Benchmark.
 #include "benchmarks/devices.h"
 
 #include <benchmark/benchmark.h>
@@ -21,10 +20,6 @@ std::vector<std::unique_ptr<Context>> make_contexts(const std::string& device) {
 }
 
 }  // namespace
-
-void add_device_flag(cli::FlagSet& flags, std::string& device) {
-  flags.add_choice("device", device, {"cpu", "gpu", "all"}, "where it runs; all: on the CPU, and on a GPU if any");
-}
 
 void run_benchmarks(const std::string& device, const std::function<void(Context&)>& register_all) {
   const auto contexts = make_contexts(device);

@@ -1,11 +1,10 @@
-// Which devices and types a benchmark of ops covers, and how it times them.
+// Devices and data types of op benchmarks, and their timing.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "apps/cli/flags.h"
 #include "libdtrain/core/context.h"
 
 namespace benchmark {
@@ -14,25 +13,25 @@ class State;
 
 namespace dtrain {
 
-void add_device_flag(cli::FlagSet& flags, std::string& device);
-
-// Calls `register_all` for each device that the flag names, and runs the benchmarks that it has registered. "gpu"
-// throws where there is none.
+// Calls `register_all` for each device of `device` ("cpu", "gpu" or "all"), then runs the registered benchmarks. Throws
+// Error for "gpu" where there is no GPU; "all" skips it.
 void run_benchmarks(const std::string& device, const std::function<void(Context&)>& register_all);
 
+// Data types to benchmark on this device.
 std::vector<DType> types_of(const Context& context);
 
-// Registers a benchmark whose results are in milliseconds of wall time.
+// Registers a benchmark that reports wall time in milliseconds.
 void add_benchmark(const std::string& name, const std::function<void(benchmark::State&)>& measure);
 
-// Seconds that `work` takes: the median of `repeats` times, three at least, of several runs each. The first run, which
-// chooses plans, does not count.
+// Median time of one run of `work` in seconds, over `repeats` (at least 3) measurements of several runs each. One
+// warm-up run, which also chooses plans, is not counted.
 double median_seconds(Context& context, int64_t repeats, const std::function<void()>& work);
 
-// Times `work`: the time of a run. The device is waited for once in several runs, whose number is returned.
+// Reports the mean time of one run of `work` in the counter `time`. Synchronises the device once per 10 runs. Returns
+// the number of timed runs.
 double measure_time(benchmark::State& state, Context& context, const std::function<void()>& work);
 
-// The same, and GB/s, for work that moves `bytes` bytes.
+// The same, and reports the bandwidth in GB/s of work that moves `bytes` bytes.
 void measure_bandwidth(benchmark::State& state, Context& context, size_t bytes, const std::function<void()>& work);
 
 }  // namespace dtrain

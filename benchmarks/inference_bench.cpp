@@ -1,7 +1,7 @@
-// The forward pass of a classifier with drawn weights on drawn images, on a CPU: milliseconds per call, the median, and
-// how far the logits are from those of fp32, as a line of JSON.
+// Inference of a classifier with random weights and images on a CPU: median milliseconds per call, and the relative
+// difference of the logits from fp32. One line of JSON.
 //   inference_bench --model resnet50_v1.5 --batch 1 --precision int8 --threads 2 --seconds 5
-// benchmarks/peers/inference_peer.py does the same in other programs.
+// Peer with other runtimes: benchmarks/peers/inference_peer.py.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -24,7 +24,7 @@ struct Options {
   double seconds = 5;
 };
 
-// A model as one precision computes it.
+// Model prepared for inference in one precision.
 struct Network {
   Network(Context& context, const Options& o, DType dtype)
       : store(context),
@@ -111,10 +111,10 @@ int main(int argc, char** argv) {
   Options o;
   cli::FlagSet flags("inference_bench", "[flags]", "Inference of a classifier on a CPU.");
   flags.add("model", o.model, "name of an ImageNet classifier");
-  flags.add_choice("precision", o.precision, {"fp32", "bf16", "int8"}, "type of the arithmetic");
-  flags.add("batch", o.batch, "images of a call", kPositiveBatch);
-  flags.add("threads", o.threads, "0: OpenMP's choice", cli::kThreads);
-  flags.add("warmup", o.warmup, "calls before the timed ones", cli::kCount);
-  flags.add("seconds", o.seconds, "to measure for; three calls at least", cli::kNotNegative);
+  flags.add_choice("precision", o.precision, {"fp32", "bf16", "int8"}, "precision");
+  flags.add("batch", o.batch, "images per call", kPositiveBatch);
+  flags.add("threads", o.threads, "CPU threads; 0: OpenMP's default", cli::kThreads);
+  flags.add("warmup", o.warmup, "warm-up calls", cli::kCount);
+  flags.add("seconds", o.seconds, "measuring time; at least three calls", cli::kNotNegative);
   return run_program(flags, argc, argv, [&] { run(o); });
 }

@@ -1,7 +1,7 @@
-// From TFRecords to samples on a GPU: images per second by the host's decoder and by the GPU's, and how many of the
-// host's cores that keeps busy. One line of JSON.
+// Input pipeline from TFRecords to samples on a GPU: images per second with host or GPU decoding, and the number of
+// busy host cores. One line of JSON.
 //   jpeg_decode_bench --records imagenet --decoder gpu --batch 256
-// With --repeat the records of one batch are read once: what the GPU does alone.
+// --repeat reuses the records of one batch, which isolates the GPU's share.
 #include <time.h>
 
 #include "apps/cli/environment.h"
@@ -108,13 +108,13 @@ int main(int argc, char** argv) {
   cli::FlagSet flags("jpeg_decode_bench", "--records FOLDER [flags]",
                      "Images per second from TFRecords to a GPU's memory.");
   flags.add("records", options.records, "folder of train-*-of-*");
-  flags.add_choice("decoder", options.decoder, {"host", "gpu"}, "who decodes");
-  flags.add_choice("preprocessing", options.preprocessing, {"torchvision", "tf_cnn"}, "crop and resizing");
-  flags.add("batch", options.batch, "images", kPositiveBatch);
-  flags.add("size", options.size, "pixels of a sample's edge", {1, cli::kImageSize.high});
-  flags.add("workers", options.workers, "threads of the loader; 0: one per core", cli::kThreads);
-  flags.add("seconds", options.seconds, "to measure for", cli::kNotNegative);
-  flags.add("repeat", options.repeat, "one batch over and over");
+  flags.add_choice("decoder", options.decoder, {"host", "gpu"}, "JPEG decoder");
+  flags.add_choice("preprocessing", options.preprocessing, {"torchvision", "tf_cnn"}, "preprocessing preset");
+  flags.add("batch", options.batch, "images per batch", kPositiveBatch);
+  flags.add("size", options.size, "height and width of a sample in pixels", {1, cli::kImageSize.high});
+  flags.add("workers", options.workers, "loader threads; 0: one per core", cli::kThreads);
+  flags.add("seconds", options.seconds, "measuring time", cli::kNotNegative);
+  flags.add("repeat", options.repeat, "reuse the first batch");
   return run_program(flags, argc, argv, [&] {
     require_flags(flags, {"records"});
     print_json(measure(options));

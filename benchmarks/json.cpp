@@ -1,4 +1,4 @@
-// nlohmann/json formats names and numbers; what joins them is here, in order.
+// nlohmann/json formats names and numbers; objects are joined here to keep the order of members.
 #include "benchmarks/json.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Results of a benchmark as JSON, without the headers of a JSON library.
+// JSON output of benchmarks, without the headers of a JSON library.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-// A member of a JSON object. A number that is not finite is null.
+// Member of a JSON object. Non-finite numbers become null.
 class JsonField {
  public:
   JsonField(const char* name, bool value);
@@ -32,8 +32,8 @@ using JsonObject = std::vector<JsonField>;  // in order
 // Prints an object as one line on stdout.
 void print_json(const JsonObject& object);
 
-// Prints what Google Benchmark's --benchmark_format=json does: {"benchmarks":[...],"context":{...}}, an object per
-// line.
+// Prints results in the format of Google Benchmark's --benchmark_format=json: {"benchmarks":[...],"context":{...}}, one
+// object per line.
 void print_json(const std::vector<JsonObject>& benchmarks, const JsonObject& context);
 
 }  // namespace dtrain

@@ -1,8 +1,6 @@
-// The ops whose time is that of their bytes, at the shapes of ResNet-50 and VGG: GB/s of the bytes that they must move,
-// beside those of a plain copy within the device's memory, on the CPU and on a GPU.
+// Memory-bound ops at shapes of ResNet-50 and VGG: bandwidth of their compulsory traffic on CPU and GPU, with a plain
+// copy as the roof.
 //   op_bench --device gpu --batch 256 --benchmark_filter=max_pool
-#include <optional>
-
 #include "benchmarks/devices.h"
 #include "benchmarks/program.h"
 #include "libdtrain/ops/loss.h"
@@ -12,7 +10,7 @@
 namespace dtrain {
 namespace {
 
-// What is timed, and the bytes it has to read and to write if each is touched once.
+// Timed function and its compulsory traffic (each byte read or written once).
 struct Work {
   std::function<void()> run;
   size_t bytes;
@@ -27,7 +25,7 @@ Work forward(Context& context, const Tensor& x, Op op, size_t bytes) {
           bytes};
 }
 
-// Forward and backward, from a gradient of the output that is there.
+// Forward and backward with a given gradient of the output.
 Work step(Context& context, const Tensor& x, Op op, size_t bytes) {
   Tape once(context, Mode::eval);
   const Tensor y = op(once, once.constant(x)).value;
@@ -44,13 +42,13 @@ Work step(Context& context, const Tensor& x, Op op, size_t bytes) {
 
 struct Case {
   const char* name;
-  Shape x;  // one sample's
+  Shape x;  // per sample
   std::function<Work(Context&, const Tensor& x)> make;
 };
 
 Work max_pool_step(Context& context, const Tensor& x, const PoolOptions& options) {
   const auto pooled = static_cast<size_t>(pool_shape(x.shape(), options).count());
-  // Both ways x or dx, y or dy, and the winners.
+  // Forward and backward: x and dx, y and dy, and the argmax indices.
   const size_t bytes = 2 * (x.bytes() + pooled * size_of(x.dtype()) + pooled);
   return step(
       context, x, [options](Tape& t, const Var& v) { return max_pool(t, v, options); }, bytes);
@@ -64,7 +62,7 @@ Work cross_entropy_step(Context& context, const Tensor& x) {
       2 * (x.bytes() + probabilities));
 }
 
-// From bytes to pixels of 16 bytes.
+// u8 RGB -> normalised pixels padded to 16 bytes.
 Work stem(Context& context, const Tensor& x) {
   const Tensor pixels = context.zeros({x.dim(0), x.dim(1), x.dim(2), 3}, DType::u8);
   const PixelNormalization options{.dtype = x.dtype(), .channels = static_cast<int>(16 / size_of(x.dtype()))};
@@ -135,13 +133,8 @@ void register_all(Context& context, int64_t batch) {
 
 int main(int argc, char** argv) {
   using namespace dtrain;
-  std::string device = "all";
-  std::optional<int64_t> batch;
-  cli::FlagSet flags("op_bench", "[flags]", "GB/s of memory-bound ops, beside those of a plain copy.");
-  add_device_flag(flags, device);
-  flags.add("batch", batch, "samples; by default 16 on a CPU and 256 on a GPU", kPositiveBatch);
-  return run_google_program(flags, argc, argv, [&] {
-    run_benchmarks(device,
-                   [&](Context& context) { register_all(context, batch.value_or(context.is_cpu() ? 16 : 256)); });
-  });
+  BatchFlag batch;
+  cli::FlagSet flags("op_bench", "[flags]", "Bandwidth of memory-bound ops and of a plain copy.");
+  batch.declare(flags);
+  return run_op_program(flags, argc, argv, [&](Context& context) { register_all(context, batch.on(context)); });
 }

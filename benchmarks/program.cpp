@@ -1,4 +1,3 @@
-// Command lines with and without Google Benchmark's flags.
 #include "benchmarks/program.h"
 
 #include <benchmark/benchmark.h>
@@ -11,10 +10,13 @@
 
 #include "apps/cli/command_line.h"
 #include "apps/cli/messages.h"
+#include "benchmarks/devices.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain {
 namespace {
+
+constexpr int64_t kCpuBatch = 16, kGpuBatch = 256;
 
 int run(const std::string& program, const std::function<void()>& body) {
   try {
@@ -30,7 +32,8 @@ bool is_of_google_benchmark(std::string_view argument) {
   return argument.starts_with("--benchmark_") || argument.starts_with("--v=");
 }
 
-// Hands Google Benchmark its flags, and returns the other arguments. --help is ours: its own would end the program.
+// Passes Google Benchmark its flags and returns the other arguments. We handle --help, since Google Benchmark's --help
+// exits the program.
 std::vector<std::string> initialize_google_benchmark(int argc, char** argv) {
   std::vector<char*> theirs{argv[0]};
   std::vector<std::string> rest{argv[0]};
@@ -41,7 +44,7 @@ std::vector<std::string> initialize_google_benchmark(int argc, char** argv) {
       rest.emplace_back(argument);
   }
   int count = static_cast<int>(theirs.size());
-  benchmark::Initialize(&count, theirs.data());  // keeps what it takes for no flag of its own
+  benchmark::Initialize(&count, theirs.data());  // keeps arguments that it does not recognise
   DT_CHECK(count == 1, theirs[1], ": expected a flag of Google Benchmark in one of the forms that --help lists");
   return rest;
 }
@@ -61,6 +64,20 @@ int run_google_program(cli::FlagSet& flags, int argc, char** argv, const std::fu
     fmt::print("\nGoogle Benchmark\n");
     benchmark::PrintDefaultHelp();
   });
+}
+
+int run_op_program(cli::FlagSet& flags, int argc, char** argv, const std::function<void(Context&)>& register_all) {
+  std::string device = "all";
+  flags.add_choice("device", device, {"cpu", "gpu", "all"}, "device; all: the CPU, and a GPU if there is one");
+  return run_google_program(flags, argc, argv, [&] { run_benchmarks(device, register_all); });
+}
+
+void BatchFlag::declare(cli::FlagSet& flags) {
+  flags.add("batch", batch_, "samples per batch; default: 16 on a CPU, 256 on a GPU", kPositiveBatch);
+}
+
+int64_t BatchFlag::on(const Context& context) const {
+  return batch_.value_or(context.is_cpu() ? kCpuBatch : kGpuBatch);
 }
 
 void require_flags(const cli::FlagSet& flags, std::initializer_list<const char*> names) {

@@ -1,5 +1,5 @@
-// How fast records come out of the page cache, per core: framing, both checksums and the Example's table of features,
-// at the size of an ImageNet record.
+// TFRecord throughput of one core from the page cache: framing, both checksums and parsing of the Example, at the size
+// of an ImageNet record.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ using namespace dtrain::data;
 constexpr int kRecords = 1000;
 constexpr size_t kImageBytes = 110'000;
 
-// A shard of records with the full ImageNet schema, whose images are noise.
+// Shard of records with the full ImageNet schema and random image bytes.
 class Shard {
  public:
   Shard() : path_(std::filesystem::temp_directory_path() / ("dtrain-record-bench-" + std::to_string(getpid()))) {
@@ -56,7 +56,7 @@ const Shard& shard() {
   return made;
 }
 
-// What training needs of a record before its image is decoded.
+// Accesses the features that training needs before the image is decoded.
 size_t parse(Example& example, std::span<const std::byte> record) {
   example.parse(record);
   benchmark::DoNotOptimize(example.int64("image/class/label"));
@@ -75,7 +75,7 @@ void read_sequentially(benchmark::State& state) {
 }
 BENCHMARK(read_sequentially)->Unit(benchmark::kMillisecond);
 
-// As the loader reads: any record next, by the index.
+// Shuffled reads by index, as in the loader.
 void read_at_random(benchmark::State& state) {
   const RecordFile file(shard().path());
   const RecordIndex index = RecordIndex::scan(file);

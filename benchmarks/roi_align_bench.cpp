@@ -1,4 +1,4 @@
-// RoIAlign at the sizes of a two-stage detector: milliseconds forwards and backwards for the regions of a batch.
+// ROI Align at the sizes of a two-stage detector: milliseconds of forward and backward for the regions of a batch.
 //   roi_align_bench --device gpu --regions 1024 --benchmark_filter=pyramid
 #include <cmath>
 
@@ -15,9 +15,9 @@ constexpr int64_t kImages = 2, kHeight = 800, kWidth = 1216;
 struct RoiCase {
   const char* name;
   int64_t channels;
-  int cells;                // of a region, on each side
-  std::vector<int> pixels;  // of the image, that are one of each map
-  float smallest, largest;  // sides of regions, in pixels of the image
+  int cells;                // output cells per side of a region
+  std::vector<int> pixels;  // strides of the maps, in pixels
+  float smallest, largest;  // side lengths of regions, in pixels of the image
 };
 
 const std::vector<RoiCase>& cases() {
@@ -31,7 +31,7 @@ const std::vector<RoiCase>& cases() {
   return table;
 }
 
-// Maps, and regions of all sizes, spread evenly over their logarithms and over the images.
+// Feature maps, and regions with log-uniform sizes, spread evenly over the images.
 struct RoiInputs {
   std::vector<Tensor> maps;
   Tensor rois, images, levels;
@@ -95,11 +95,8 @@ void register_all(Context& context, int64_t regions) {
 
 int main(int argc, char** argv) {
   using namespace dtrain;
-  std::string device = "all";
   int64_t regions = 1024;
-  cli::FlagSet flags("roi_align_bench", "[flags]", "RoIAlign, forward and with its gradient.");
-  add_device_flag(flags, device);
-  flags.add("regions", regions, "of a batch of two images", cli::kPositiveCount);
-  return run_google_program(flags, argc, argv,
-                            [&] { run_benchmarks(device, [&](Context& context) { register_all(context, regions); }); });
+  cli::FlagSet flags("roi_align_bench", "[flags]", "ROI Align, forward and backward.");
+  flags.add("regions", regions, "regions in a batch of two images", cli::kPositiveCount);
+  return run_op_program(flags, argc, argv, [&](Context& context) { register_all(context, regions); });
 }

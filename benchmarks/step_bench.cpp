@@ -1,8 +1,8 @@
-// The training step of a classifier on synthetic data: images per second, where the time goes, the peak of memory and
-// the time from the start of the process to the beginning of the first step. One line of JSON.
+// Training step of a classifier on synthetic images: images per second, breakdown, peak memory, and start-up time from
+// process start to the first step. One line of JSON.
 //   step_bench --model resnet50_v1.5 --batch 16 --size 224 --threads 2
 //   step_bench --device gpu --precision bf16 --batch 256 --steps 40 --warmup 15 --cuda_graph=true
-// benchmarks/peers/resnet50_peer.py does the same in PyTorch.
+// Peer with PyTorch: benchmarks/peers/resnet50_peer.py.
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Wall time since the kernel started this process, in its ticks of 10 ms.
+// Wall time since the process was started, with a resolution of 10 ms.
 double process_age() {
   std::ifstream file("/proc/self/stat");
   std::string text;
@@ -85,7 +85,7 @@ class Bench {
     normalization_.channels = static_cast<int>(compute_of(o).image_channels);
   }
 
-  // Steps that queue up one after another, as in training.
+  // Steps are enqueued without synchronisation, as in training.
   std::vector<StepReport> run(int64_t steps) {
     constexpr uint64_t kAhead = 2;
     std::vector<StepReport> reports;
@@ -94,7 +94,7 @@ class Bench {
     };
     for (int64_t i = 0; i < steps; ++i) {
       trainer_.enqueue([&](Tape& tape, int) {
-        // 16 bits are a type of their own, and a GPU has its own layout of pixels.
+        // 16-bit types need a conversion, and a GPU has another pixel layout.
         const bool as_it_is = context_->is_cpu() && normalization_.dtype == DType::f32;
         const Tensor images = as_it_is ? batch_.images : normalize_pixels(*context_, batch_.images, normalization_);
         return softmax_cross_entropy(tape, model_.forward(tape, tape.constant(images)), batch_.labels);
@@ -129,7 +129,7 @@ class Bench {
   PixelNormalization normalization_;
 };
 
-// What one step takes, by the clocks of the host.
+// Host clocks: times of one step.
 struct HostTimes {
   double wall, cpu;
 };
@@ -149,7 +149,7 @@ JsonObject measure(const Options& o) {
   const double first = process_age();
   bench.run(std::max<int64_t>(o.warmup - 1, 0));
   const int64_t faults = page_faults();
-  // Few steps at a time, so that there is a median, and enough for the host to run ahead of a GPU.
+  // Short runs give enough samples for a median; on a GPU they must be long enough for the host to run ahead.
   const int together = o.device == "cpu" ? 1 : 10;
   std::vector<double> walls, cpus;
   std::vector<StepReport> steps;
@@ -200,18 +200,18 @@ int main(int argc, char** argv) {
   cli::FlagSet flags("step_bench", "[flags]",
                      "Times the training step of a classifier on synthetic images; medians over the steps.");
   flags.add("model", options.model, "name of an ImageNet classifier");
-  flags.add_choice("device", options.device, {"cpu", "gpu"}, "where it runs");
+  flags.add_choice("device", options.device, {"cpu", "gpu"}, "device");
   flags.add_choice("precision", options.precision, {"fp32", "tf32", "bf16", "fp16"},
-                   "type of the arithmetic; tf32 and fp16 need a GPU");
+                   "precision; tf32 and fp16 need a GPU");
   flags.add("cuda_graph", options.cuda_graph, "capture the step once as a CUDA graph and launch it");
-  flags.add("deterministic", options.deterministic, "the same bits in every run");
-  flags.add("plan_file", options.plan_file, "keeps the choice of convolution algorithms");
+  flags.add("deterministic", options.deterministic, "bit-reproducible results");
+  flags.add("plan_file", options.plan_file, "file that keeps the measured convolution algorithms");
   flags.add("batch", options.batch, "images per step", kPositiveBatch);
-  flags.add("size", options.size, "pixels of an image's edge; 0: the model's own", cli::kImageSize);
-  flags.add("classes", options.classes, "classes", {1, cli::kClasses.high});
-  flags.add("threads", options.threads, "0: OpenMP's choice", cli::kThreads);
+  flags.add("size", options.size, "image height and width in pixels; 0: the model's default", cli::kImageSize);
+  flags.add("classes", options.classes, "number of classes", {1, cli::kClasses.high});
+  flags.add("threads", options.threads, "CPU threads; 0: OpenMP's default", cli::kThreads);
   flags.add("steps", options.steps, "timed steps", cli::kPositiveCount);
-  flags.add("warmup", options.warmup, "steps before them", cli::kCount);
+  flags.add("warmup", options.warmup, "warm-up steps", cli::kCount);
   flags.add("peaks", options.peaks, "print peak FLOP/s and bandwidth of the CPU instead");
   return run_program(flags, argc, argv, [&] { print_json(options.peaks ? measure_peaks(options) : measure(options)); });
 }

@@ -1,6 +1,5 @@
-// What an op costs before it does any work: dispatch, the output's memory, the record on the tape, and in the backward
-// pass the closure and the gradient's memory. A chain of ops on eight floats; time per op, forward and backward
-// together.
+// Overhead per op: dispatch, output allocation and recording in forward, closure and gradient allocation in backward.
+// Times a chain of ops on eight floats, forward and backward together.
 #include <benchmark/benchmark.h>
 
 #include "libdtrain/ops/matmul.h"
@@ -47,7 +46,7 @@ BENCHMARK(relu_forward_only);
 BENCHMARK(add_step);
 BENCHMARK(max_pool_step);
 
-// The share of the memory pool: a tensor made and given back.
+// Allocation and release in the memory pool.
 void empty_tensor(benchmark::State& state) {
   const auto context = make_cpu_context({.threads = 1});
   const Tensor held = context->empty({8});

@@ -1,4 +1,4 @@
-// The update of a model's parameters by each rule: GB/s of the bytes that it must move.
+// Optimizer update of a model's parameters by each rule: bandwidth of the compulsory traffic.
 //   update_bench --device gpu --model resnet50
 #include "benchmarks/devices.h"
 #include "benchmarks/program.h"
@@ -16,8 +16,8 @@ constexpr Rule kRules[] = {{"sgd", UpdateRule::sgd},           {"momentum", Upda
                            {"nesterov", UpdateRule::nesterov}, {"adamw", UpdateRule::adamw},
                            {"rmsprop", UpdateRule::rmsprop},   {"lars", UpdateRule::lars}};
 
-// Each parameter's gradient is read twice, once for its norm; value and state are read and written, and the copy is
-// written; LARS reads the value once more.
+// Reads each gradient twice, once for its norm; reads and writes values and state; writes the low-precision copy. LARS
+// reads the values once more.
 size_t bytes_of(const ParameterStore& store, UpdateRule rule, DType dtype) {
   const size_t copy = dtype == DType::f32 ? 0 : size_of(dtype);
   const size_t reread = rule == UpdateRule::lars ? 4 : 0;
@@ -49,11 +49,8 @@ void register_all(Context& context, const std::string& model) {
 
 int main(int argc, char** argv) {
   using namespace dtrain;
-  std::string device = "all";
   std::string model = "resnet50_v1.5";
-  cli::FlagSet flags("update_bench", "[flags]", "GB/s of the update of a model's parameters.");
-  add_device_flag(flags, device);
+  cli::FlagSet flags("update_bench", "[flags]", "Bandwidth of the optimizer update.");
   flags.add("model", model, "name of an ImageNet classifier");
-  return run_google_program(flags, argc, argv,
-                            [&] { run_benchmarks(device, [&](Context& context) { register_all(context, model); }); });
+  return run_op_program(flags, argc, argv, [&](Context& context) { register_all(context, model); });
 }

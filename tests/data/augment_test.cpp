@@ -1,4 +1,4 @@
-// Augmentation: the samplers' rules and statistics, the colour changes, and the presets against their definitions.
+// Preprocessing: rules and statistics of crop samplers, colour ops, and presets against their definitions.
 #include "data/augment.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ bool inside(const Window& w, int width, int height) {
   return w.x >= 0 && w.y >= 0 && w.width > 0 && w.height > 0 && w.x + w.width <= width && w.y + w.height <= height;
 }
 
-TEST(SampleDistortedBox, KeepsItsRules) {
+TEST(SampleDistortedBox, RespectsLimits) {
   constexpr int kWidth = 500, kHeight = 375;
   std::vector<double> areas, aspects;
   int last_row = 0, last_column = 0;
@@ -40,8 +40,8 @@ TEST(SampleDistortedBox, KeepsItsRules) {
   EXPECT_EQ(last_column, 0);
   const auto mean = [](const std::vector<double>& v) { return std::accumulate(v.begin(), v.end(), 0.0) / v.size(); };
   EXPECT_NEAR(mean(aspects), 1.04, 0.01);
-  // The height is uniform between those of area 0.05 and of the largest crop: E of aspect * h^2 over h in [a, b] of an
-  // image of aspect 4/3, given that the area is at least 0.1.
+  // The height is uniform between the heights for area 0.05 and for the largest crop: E of aspect * h^2 over h in [a,
+  // b] for an image of aspect 4/3, given an area of at least 0.1.
   double sum = 0, count = 0;
   for (double aspect = 0.7505; aspect < 1.33; aspect += 0.001) {
     const int low = static_cast<int>(std::lrint(std::sqrt(0.05 * kWidth * kHeight / aspect)));
@@ -81,7 +81,7 @@ TEST(SampleDistortedBox, FallsBackToTheWholeImage) {
   EXPECT_EQ(sample_distorted_box(1, 1, {}, random), (Window{0, 0, 1, 1}));
 }
 
-TEST(SampleDistortedBox, RefusesBoxesOutsideTheImage) {
+TEST(SampleDistortedBox, RejectsBoxesOutsideTheImage) {
   RandomStream random(4, 0);
   for (const Box& box : {Box{-0.1f, 0, 1, 1}, Box{0, 0, 1.5f, 1}, Box{0, NAN, 1, 1}}) {
     try {
@@ -93,7 +93,7 @@ TEST(SampleDistortedBox, RefusesBoxesOutsideTheImage) {
   }
 }
 
-TEST(RandomResizedCrop, KeepsItsRules) {
+TEST(RandomResizedCrop, RespectsLimits) {
   double area_sum = 0;
   int edge = 0;
   for (uint64_t i = 0; i < 20000; ++i) {
@@ -106,14 +106,14 @@ TEST(RandomResizedCrop, KeepsItsRules) {
     area_sum += area;
     edge += w.y == 400 - w.height && w.height < 400;
   }
-  EXPECT_NEAR(area_sum / 20000, 0.479, 0.006);  // what torchvision 0.14 gives over 40,000 draws
+  EXPECT_NEAR(area_sum / 20000, 0.479, 0.006);  // torchvision 0.14 over 40,000 draws
   EXPECT_GT(edge, 0) << "the last offset is drawn";
   RandomStream random(5, 0);
   EXPECT_EQ(random_resized_crop(1000, 10, random), (Window{493, 0, 13, 10}));
   EXPECT_EQ(random_resized_crop(10, 1000, random), (Window{0, 493, 10, 13}));
 }
 
-TEST(SampleStream, IsOnePerSample) {
+TEST(SampleStream, IsUniquePerSample) {
   const SampleKey key{1, 2, 3, 4};
   EXPECT_EQ(sample_stream(key).next64(), sample_stream({1, 2, 3, 99}).next64()) << "the position is no part of it";
   EXPECT_NE(sample_stream(key).next64(), sample_stream({0, 2, 3, 4}).next64());
@@ -121,7 +121,7 @@ TEST(SampleStream, IsOnePerSample) {
   EXPECT_NE(sample_stream(key).next64(), sample_stream({1, 2, 4, 4}).next64());
 }
 
-TEST(PadCropFlip, MovesByAtMostFourAndFlipsHalf) {
+TEST(PadCropFlip, ShiftsByAtMostFourAndFlipsHalf) {
   Image image(32, 32);
   for (int i = 0; i < 32 * 32; ++i) {
     image.pixels[static_cast<size_t>(3 * i)] = static_cast<uint8_t>(1 + i % 32);
@@ -147,7 +147,7 @@ TEST(PadCropFlip, MovesByAtMostFourAndFlipsHalf) {
   for (const int count : moves) EXPECT_NEAR(count, 2000 / 9, 70);
 }
 
-TEST(Color, ChangesFollowTheirFormulas) {
+TEST(Color, OpsMatchFormulas) {
   std::vector<float> rgb = {0.2f, 0.4f, 0.6f, 0.9f, 0.5f, 0.1f, 0.3f, 0.3f, 0.3f};
   const std::vector<float> before = rgb;
   rotate_hue(rgb.data(), 3, 1.0f / 3);  // a third of a turn permutes the channels
@@ -169,7 +169,7 @@ TEST(Color, ChangesFollowTheirFormulas) {
                 2e-3);
 }
 
-// What a preset must give, made the long way round: whole image, crop, mirror, resize.
+// Preset computed naively: full decode, crop, flip, resize.
 TEST(Preprocess, TfTrainingIsCropFlipResize) {
   const std::vector<std::byte> bytes = encode_jpeg(noise(120, 90, 8).view());
   ImageDecoder decoder({.fast_dct = true});
@@ -194,15 +194,15 @@ TEST(Preprocess, TfTrainingIsCropFlipResize) {
   EXPECT_TRUE(flips > 2 && flips < 18);
 }
 
-TEST(Preprocess, SaysWhatItWrites) {
+TEST(Preprocess, StatesOutputShapeAndType) {
   EXPECT_EQ(make_preprocess({.height = 32, .width = 40}).shape, (Shape{32, 40, 3}));
   EXPECT_EQ(make_preprocess({.height = 32, .width = 40}).dtype, DType::f32);
   EXPECT_EQ(make_preprocess({.preset = Preset::torchvision}).shape, (Shape{224, 224, 3}));
   EXPECT_EQ(make_preprocess({.preset = Preset::torchvision}).dtype, DType::u8);
 }
 
-TEST(Preprocess, EvaluationTakesTheCentre) {
-  // A white picture with a black frame: the central crop of 1 / 1.145 must not see it.
+TEST(Preprocess, EvaluationUsesCentralCrop) {
+  // White image with a black frame that the central crop of 1 / 1.145 must exclude.
   Image image(400, 300);
   for (int y = 0; y < 300; ++y)
     for (int x = 0; x < 1200; ++x)
@@ -236,7 +236,7 @@ TEST(Preprocess, DistortionsStayInRangeAndFollowTheKey) {
   EXPECT_NE(seen[0], seen[3]) << "YIQ is not HSV";
 }
 
-TEST(Preprocess, RoundRobinGoesByPosition) {
+TEST(Preprocess, RoundRobinFollowsPosition) {
   const std::vector<std::byte> bytes = encode_png(noise(50, 40, 10).view());
   const Preprocess robin = make_preprocess({.height = 16, .width = 16, .resize = TfResize::round_robin})();
   std::vector<float> pixels(3 * 16 * 16), wanted(pixels.size());
@@ -249,7 +249,7 @@ TEST(Preprocess, RoundRobinGoesByPosition) {
   }
 }
 
-TEST(Preprocess, CropTakesTheCentreAsItIs) {
+TEST(Preprocess, CropDoesNotResize) {
   constexpr int kHeight = 32, kWidth = 40;
   for (const auto& [width, height] : {std::pair{61, 45}, {40, 32}, {27, 19}, {65, 20}, {30, 50}}) {
     const Image image = noise(width, height, 12);
@@ -259,7 +259,7 @@ TEST(Preprocess, CropTakesTheCentreAsItIs) {
       const Preprocess preprocess =
           make_preprocess({.training = training, .height = kHeight, .width = kWidth, .resize = TfResize::crop})();
       std::vector<float> pixels(3 * kHeight * kWidth), centre(pixels.size()), mirrored(pixels.size());
-      // Where the result's corner lies in the image: outside where the image is smaller.
+      // Position of the result's corner in the image; outside of it for a smaller image.
       const int top = height > kHeight ? (height - kHeight) / 2 : -((kHeight - height) / 2);
       const int left = width > kWidth ? (width - kWidth) / 2 : -((kWidth - width) / 2);
       for (int i = 0; i < 3 * kHeight * kWidth; ++i) {

@@ -1,4 +1,4 @@
-// Augmented samples follow from their keys alone; erased windows; samples that come several times; stages.
+// AugmentedDataset is a pure function of sample keys; random erasing; repeated augmentation; staged loading.
 #include "data/augmented.h"
 
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace dtrain::data {
 namespace {
 
-// Noise of each record, `side` pixels wide and high. It can leave images to a device.
+// Noise images of `side` x `side` pixels, with optional deferred decoding.
 class NoiseDataset : public Dataset {
  public:
   explicit NoiseDataset(DType dtype, int64_t side = 12) {
@@ -55,7 +55,7 @@ const SampleAugmentation kAll{.jitter = {0.4f, 0.4f, 0.4f, 0.1f},
                               .policy = {.policy = AugmentPolicy::rand_augment},
                               .erasing = {.probability = 0.5f}};
 
-// The numbers of all fields of `batches` batches of all ranks, as one global stream.
+// Values of all fields in `batches` batches of all ranks, as one global stream.
 std::vector<double> stream_of(const std::shared_ptr<Dataset>& dataset, LoaderOptions options, int batches) {
   std::vector<std::unique_ptr<Loader>> ranks;
   for (options.rank = 0; options.rank < options.ranks; ++options.rank)
@@ -77,7 +77,7 @@ std::vector<double> stream_of(const std::shared_ptr<Dataset>& dataset, LoaderOpt
   return all;
 }
 
-TEST(Augmented, FollowsFromTheSampleAlone) {
+TEST(Augmented, DependsOnSampleKeyOnly) {
   const auto u8 = augmented(std::make_shared<NoiseDataset>(DType::u8), kAll);
   const auto f32 = augmented(std::make_shared<NoiseDataset>(DType::f32), kAll);
   EXPECT_EQ(u8->identity(), "noise");
@@ -97,12 +97,12 @@ TEST(Augmented, FollowsFromTheSampleAlone) {
   EXPECT_NE(stream_of(u8, options, 5), std::vector<double>(expected.begin() + 3 * expected.size() / 8, expected.end()));
 }
 
-TEST(Augmented, WithoutChangesIsTheDataSetItself) {
+TEST(Augmented, WithoutOptionsIsTheSameDataSet) {
   const auto plain = std::make_shared<NoiseDataset>(DType::u8);
   EXPECT_EQ(augmented(plain, {}), plain);
 }
 
-TEST(Augmented, LeavesToADeviceWhatChangesNoPixels) {
+TEST(Augmented, DefersIfPixelsAreUnchanged) {
   const auto source = std::make_shared<NoiseDataset>(DType::u8);
   for (const bool changes : {false, true}) {
     SampleAugmentation augmentation = kAll;
@@ -116,14 +116,14 @@ TEST(Augmented, LeavesToADeviceWhatChangesNoPixels) {
   }
 }
 
-TEST(Augmented, RefusesWhatItCannotDo) {
+TEST(Augmented, RejectsInvalidOptions) {
   const auto source = std::make_shared<NoiseDataset>(DType::u8);
   expect_error([&] { augmented(source, {.erasing = {.probability = 1, .min_area = 0.5f}}); }, Fault::config,
                "random erasing");
   expect_error([&] { augmented(std::make_shared<NoiseDataset>(DType::i32), kAll); }, Fault::config, "of type i32");
 }
 
-TEST(DrawErased, KeepsItsRules) {
+TEST(DrawErased, RespectsLimits) {
   constexpr int kDraws = 20000, kSide = 200;
   const ErasingOptions options{.probability = 0.25f};
   int erased = 0, last = 0;
@@ -142,14 +142,14 @@ TEST(DrawErased, KeepsItsRules) {
     last += w.x + w.width == kSide;
   }
   EXPECT_NEAR(erased / static_cast<double>(kDraws), 0.25, 4 * std::sqrt(0.25 * 0.75 / kDraws));
-  // All areas up to 0.3 fit at any aspect, nearly all above.
+  // Areas up to 0.3 fit at any aspect ratio, larger ones nearly always.
   const double mean = areas / erased, deviation = std::sqrt(squares / erased - mean * mean);
   EXPECT_NEAR(mean, 0.175, 4 * deviation / std::sqrt(erased) + 0.001);
   EXPECT_NEAR(logs / erased, std::log(0.3 * 3.3) / 2, 4 * 0.7 / std::sqrt(erased) + 0.002);
   EXPECT_GT(last, 0) << "the last place is drawn";
 }
 
-TEST(SampleOrder, RepeatsEachSampleWithDrawsOfItsOwn) {
+TEST(SampleOrder, RepeatedAugmentationHasSeparateStreams) {
   const SampleOrder once(10, 1, [](uint64_t) { return size_t{0}; }, {.seed = 7, .batch = 4});
   const SampleOrder thrice(10, 1, [](uint64_t) { return size_t{0}; }, {.seed = 7, .batch = 4, .repeats = 3});
   for (uint64_t position = 0; position < 90; ++position) {
@@ -161,12 +161,12 @@ TEST(SampleOrder, RepeatsEachSampleWithDrawsOfItsOwn) {
   }
 }
 
-TEST(StagedLoader, ChangesTheDataSetBetweenSteps) {
+TEST(StagedLoader, SwitchesStagesBetweenSteps) {
   const auto open = [](size_t stage) {
     return std::make_shared<NoiseDataset>(DType::u8, 12 + 4 * static_cast<int64_t>(stage));
   };
-  // Steps of 2 batches of 3 samples; epochs of 10 samples: the second stage is due from sample 10 on, which is within
-  // the second step, the third from sample 20 on.
+  // Steps of 2 batches of 3 samples, epochs of 10 samples: stage 2 is due at sample 10, inside the second step; stage 3
+  // at sample 20.
   LoaderOptions options{.batch = 3, .seed = 7, .workers = 2};
   StagedLoader staged(open(0), options, {1, 2}, open, 2);
   Loader plain(open(0), options);

@@ -1,4 +1,4 @@
-// Changes of images by their definitions, and how often policies draw them. The parity test has torchvision's values.
+// Image ops against their definitions, and sampling frequencies of policies. tests/parity compares with torchvision.
 #include "data/auto_augment.h"
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kDraws = 20000;
 
-// `count` of kDraws within 4 standard errors of `expected`.
+// Expects `count` of kDraws within 4 standard errors of `expected`.
 void expect_share(int count, double expected, const std::string& what) {
   const double error = std::sqrt(expected * (1 - expected) / kDraws);
   EXPECT_NEAR(static_cast<double>(count) / kDraws, expected, 4 * error) << what;
@@ -24,7 +24,7 @@ std::vector<uint8_t> pixel(const Image& image, int x, int y) {
   return {at, at + 3};
 }
 
-TEST(ImageEditor, MovesPixels) {
+TEST(ImageEditor, GeometricOps) {
   const Image from = noise(9, 7, 1);
   ImageEditor editor;
   const std::vector<uint8_t> black(3, 0);
@@ -44,7 +44,7 @@ TEST(ImageEditor, MovesPixels) {
   EXPECT_EQ(pixel(turned, 0, 7), pixel(square, 0, 0)) << "counterclockwise";
 }
 
-TEST(ImageEditor, ChangesLevels) {
+TEST(ImageEditor, ColourOps) {
   Image image(2, 1);
   const std::vector<uint8_t> levels{10, 200, 101, 60, 127, 255};
   const auto after = [&](ImageOp op, double magnitude) {
@@ -62,7 +62,7 @@ TEST(ImageEditor, ChangesLevels) {
   EXPECT_EQ(after(ImageOp::equalize, 0), levels) << "too few pixels for a step";
 }
 
-TEST(DrawChanges, RandAugmentDrawsEachOpAndSignEquallyOften) {
+TEST(DrawChanges, RandAugmentIsUniform) {
   std::map<ImageOp, int> ops, negative;
   const PolicyOptions options{.policy = AugmentPolicy::rand_augment, .ops = 3, .magnitude = 30};
   for (uint64_t i = 0; i < kDraws; ++i) {
@@ -101,7 +101,7 @@ TEST(DrawChanges, TrivialAugmentDrawsMagnitudes) {
 }
 
 TEST(DrawChanges, PoliciesDrawPairsByTheirProbabilities) {
-  // Pair 14 of ImageNet's, and 23, are Color 0.6 with level 4 and Contrast 1.0 with level 8; no others have a contrast.
+  // Sub-policies 14 and 23 of ImageNet are (Color 0.6, level 4) and (Contrast 1.0, level 8); no others use contrast.
   int contrasts = 0, both = 0, empty = 0;
   for (uint64_t i = 0; i < kDraws; ++i) {
     RandomStream random(3, i);
@@ -120,7 +120,7 @@ TEST(DrawChanges, PoliciesDrawPairsByTheirProbabilities) {
   EXPECT_TRUE(draw_changes({}, 224, 224, random).empty());
 }
 
-TEST(JitterColors, DrawsFactorsEvenlyAndInAnyOrder) {
+TEST(JitterColors, FactorsAreUniformInRandomOrder) {
   Image grey(4, 4);
   ImageEditor editor;
   double sum = 0;
@@ -133,7 +133,7 @@ TEST(JitterColors, DrawsFactorsEvenlyAndInAnyOrder) {
     sum += grey.pixels[0];
   }
   EXPECT_NEAR(sum / kDraws, 99.5, 4 * 100 / std::sqrt(12.0 * kDraws)) << "levels are cut off";
-  // Brightness cuts off at 255 before the contrast or after it: both come out.
+  // Brightness saturates at 255 before or after contrast; both orders occur.
   Image image(2, 1);
   std::map<bool, int> brightness_first;
   for (uint64_t i = 0; i < 200; ++i) {

@@ -1,4 +1,4 @@
-// Layouts, rows and batches, for labelled images and for images with any number of boxes.
+// Batch layouts, rows and batches, for labelled images and for ragged boxes.
 #include "data/batch.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ TEST(Batch, HasATensorForEachField) {
                "a batch has no field 'labels': it has images, boxes, classes, box_count, scale");
 }
 
-TEST(Batch, RowsAreWrittenApart) {
+TEST(Batch, RowsAreIndependent) {
   const Batch batch = make_batch(detection(1, 2, ""), 3);
   for (int64_t i = 0; i < 3; ++i) Row(batch, i).pad();
   const Row row(batch, 1);
@@ -60,13 +60,13 @@ TEST(Batch, RowsAreWrittenApart) {
   EXPECT_EQ(values<int64_t>(batch, "classes"), (std::vector<int64_t>{-1, -1, -1, 30, 40, -1, -1, -1, -1}));
   EXPECT_EQ(values<int32_t>(batch, "box_count"), (std::vector<int32_t>{0, 2, 0}));
   EXPECT_EQ(values<float>(batch, "scale"), (std::vector<float>{1, 0.5f, 1}));
-  // What an earlier sample has left after the last entry is overwritten.
+  // Overwrites leftovers of an earlier sample behind the last entry.
   row.write<int64_t>(kClasses, {});
   EXPECT_EQ(values<int64_t>(batch, "classes"), std::vector<int64_t>(9, -1));
   EXPECT_EQ(values<int32_t>(batch, "box_count"), (std::vector<int32_t>{0, 0, 0}));
 }
 
-TEST(Batch, RefusesWhatDoesNotFitAField) {
+TEST(Batch, RejectsMismatchedFields) {
   const Batch batch = make_batch(detection(1, 1, ""), 1);
   const Row row(batch, 0);
   expect_error([&] { row.write<float>(kBoxes, std::vector<float>(16)); }, Fault::data, "4 boxes, expected at most 3");
@@ -79,7 +79,7 @@ TEST(Batch, RefusesWhatDoesNotFitAField) {
   expect_error([&] { Batch{.layout = batch.layout}["boxes"]; }, Fault::config, "without the tensor of its field");
 }
 
-TEST(BatchLayout, RefusesWhatMakesNoBatch) {
+TEST(BatchLayout, RejectsInvalidLayouts) {
   const auto refuses = [](const std::vector<Field>& fields, const std::string& message) {
     expect_error([&] { make_batch({.fields = fields}, 1); }, Fault::config, message);
   };
@@ -95,7 +95,7 @@ TEST(BatchLayout, RefusesWhatMakesNoBatch) {
   expect_error([&] { make_batch({.fields = {images}}, 0); }, Fault::config, "a batch of 0 rows");
 }
 
-// Record i has i boxes; one of too many is a bad record.
+// Record i has i boxes; a record with too many is a bad record.
 class BoxSets final : public Dataset {
  public:
   const BatchLayout& layout() const override { return layout_; }
@@ -123,7 +123,7 @@ class BoxSets final : public Dataset {
   std::vector<std::string> faults_;
 };
 
-TEST(Loader, DeliversAnyLayoutAndMasksItsRows) {
+TEST(Loader, SupportsRaggedLayoutsAndPadding) {
   Loader loader(std::make_shared<BoxSets>(), {.batch = 4, .training = false, .workers = 2, .skip_bad_records = true});
   const Batch* batch = loader.next();
   ASSERT_NE(batch, nullptr);

@@ -1,4 +1,4 @@
-// The data sets by name, and what the names of users stand for.
+// Catalogue of data sets, and names of preprocessing options.
 #include "data/catalog.h"
 
 #include <filesystem>
@@ -28,14 +28,14 @@ TEST(Catalog, DefaultsOfTfCnnBenchmarks) {
             (std::vector<std::string>{"tf_cnn", "torchvision", "official_models_imagenet", "mlperf", "aws"}));
 }
 
-// The name of the data set at `path`, and the notice about it, if there is one.
+// Guessed data set at `path`, and the notice, if any.
 std::string guessed(const std::string& path) {
   std::vector<std::string> notices;
   const std::string name = dataset_at(path, notices).name;
   return notices.empty() ? name : concat(name, "; ", notices.front());
 }
 
-TEST(Catalog, PathsTellTheDataSet) {
+TEST(Catalog, GuessesDataSetFromPath) {
   EXPECT_EQ(guessed("/data/cifar10_records"), "cifar10");
   EXPECT_EQ(guessed("/data/imagenet/cifar10"), "cifar10");
   EXPECT_EQ(guessed("/data/FashionMNIST/raw"), "fashion_mnist");
@@ -44,8 +44,8 @@ TEST(Catalog, PathsTellTheDataSet) {
   EXPECT_EQ(guessed(""), "imagenet");
 }
 
-// What a folder holds decides before its path does.
-TEST(Catalog, FilesTellTheDataSetBeforeTheirPath) {
+// File contents take precedence over the path.
+TEST(Catalog, FilesTakePrecedenceOverPath) {
   const TempDirectory root;
   const auto guess = [&](const std::string& folder) { return guessed((root / folder).string()); };
   const auto place_record = [&](const std::string& folder, const char* key) {
@@ -70,7 +70,7 @@ TEST(Catalog, FilesTellTheDataSetBeforeTheirPath) {
   EXPECT_TRUE(guess("digits").starts_with("mnist"));
 }
 
-TEST(Catalog, UnknownNamesAreRefused) {
+TEST(Catalog, RejectsUnknownNames) {
   EXPECT_EQ(find_dataset("flowers"), nullptr);
   const auto refuses = [](const Pixels& pixels, const std::string& message) {
     expect_error([&] { pixels.make(true); }, Fault::config, message);
@@ -80,7 +80,7 @@ TEST(Catalog, UnknownNamesAreRefused) {
   refuses({.resize_method = "lanczos"}, "unknown resize method 'lanczos'");
 }
 
-// What becomes of one picture under one key.
+// Pixels of one image with one key.
 std::vector<float> pixels_of(const MakePreprocess& make) {
   EXPECT_EQ(make.dtype, DType::f32);
   std::vector<float> pixels(static_cast<size_t>(make.shape.count()));
@@ -88,7 +88,7 @@ std::vector<float> pixels_of(const MakePreprocess& make) {
   return pixels;
 }
 
-TEST(Pixels, AreThoseOfTheDataSetAndOfTheNames) {
+TEST(Pixels, FollowDataSetAndPreset) {
   for (const bool training : {false, true}) {
     const PreprocessOptions options{.training = training, .height = 16, .width = 16, .resize = TfResize::bicubic};
     EXPECT_EQ(pixels_of(Pixels{.resize_method = "bicubic", .size = 16}.make(training)),
@@ -106,7 +106,7 @@ TEST(Pixels, AreThoseOfTheDataSetAndOfTheNames) {
   EXPECT_EQ(torchvision.shape, (Shape{20, 20, 3}));
 }
 
-TEST(Pixels, AreScaledByTheirPreprocessing) {
+TEST(Pixels, NormalisationFollowsPreset) {
   const PixelScale usual = Pixels{}.scale();
   EXPECT_EQ((0 - usual.mean[0]) * usual.scale[0], -1);
   EXPECT_EQ((255 - usual.mean[2]) * usual.scale[2], 1);
@@ -118,7 +118,7 @@ TEST(Pixels, AreScaledByTheirPreprocessing) {
   EXPECT_FLOAT_EQ(torchvision.scale[1], 1 / (255 * 0.224f));
 }
 
-TEST(Pixels, OfPngsAreMadeByTheHost) {
+TEST(Pixels, PngsAreDecodedOnTheHost) {
   EXPECT_EQ(Pixels{}.host_only(), "");
   EXPECT_EQ((Pixels{.dataset = "cifar10", .preprocessing = "torchvision"}.host_only()), "");
   const Pixels cifar{.dataset = "cifar10"};

@@ -1,4 +1,4 @@
-// CIFAR's preprocessing: the image as it is, its training crops, and other sizes.
+// CIFAR preprocessing: identity in evaluation, training crops, and resizing.
 #include "data/cifar10.h"
 
 #include "data/augment.h"
@@ -16,7 +16,7 @@ std::vector<std::byte> picture() {
   return encode_jpeg(image.view());
 }
 
-// [32, 32, 3] bytes of a full decode, cropped and flipped in training.
+// Reference: [32, 32, 3] bytes of a full decode, cropped and flipped in training.
 Image expected(bool training, const SampleKey& key) {
   ImageDecoder decoder;
   const std::vector<std::byte> bytes = picture();
@@ -65,13 +65,13 @@ TEST(CifarPreprocess, ResizesToTheSizeAskedFor) {
   EXPECT_EQ(run({true, 24, 20}, key), resized);
 }
 
-TEST(CifarPreprocess, SaysWhatItWrites) {
+TEST(CifarPreprocess, StatesOutputShapeAndType) {
   EXPECT_EQ(make_cifar_preprocess({true, 20, 24}).shape, (Shape{20, 24, 3}));
   EXPECT_EQ(make_cifar_preprocess({true, 20, 24}).dtype, DType::f32);
   expect_error([] { make_cifar_preprocess({true, 0, 24}); }, Fault::config, "24x0 pixels");
 }
 
-TEST(CifarPreprocess, RefusesWhatIsNoImage) {
+TEST(CifarPreprocess, RejectsInvalidImages) {
   std::vector<float> pixels(3 * 32 * 32);
   const std::vector<std::byte> junk(10);
   expect_error([&] { make_cifar_preprocess({})()(junk, {}, {}, pixels.data()); }, Fault::data, "is no JPEG, PNG, BMP");

@@ -1,4 +1,4 @@
-// Names of classes in a file beside the shards.
+// Class-name files beside shards.
 #include "data/class_names.h"
 
 #include "tests/files.h"
@@ -7,7 +7,7 @@
 namespace dtrain::data {
 namespace {
 
-TEST(ClassNames, AreReadAsTheyWereWritten) {
+TEST(ClassNames, RoundTrip) {
   const ClassNames names = {{1, "n01440764"},
                             {2, "great white shark"},
                             {1000,
@@ -27,14 +27,14 @@ TEST(ClassNames, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read_class_names(folder.path().string()), names);
 }
 
-TEST(ClassNames, AreOfOutputs) {
+TEST(ClassNames, AreMappedToOutputs) {
   const ClassNames names = {{1, "a"}, {3, "c"}};
   EXPECT_EQ(names_by_output(names, 4, 0), (std::vector<std::string>{"", "a", "", "c"}));
   EXPECT_EQ(names_by_output(names, 2, -1), (std::vector<std::string>{"a", ""}));
   EXPECT_TRUE(names_by_output({}, 4, 0).empty());
 }
 
-TEST(ClassNames, NamesTheLineThatIsNone) {
+TEST(ClassNames, ReportsTheInvalidLine) {
   const TempDirectory folder;
   const std::string path = (folder / kClassNamesFile).string();
   for (const std::string line : {"tench", "7", "7 ", "-1 a", "7a b", "99999999 a", "99999999999999999999 a"}) {

@@ -19,7 +19,7 @@ TEST(CocoCategories, AreEighty) {
   EXPECT_EQ(ids.back(), 90);
 }
 
-TEST(CocoCategories, NumberTheClassesOfDataWithAFewOfThem) {
+TEST(CocoCategories, MapClassesOfASubset) {
   const CocoFolder folder;  // with categories 5 and 9
   const auto source = numbered(folder);
   ASSERT_EQ(source->categories().size(), 80u);
@@ -32,7 +32,7 @@ TEST(CocoCategories, NumberTheClassesOfDataWithAFewOfThem) {
   EXPECT_EQ(sample.objects[1].category, 8u);
 }
 
-TEST(CocoCategories, OthersAreRefused) {
+TEST(CocoCategories, RejectUnknownCategories) {
   const CocoFolder folder;
   std::string json = CocoFolder::json();
   for (size_t at; (at = json.find("\"category_id\":9")) != json.npos;) json.replace(at, 15, "\"category_id\":12");
@@ -41,7 +41,7 @@ TEST(CocoCategories, OthersAreRefused) {
   expect_error([&] { numbered(folder); }, Fault::data, "here: category 12 (dog), expected one of COCO's 80");
 }
 
-TEST(CocoCategories, TheTruthIsThatOfTheFile) {
+TEST(CocoCategories, GroundTruthMatchesTheFile) {
   const CocoFolder folder;
   const coco::Annotations made = annotations_of(*open_coco(folder.annotations(), folder.folder()));
   const coco::Annotations read = coco::read_annotations(folder.annotations());

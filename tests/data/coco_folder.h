@@ -1,4 +1,4 @@
-// A little data set in COCO's layout, made by the tests.
+// Small data set in COCO's layout.
 #pragma once
 
 #include "data/jpeg.h"
@@ -9,8 +9,8 @@
 
 namespace dtrain::data {
 
-// Images 3 to 9 with objects of the classes cat (5) and dog (9): landscape, portrait and square ones, a JPEG among
-// PNGs; image 6 has a crowd alone, image 7 nothing, image 8 an object too small to train on beside another.
+// Images 3 to 9 with objects of the classes cat (5) and dog (9): landscape, portrait and square, PNGs and a JPEG. Image
+// 6 has only a crowd, image 7 nothing, image 8 an object that is too small for training and another one.
 class CocoFolder {
  public:
   CocoFolder() {

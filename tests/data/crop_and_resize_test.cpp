@@ -1,4 +1,4 @@
-// crop_and_resize against numbers worked out by hand, and the preprocessing of AWS's script around it.
+// crop_and_resize against hand-computed values, and the preprocessing of AWS's script.
 #include "data/crop_and_resize.h"
 
 #include "data/augment.h"
@@ -11,7 +11,7 @@ namespace {
 
 using Values = std::vector<float>;
 
-TEST(CropAndResize, EndsLieOnTheCentresOfPixels) {
+TEST(CropAndResize, AlignsCorners) {
   Interpolation samples;
   interpolate_corners({.from = 0, .to = 1, .in = 3, .count = 5}, samples);
   EXPECT_EQ(samples.low, (std::vector<int>{0, 0, 1, 1, 2}));
@@ -21,12 +21,12 @@ TEST(CropAndResize, EndsLieOnTheCentresOfPixels) {
   interpolate_corners({.from = 0.25f, .to = 0.75f, .in = 9, .count = 3, .flip = true}, samples);
   EXPECT_EQ(samples.low, (std::vector<int>{6, 4, 2}));
   EXPECT_EQ(samples.end(9), 8);
-  interpolate_corners({.from = 0.25f, .to = 0.75f, .in = 4, .count = 1}, samples);  // one sample lies in the middle
+  interpolate_corners({.from = 0.25f, .to = 0.75f, .in = 4, .count = 1}, samples);  // a single sample is in the middle
   EXPECT_EQ(samples.low, (std::vector<int>{1}));
   EXPECT_EQ(samples.fraction, (Values{0.5f}));
 }
 
-TEST(CropAndResize, NoSampleLiesBeyondTheLastPixel) {
+TEST(CropAndResize, ClampsToLastPixel) {
   Interpolation samples;
   for (int in = 1; in < 700; ++in) {
     interpolate_corners({.from = 0, .to = 1, .in = in, .count = 224}, samples);
@@ -36,7 +36,7 @@ TEST(CropAndResize, NoSampleLiesBeyondTheLastPixel) {
   }
 }
 
-TEST(CropAndResize, InterpolatesBothWays) {
+TEST(CropAndResize, InterpolatesBothAxes) {
   Image image(2, 2);
   for (int i = 0; i < 12; ++i)
     image.pixels[static_cast<size_t>(i)] =
@@ -53,7 +53,7 @@ TEST(CropAndResize, InterpolatesBothWays) {
   EXPECT_THROW(interpolate_corners({.from = 0, .to = 1.5f, .in = 2, .count = 3}, axis), Error);
 }
 
-TEST(Aws, FlatColoursStayWhatTheyAre) {
+TEST(Aws, ConstantImagesStayConstant) {
   Image image(97, 61);
   for (size_t i = 0; i < 3 * 97 * 61; ++i) image.pixels[i] = std::vector<uint8_t>{255, 37, 1}[i % 3];
   const std::vector<std::byte> bytes = encode_png(image.view());
@@ -68,7 +68,7 @@ TEST(Aws, FlatColoursStayWhatTheyAre) {
   }
 }
 
-TEST(Aws, MirrorsHalfOfTheSamplesAndDistortsWhereAskedTo) {
+TEST(Aws, FlipsHalfAndDistortsOnRequest) {
   const std::vector<std::byte> bytes = encode_png(noise(80, 60, 13).view());
   PreprocessOptions options{.preset = Preset::aws, .height = 24, .width = 24};
   const Preprocess plain = make_preprocess(options)();

@@ -1,4 +1,4 @@
-// What is left to a device: which images, with which filters, and what the loader does where the device cannot.
+// Deferred decoding: eligible images, resampling filters, and the loader's fallback to the host.
 #include <set>
 
 #include "data/imagenet.h"
@@ -20,17 +20,17 @@ bool suits(const Bytes& encoded) {
   return decoder.suits_hardware();
 }
 
-TEST(SuitsHardware, WhatIsBaselineAndOfAUsualSampling) {
+TEST(SuitsHardware, BaselineWithUsualSubsampling) {
   for (const Bytes& jpeg : usual_jpegs()) EXPECT_TRUE(suits(jpeg));
   EXPECT_FALSE(suits(smooth_jpeg(40, 30, 0, {.sampling = Sampling::s411})));
   EXPECT_FALSE(suits(smooth_jpeg(40, 30, 0, {.progressive = true})));
   EXPECT_FALSE(suits(encode_png(smooth_picture(40, 30, 0).view())));
 }
 
-TEST(SuitsHardware, WhatIsSoundAsFarAsItsMarkersTell) {
+TEST(SuitsHardware, ValidMarkers) {
   const Bytes sound = smooth_jpeg(40, 30, 0, {});
   Bytes longer = sound;
-  longer.resize(sound.size() + 9, std::byte{1});  // cameras append things
+  longer.resize(sound.size() + 9, std::byte{1});  // cameras append data
   EXPECT_TRUE(suits(longer));
   Bytes cut = sound;
   cut.resize(sound.size() - 2);
@@ -41,11 +41,11 @@ TEST(SuitsHardware, WhatIsSoundAsFarAsItsMarkersTell) {
     Bytes marked = sound;
     marked[sound.size() - 20] = std::byte{0xFF};
     marked[sound.size() - 19] = std::byte{marker};
-    EXPECT_EQ(suits(marked), marker == 0xD9) << int{marker};  // that ends it early, as only decoding shows
+    EXPECT_EQ(suits(marked), marker == 0xD9) << int{marker};  // a premature end, visible only to a full decode
   }
 }
 
-TEST(SuitsHardware, RestartsMustBeThoseThatBelongThere) {
+TEST(SuitsHardware, ValidRestartMarkers) {
   const std::filesystem::path folder = test_data("jpeg_corner");
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "SKIPPED: " << folder;
   int with_restarts = 0;
@@ -66,8 +66,8 @@ TEST(SuitsHardware, RestartsMustBeThoseThatBelongThere) {
   EXPECT_GT(with_restarts, 0);
 }
 
-// The filters, applied to the whole image, make the very sample that the host makes: same crop, same flip.
-TEST(Defer, FiltersMakeTheHostsSample) {
+// Filters applied to the whole image give the host's sample: same crop, same flip.
+TEST(Defer, FiltersReproduceTheHostsSample) {
   for (const PreprocessOptions& options : deferrable_presets(21, 34)) {
     const auto jpegs = usual_jpegs();
     const auto images = deferred(jpegs, options, std::make_shared<HostAllocator>());
@@ -93,7 +93,7 @@ TEST(Defer, FiltersMakeTheHostsSample) {
   }
 }
 
-TEST(Defer, LeavesOtherImagesAndColoursToTheHost) {
+TEST(Defer, OtherImagesAndColourOpsUseTheHost) {
   const PreprocessOptions options{.height = 8, .width = 8};
   const Bytes png = encode_png(smooth_picture(40, 30, 0).view());
   const auto images = deferred({usual_jpegs()[0], png}, options, std::make_shared<HostAllocator>());
@@ -103,7 +103,7 @@ TEST(Defer, LeavesOtherImagesAndColoursToTheHost) {
   expect_error([] { make_defer({.distort_color = true}); }, Fault::config, "on the host only");
 }
 
-// A data set of good images, PNGs and such as the host finds bad: sample i has label i.
+// Data set of good images, PNGs and images that the host rejects: sample i has label i.
 class DeferringLoader : public testing::Test {
  protected:
   static constexpr int kPng = 2, kBad = 5, kRecords = 8;
@@ -136,8 +136,8 @@ class DeferringLoader : public testing::Test {
   std::shared_ptr<ImagenetDataset> dataset_;
 };
 
-// Whatever the device decodes or refuses, samples, labels and pixels are those of a loader that decodes.
-TEST_F(DeferringLoader, DecodesAfterAllWhatTheDeviceRefuses) {
+// Whatever the device rejects, samples, labels and pixels equal those of a loader without deferral.
+TEST_F(DeferringLoader, FallsBackToTheHost) {
   LoaderOptions on_host = options();
   on_host.defer_decoding = false;
   Loader host(dataset_, on_host), both(dataset_, options());
@@ -168,7 +168,7 @@ TEST_F(DeferringLoader, DecodesAfterAllWhatTheDeviceRefuses) {
   EXPECT_EQ(both.stats().deferred, 0u);
 }
 
-TEST_F(DeferringLoader, CountsWhatItHasLeftToTheDevice) {
+TEST_F(DeferringLoader, CountsDeferredImages) {
   LoaderOptions once = options();
   once.training = false;
   Loader loader(dataset_, once);
@@ -181,7 +181,7 @@ TEST_F(DeferringLoader, CountsWhatItHasLeftToTheDevice) {
   EXPECT_EQ(loader.stats().records, 7u);
 }
 
-TEST_F(DeferringLoader, ABadRecordIsToldOfAsByTheHost) {
+TEST_F(DeferringLoader, ReportsBadRecordsAsTheHostDoes) {
   LoaderOptions strict = options();
   strict.training = strict.skip_bad_records = false;
   Loader loader(dataset_, strict);

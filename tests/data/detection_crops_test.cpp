@@ -1,4 +1,4 @@
-// DetectionDataset with images of one size, cropped around their objects.
+// DetectionDataset with SSD crops.
 #include <set>
 
 #include "data/png.h"
@@ -17,7 +17,7 @@ DetectionOptions stretched() {
   return options;
 }
 
-// A white rectangle on black, which is an object, from (30, 20) to (70, 60) of 100x80 pixels.
+// The object is a white rectangle on black, from (30, 20) to (70, 60) of 100x80 pixels.
 class WhiteRectangle {
  public:
   WhiteRectangle() {
@@ -39,7 +39,7 @@ class WhiteRectangle {
   TempDirectory folder_;
 };
 
-// Around the pixels that are more white than black.
+// Bounding box of pixels above half intensity.
 std::array<float, 4> bounds_of_white(const SeenSample& sample) {
   std::array<float, 4> box{1e9f, 1e9f, -1, -1};
   for (int y = 0; y < kStretched.height; ++y)
@@ -53,7 +53,7 @@ std::array<float, 4> bounds_of_white(const SeenSample& sample) {
   return box;
 }
 
-TEST(DetectionCrops, BoxesLieWhereTheObjectsOfThePartDo) {
+TEST(DetectionCrops, BoxesFollowTheCrop) {
   const WhiteRectangle data;
   DetectionOptions options = stretched();
   options.object_crops = true;
@@ -63,7 +63,7 @@ TEST(DetectionCrops, BoxesLieWhereTheObjectsOfThePartDo) {
     const SeenSample sample = read_sample(*dataset, 0, {.seed = 1, .epoch = epoch});
     ASSERT_EQ(sample.classes, std::vector<int32_t>{1});
     const std::array<float, 4> white = bounds_of_white(sample);
-    // Whole pixels of the file's are cropped, each up to 60 / 24 of the sample's.
+    // Crops are whole source pixels, each up to 60 / 24 pixels of the sample.
     for (size_t i = 0; i < 4; ++i) ASSERT_NEAR(sample.boxes[i], white[i], 3.5) << "epoch " << epoch << ", side " << i;
     seen.insert(sample.boxes);
     EXPECT_EQ(sample, read_sample(*dataset, 0, {.seed = 1, .epoch = epoch}));
@@ -71,7 +71,7 @@ TEST(DetectionCrops, BoxesLieWhereTheObjectsOfThePartDo) {
   EXPECT_GT(seen.size(), 120u);
 }
 
-TEST(DetectionCrops, WithoutThemTheWholeImageIsStretched) {
+TEST(DetectionCrops, WithoutCropsImagesAreStretched) {
   const WhiteRectangle data;
   DetectionOptions options = stretched();
   options.flip_probability = 1;
@@ -83,7 +83,7 @@ TEST(DetectionCrops, WithoutThemTheWholeImageIsStretched) {
   EXPECT_TRUE(sample.ends.empty());
 }
 
-TEST(DetectionCrops, AreOfOneSizeAndWithoutMasks) {
+TEST(DetectionCrops, RequireStretchWithoutMasks) {
   const WhiteRectangle data;
   DetectionOptions options = stretched();
   options.object_crops = true;
@@ -97,7 +97,7 @@ TEST(DetectionCrops, AreOfOneSizeAndWithoutMasks) {
   expect_error([&] { data.open(options); }, Fault::config, "images that all become 60x0 pixels large");
 }
 
-TEST(DetectionCrops, ImagesOfAllShapesShareALayout) {
+TEST(DetectionCrops, AllShapesShareALayout) {
   const CocoFolder folder;
   DetectionOptions options = stretched();
   options.training = false;

@@ -5,7 +5,7 @@
 namespace dtrain::data {
 namespace {
 
-TEST(DetectionGeometry, SizesAreTensorpacks) {
+TEST(DetectionGeometry, SizesMatchTensorpack) {
   const ResizeRule rule;
   EXPECT_EQ(resized({480, 640}, 800, rule), (ImageSize{800, 1067}));
   EXPECT_EQ(resized({640, 480}, 800, rule), (ImageSize{1067, 800}));
@@ -16,8 +16,8 @@ TEST(DetectionGeometry, SizesAreTensorpacks) {
   EXPECT_EQ(resized({1, 60000}, 800, rule), (ImageSize{1, 1333}));
 }
 
-// The sizes that torchvision 0.29.2 gives; those of 130 sizes are in the parity test torchvision_sizes.
-TEST(DetectionGeometry, SizesAreTorchvisions) {
+// Sizes of torchvision 0.29.2; the parity test torchvision_sizes compares 130 sizes.
+TEST(DetectionGeometry, SizesMatchTorchvision) {
   const ResizeRule rule{.rounding = SizeRounding::down};
   EXPECT_EQ(resized({424, 640}, 800, rule), (ImageSize{800, 1207}));
   EXPECT_EQ(resized({480, 640}, 800, rule), (ImageSize{800, 1066}));
@@ -27,8 +27,8 @@ TEST(DetectionGeometry, SizesAreTorchvisions) {
   EXPECT_EQ(resized({100, 1000}, 800, rule), (ImageSize{133, 1333}));
 }
 
-// The sizes that torchvision 0.14.1 gives.
-TEST(DetectionGeometry, SizesAreThoseOfTorchvisionBefore016) {
+// Sizes of torchvision 0.14.1.
+TEST(DetectionGeometry, SizesMatchTorchvisionBefore016) {
   const ResizeRule rule{.rounding = SizeRounding::down_single};
   EXPECT_EQ(resized({424, 640}, 800, rule), (ImageSize{799, 1207}));
   EXPECT_EQ(resized({480, 640}, 800, rule), (ImageSize{800, 1066}));
@@ -57,7 +57,7 @@ TEST(DetectionGeometry, CanvasesHoldAllSizes) {
     }
 }
 
-TEST(DetectionGeometry, TheSmallestCanvasIsTaken) {
+TEST(DetectionGeometry, SelectsSmallestCanvas) {
   const ResizeRule rule;
   const std::vector<ImageSize> canvases = {{800, 1344}, {800, 1088}, {800, 800}};
   EXPECT_EQ(canvas_of({480, 640}, rule, canvases), 1u);
@@ -70,7 +70,7 @@ TEST(DetectionGeometry, TheSmallestCanvasIsTaken) {
       Fault::config, "an image of 480x640 becomes 800x1067 pixels, which no canvas holds");
 }
 
-TEST(DetectionGeometry, BoxesAreScaledAndMirrored) {
+TEST(DetectionGeometry, BoxesAreScaledAndFlipped) {
   EXPECT_EQ((Placement{{100, 200}, {50, 400}}.corners({10, 20, 30, 40})), (std::array<float, 4>{20, 10, 80, 30}));
   EXPECT_EQ((Placement{{100, 200}, {50, 400}, true}.corners({10, 20, 30, 40})),
             (std::array<float, 4>{320, 10, 380, 30}));
@@ -78,7 +78,7 @@ TEST(DetectionGeometry, BoxesAreScaledAndMirrored) {
   EXPECT_EQ(clipped({250, 300, 20, 20}, {100, 200}), (coco::Box{200, 100, 0, 0}));
 }
 
-TEST(DetectionGeometry, RefusesRulesThatAreNone) {
+TEST(DetectionGeometry, RejectsInvalidRules) {
   EXPECT_NO_THROW(ResizeRule().check());
   for (const ResizeRule& rule : {ResizeRule{.min_short_edge = 0}, ResizeRule{.min_short_edge = 801},
                                  ResizeRule{.max_size = 799}, ResizeRule{.max_size = 1 << 20}})

@@ -58,7 +58,7 @@ const std::vector<std::pair<ImageSize, ImageSize>> kResizes = {
     {{13, 17}, {13, 17}}, {{13, 17}, {29, 40}}, {{23, 31}, {10, 8}}, {{1, 1}, {5, 7}},
     {{9, 7}, {1, 1}},     {{8, 12}, {4, 6}},    {{8, 9}, {8, 36}}};
 
-TEST(DetectionMasks, RunLengthsAreResampledToTheNearestPixel) {
+TEST(DetectionMasks, RleIsResampledToNearestPixel) {
   for (const auto& [from, to] : kResizes)
     for (uint64_t seed = 0; seed < 20; ++seed) {
       const coco::Annotation object = random_mask(from, seed);
@@ -78,7 +78,7 @@ TEST(DetectionMasks, RunLengthsAreResampledToTheNearestPixel) {
     }
 }
 
-TEST(DetectionMasks, PolygonsAreScaledMirroredAndFilled) {
+TEST(DetectionMasks, PolygonsAreScaledFlippedAndRasterised) {
   for (const auto& [from, to] : kResizes)
     for (uint64_t seed = 0; seed < 20; ++seed)
       for (const bool flip : {false, true}) {
@@ -101,7 +101,7 @@ TEST(DetectionMasks, PolygonsAreScaledMirroredAndFilled) {
       }
 }
 
-// Pixel i is pixel floor(i * from / to) of the mirrored mask, in single precision.
+// Pixel i is pixel floor(i * from / to) of the flipped mask, in single precision.
 std::vector<uint8_t> resized_as_torch(const std::vector<uint8_t>& pixels, const ImageSize& from, const ImageSize& to) {
   const auto source = [](int64_t i, int64_t in, int64_t out) {
     const float scale = static_cast<float>(in) / static_cast<float>(out);
@@ -115,7 +115,7 @@ std::vector<uint8_t> resized_as_torch(const std::vector<uint8_t>& pixels, const 
   return out;
 }
 
-TEST(DetectionMasks, MasksMayBeResizedAsTorchDoes) {
+TEST(DetectionMasks, ResizesMasksAsTorch) {
   // torch.nn.functional.interpolate(torch.arange(7.)[None, None], size=4)
   EXPECT_EQ(resized_as_torch({0, 1, 2, 3, 4, 5, 6}, {1, 7}, {1, 4}), (std::vector<uint8_t>{0, 1, 3, 5}));
   for (const auto& [from, to] : kResizes)
@@ -132,14 +132,14 @@ TEST(DetectionMasks, MasksMayBeResizedAsTorchDoes) {
         }
 }
 
-TEST(DetectionMasks, AnObjectWithoutAMaskHasNoRuns) {
+TEST(DetectionMasks, ObjectWithoutMaskHasNoRuns) {
   std::vector<int32_t> ends = {5};
   append_runs({.box = {1, 2, 3, 4}}, {{10, 8}, {10, 8}}, ends);
   EXPECT_EQ(ends, std::vector<int32_t>{5});
   EXPECT_EQ(most_runs({.box = {1, 2, 3, 4}}, {{10, 8}, {10, 8}}), 0u);
 }
 
-TEST(DetectionMasks, RefusesAMaskOfAnotherSize) {
+TEST(DetectionMasks, RejectsMaskOfAnotherSize) {
   std::vector<int32_t> ends;
   expect_error(
       [&] {

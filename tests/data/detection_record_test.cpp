@@ -39,7 +39,7 @@ std::string record_of_three(std::span<const std::byte> png, bool masks = true) {
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-TEST(DetectionRecord, HoldsWhatIsWritten) {
+TEST(DetectionRecord, RoundTrip) {
   const std::vector<std::byte> png = encode_png(noise(5, 4, 1).view());
   const std::string bytes = record_of_three(png);
   DetectionRecordReader reader;
@@ -67,8 +67,8 @@ TEST(DetectionRecord, HoldsWhatIsWritten) {
   EXPECT_NEAR(record.objects[2].box.height, 2, 1e-6);
 }
 
-// Other readers take image/object/mask, a grey PNG of zeros and ones: so do we where there is nothing else.
-TEST(DetectionRecord, MasksArePngsToo) {
+// Other readers use image/object/mask, a grey PNG of zeros and ones; so do we if there is no segmentation.
+TEST(DetectionRecord, SupportsPngMasks) {
   const std::string bytes = record_of_three(encode_png(noise(5, 4, 1).view()));
   DetectionRecordReader reader;
   DetectionRecord record = reader.read(bytes_of(bytes));
@@ -92,7 +92,7 @@ TEST(DetectionRecord, MasksArePngsToo) {
   }
 }
 
-TEST(DetectionRecord, NeedsNoMasks) {
+TEST(DetectionRecord, MasksAreOptional) {
   const std::string bytes = record_of_three(encode_png(noise(5, 4, 1).view()), false);
   DetectionRecordReader reader;
   const DetectionRecord& record = reader.read(bytes_of(bytes));
@@ -138,7 +138,7 @@ TEST(DetectionRecord, OptionalListsHaveDefaults) {
   EXPECT_NEAR(record.objects[0].area, .4 * 5 * .4 * 4, 1e-5);
 }
 
-TEST(DetectionRecord, RefusesWhatDoesNotFit) {
+TEST(DetectionRecord, RejectsInvalidRecords) {
   const auto refuses = [](auto change, const std::string& part) {
     RecordParts parts;
     change(parts);
@@ -165,7 +165,7 @@ TEST(DetectionRecord, RefusesWhatDoesNotFit) {
       "feature image/object/class/text holds float values, expected bytes");
 }
 
-TEST(DetectionRecord, RefusesSegmentationsThatAreNone) {
+TEST(DetectionRecord, RejectsInvalidSegmentations) {
   const auto refuses = [](const std::string& segmentation, const std::string& part) {
     expect_error([&] { segmentation_of({.segmentation = segmentation}, 4, 5); }, Fault::data, part);
   };
@@ -178,7 +178,7 @@ TEST(DetectionRecord, RefusesSegmentationsThatAreNone) {
   refuses("R0", "");
 }
 
-TEST(DetectionRecord, ReadsWhatTensorflowWrote) {
+TEST(DetectionRecord, ReadsTensorflowRecords) {
   const std::filesystem::path path = test_data("tfrecord/object_detection/pets_examples.record");
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "SKIPPED: " << path;
   RecordReader file(path.string());

@@ -7,7 +7,7 @@
 namespace dtrain::data {
 namespace {
 
-// The same images as records, in two shards.
+// The folder's images as records, in two shards.
 void write_records(const CocoFolder& folder, const std::string& directory) {
   const auto source = open_coco(folder.annotations(), folder.folder());
   const auto reader = source->reader();
@@ -23,7 +23,7 @@ void write_records(const CocoFolder& folder, const std::string& directory) {
                                  }}});
 }
 
-TEST(DetectionRecords, RecordsGiveTheSamplesOfTheFilesThatTheyAreMadeOf) {
+TEST(DetectionRecords, SamplesEqualThoseOfImageFiles) {
   const CocoFolder folder;
   const TempDirectory records;
   write_records(folder, records.path().string());
@@ -57,7 +57,7 @@ TEST(DetectionRecords, RecordsGiveTheSamplesOfTheFilesThatTheyAreMadeOf) {
                        "train-00001-of-00002"));
 }
 
-TEST(DetectionRecords, ABadRecordCountsWhereItIsRead) {
+TEST(DetectionRecords, BadRecordCountsWhenRead) {
   const CocoFolder folder;
   const TempDirectory records;
   const auto source = open_coco(folder.annotations(), folder.folder());

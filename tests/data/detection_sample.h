@@ -1,4 +1,4 @@
-// Rows of a DetectionDataset, as tests look at them.
+// Rows of a DetectionDataset in a form for tests.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ inline DetectionOptions small_canvases() {
   return {.resize = {.min_short_edge = 40, .max_short_edge = 64, .max_size = 96}, .flip_probability = 0.5f};
 }
 
-// What a row holds, in the form of the file's.
+// Decoded row.
 struct SeenSample {
   std::vector<uint8_t> pixels;
   std::vector<float> sizes, originals, boxes;
@@ -60,7 +60,7 @@ inline SeenSample read_sample(const DetectionDataset& dataset, uint64_t record, 
   return sample_of(batch, 0);
 }
 
-// The samples of a loader, by batches.
+// Samples of a loader, batch by batch.
 inline std::vector<SeenSample> load(std::shared_ptr<Dataset> dataset, LoaderOptions options, int batches) {
   std::vector<std::unique_ptr<Loader>> ranks;
   for (options.rank = 0; options.rank < options.ranks; ++options.rank)
@@ -75,7 +75,7 @@ inline std::vector<SeenSample> load(std::shared_ptr<Dataset> dataset, LoaderOpti
   return samples;
 }
 
-// Every invariant that a detector relies on. Without `masks` objects have none.
+// Checks all invariants that a detector relies on. Without `masks` objects must have none.
 inline void expect_sound(const SeenSample& sample, int64_t classes, bool masks = true) {
   const float height = sample.sizes[0], width = sample.sizes[1];
   const auto pixels = static_cast<int32_t>(height * width);
@@ -91,7 +91,7 @@ inline void expect_sound(const SeenSample& sample, int64_t classes, bool masks =
     ASSERT_EQ(sample.ends[end - 1], pixels);
     ASSERT_TRUE(std::is_sorted(sample.ends.begin() + static_cast<ptrdiff_t>(begin),
                                sample.ends.begin() + static_cast<ptrdiff_t>(end)));
-    // The columns that are set are those of the box; thin parts of a polygon set none.
+    // The set columns span the box; thin parts of a polygon may set none.
     if (end - begin < 3) continue;
     const auto rows = static_cast<int32_t>(height);
     const int32_t last = sample.ends[end - (sample.ends[end - 2] == pixels ? 1 : 2)];

@@ -16,7 +16,7 @@ std::shared_ptr<DetectionDataset> open_made(const CocoFolder& folder, const Dete
   return std::make_shared<DetectionDataset>(open_coco(folder.annotations(), folder.folder()), options);
 }
 
-TEST(Detection, TrainingLeavesOutImagesWithoutObjects) {
+TEST(Detection, TrainingSkipsImagesWithoutObjects) {
   const CocoFolder folder;
   DetectionOptions options = small_canvases();
   const auto ids = [&] {
@@ -40,7 +40,7 @@ TEST(Detection, TrainingLeavesOutImagesWithoutObjects) {
   EXPECT_EQ(ids(), (std::vector<int64_t>{3, 4, 5, 6, 7, 8, 9}));
 }
 
-TEST(Detection, ImagesAreResizedMirroredAndPadded) {
+TEST(Detection, ImagesAreResizedFlippedAndPadded) {
   const CocoFolder folder;
   DetectionOptions options = small_canvases();
   options.resize.min_short_edge = 64;
@@ -66,7 +66,7 @@ TEST(Detection, ImagesAreResizedMirroredAndPadded) {
 }
 
 // torchvision resizes floats.
-TEST(Detection, PixelsAreNotRoundedWhereTheRuleSaysSo) {
+TEST(Detection, PixelsMayStayUnrounded) {
   const CocoFolder folder;
   DetectionOptions options = small_canvases();
   options.resize = {.min_short_edge = 64, .max_short_edge = 64, .max_size = 96, .rounds_pixels = false};
@@ -90,11 +90,11 @@ TEST(Detection, PixelsAreNotRoundedWhereTheRuleSaysSo) {
       fractions |= pixel != std::floor(pixel);
     }
   EXPECT_TRUE(fractions);
-  // Brightness is added to the pixels of the image, and not to those around it.
+  // Brightness applies to the image, not to the padding.
   options.jitter.brightness = 0.5f;
   open_made(folder, options)->reader()->read(0, {}, {batch, 0});
   const auto brighter = row_values<float>(batch, DetectionFields::images, 0);
-  std::set<int> differences;  // of pixels that are not cut off
+  std::set<int> differences;  // of unsaturated pixels
   for (size_t row = 0; row < 64; ++row)
     for (size_t i = 0; i < 96 * 3; ++i) {
       const float pixel = brighter[row * 96 * 3 + i];
@@ -134,7 +134,7 @@ TEST(Detection, ObjectsFollowTheirImage) {
   }
 }
 
-TEST(Detection, ClassesAreThoseAskedFor) {
+TEST(Detection, SelectsRequestedClasses) {
   const CocoFolder folder;
   const DetectionDataset dataset(open_coco(folder.annotations(), folder.folder(), {.classes = {"dog"}}),
                                  small_canvases());
@@ -143,7 +143,7 @@ TEST(Detection, ClassesAreThoseAskedFor) {
   expect_error([&] { open_coco(folder.annotations(), folder.folder(), {.classes = {"dig"}}); }, Fault::data, "dog");
 }
 
-TEST(Detection, EvaluationShowsAllImagesAsTheyAre) {
+TEST(Detection, EvaluationDoesNotAugment) {
   const CocoFolder folder;
   DetectionOptions options = small_canvases();
   options.training = false;
@@ -161,7 +161,7 @@ TEST(Detection, EvaluationShowsAllImagesAsTheyAre) {
   EXPECT_EQ(ids, (std::set<int64_t>{3, 4, 5, 6, 7, 8, 9}));
 }
 
-TEST(Detection, SamplesDependOnSeedEpochAndNumberAlone) {
+TEST(Detection, SamplesDependOnSeedEpochAndIndexOnly) {
   const CocoFolder folder;
   DetectionOptions options = small_canvases();
   options.jitter = {.brightness = 0.1f, .contrast = 0.2f, .saturation = 0.3f, .hue = 0.05f};
@@ -182,7 +182,7 @@ TEST(Detection, SamplesDependOnSeedEpochAndNumberAlone) {
   EXPECT_EQ(mirrored.size(), 2u);
 }
 
-TEST(Detection, ColoursChangeWithinTheImageAlone) {
+TEST(Detection, ColourJitterSparesPadding) {
   const CocoFolder folder;
   DetectionOptions options = small_canvases();
   const SeenSample plain = read_sample(*open_made(folder, options), 0);
@@ -201,7 +201,7 @@ TEST(Detection, ColoursChangeWithinTheImageAlone) {
   EXPECT_NE(*differences.begin(), 0);
 }
 
-TEST(Detection, MoreThanThereIsRoomForIsABadRecord) {
+TEST(Detection, ExceedingCapacityIsABadRecord) {
   const CocoFolder folder;
   DetectionOptions options = small_canvases();
   options.max_boxes = 1;
@@ -215,7 +215,7 @@ TEST(Detection, MoreThanThereIsRoomForIsABadRecord) {
   EXPECT_EQ(open_made(folder, options)->max_boxes(), 5);
 }
 
-TEST(Detection, TellsWhatIsWrongWithAnImage) {
+TEST(Detection, ReportsImageErrors) {
   const CocoFolder folder;
   const auto dataset = open_made(folder, small_canvases());
   std::filesystem::copy_file(folder.folder() + "/im4.png", folder.folder() + "/im3.png",
@@ -228,7 +228,7 @@ TEST(Detection, TellsWhatIsWrongWithAnImage) {
   expect_error([&] { read_sample(*dataset, 0); }, Fault::data, "im3.png");
 }
 
-TEST(Detection, IdentityTellsFilesAndWhatIsUsedOfThem) {
+TEST(Detection, IdentityCoversFilesAndOptions) {
   const CocoFolder folder;
   DetectionOptions options = small_canvases();
   const std::string some = open_made(folder, options)->identity();
@@ -238,7 +238,7 @@ TEST(Detection, IdentityTellsFilesAndWhatIsUsedOfThem) {
   EXPECT_NE(open_made(folder, options)->identity(), some);
 }
 
-TEST(Detection, RefusesOptionsOutOfRange) {
+TEST(Detection, RejectsOptionsOutOfRange) {
   const CocoFolder folder;
   const auto refuses = [&](auto change, const std::string& part) {
     DetectionOptions options = small_canvases();

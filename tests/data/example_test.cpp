@@ -17,7 +17,7 @@ namespace {
 
 std::span<const std::byte> as_record(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-// All of a record, comparable: what either parser found in it.
+// Complete, comparable contents of a record.
 struct Values {
   FeatureKind kind = FeatureKind::unset;
   std::vector<std::string> bytes;
@@ -61,7 +61,7 @@ Contents contents_of(const test::Example& example) {
   return contents;
 }
 
-// With the keys in order: otherwise they come as the map's hash, which differs from run to run, has them.
+// Sorted by key; protobuf's map order is random.
 std::string serialize(const test::Example& example) {
   std::string record;
   google::protobuf::io::StringOutputStream stream(&record);
@@ -107,7 +107,7 @@ test::Example random_example(RandomStream& random) {
   return example;
 }
 
-// A field of a message, for records that protobuf would not write.
+// Field of a message, for records that protobuf would not write.
 std::string field(int number, std::string_view body) {
   std::string bytes(1, static_cast<char>(number << 3 | 2));
   for (size_t size = body.size();; size >>= 7) {
@@ -131,7 +131,7 @@ std::string error_of(std::string_view record) {
   return "";
 }
 
-TEST(Example, ReadsWhatProtobufWrites) {
+TEST(Example, ReadsProtobufOutput) {
   RandomStream random(1, 0);
   Example example;
   for (int round = 0; round < 3000; ++round) {
@@ -142,7 +142,7 @@ TEST(Example, ReadsWhatProtobufWrites) {
   }
 }
 
-TEST(Example, AcceptsNoMutationThatProtobufRefusesAndReadsTheOthersAlike) {
+TEST(Example, AgreesWithProtobufOnMutations) {
   RandomStream random(2, 0);
   int accepted = 0, refused = 0;
   Example example;
@@ -180,7 +180,7 @@ TEST(Example, AcceptsNoMutationThatProtobufRefusesAndReadsTheOthersAlike) {
   EXPECT_GT(refused, 5000);
 }
 
-TEST(Example, WriterGivesWhatProtobufReadsAndItselfWrites) {
+TEST(Example, WriterAgreesWithProtobuf) {
   RandomStream random(3, 0);
   for (int round = 0; round < 2000; ++round) {
     const test::Example expected = random_example(random);
@@ -236,7 +236,7 @@ TEST(Example, LastOfTwoEqualKeysWinsAlsoAcrossFeaturesMessages) {
   EXPECT_EQ(example.int64("k"), 7);
 }
 
-TEST(Example, TellsMissingUnsetWrongKindAndCountApart) {
+TEST(Example, DistinguishesMissingUnsetKindAndCount) {
   ExampleWriter writer;
   writer.bytes("text", "abc");
   writer.int64("label", -3);
@@ -271,13 +271,13 @@ TEST(Example, TellsMissingUnsetWrongKindAndCountApart) {
   EXPECT_THROW(example.floats("label", floats), Error);
 }
 
-TEST(Example, RefusesASequenceExampleByName) {
+TEST(Example, RejectsASequenceExampleByName) {
   test::SequenceExample sequence;
   (*sequence.mutable_feature_lists()->mutable_feature_list())["frames"].add_feature();
   EXPECT_NE(error_of(sequence.SerializeAsString()).find("SequenceExample"), std::string::npos);
 }
 
-TEST(Example, RefusesMalformedBytesWithTheReason) {
+TEST(Example, RejectsMalformedBytesWithTheReason) {
   const auto has = [](const std::string& message, const char* part) { return message.find(part) != std::string::npos; };
   EXPECT_PRED2(has, error_of(std::string("\x0a\x05\x00", 3)), "a field of 5 bytes in a message with 1 bytes left");
   EXPECT_PRED2(has, error_of("\x0a\xff\xff\xff\xff\x07"), "a field of 2147483647 bytes");
@@ -292,7 +292,7 @@ TEST(Example, RefusesMalformedBytesWithTheReason) {
   EXPECT_PRED2(has, error_of(field(1, entry("f", field(1, "") + field(1, "")))), "two value lists");
 }
 
-TEST(Example, TakesTheFeatureNamesThatProtobufTakes) {
+TEST(Example, AcceptsFeatureNamesOfProtobuf) {
   test::Example oracle;
   for (const char* name : {"\xc0\x80", "\xff", "\x80", "\xe4\xb8", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80",
                            "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"}) {
@@ -323,8 +323,8 @@ TEST(Example, SkipsUnknownFieldsAndIsEmptyForAnEmptyRecord) {
   EXPECT_TRUE(example.entries().empty());
 }
 
-// A field in a field in a field: whether it is known or not, no more of it is read than is needed.
-TEST(Example, TakesAnyDepth) {
+// Deeply nested unknown and known fields are skipped without recursion.
+TEST(Example, SkipsAnyNestingDepth) {
   for (const int number : {1, 2, 3, 7}) {
     std::string nested;
     for (int depth = 0; depth < 5000; ++depth) nested = field(number, nested);
@@ -339,7 +339,7 @@ TEST(Example, TakesAnyDepth) {
   EXPECT_NE(error_of(std::string(100000, '\x3b')).find("wire type 3"), std::string::npos) << "groups";
 }
 
-TEST(Example, BoundsItsTable) {
+TEST(Example, LimitsItsTable) {
   std::string features;
   for (int i = 0; i < 70000; ++i) features += std::string("\x0a\x00", 2);
   EXPECT_NE(error_of(field(1, features)).find("more than 65536 features"), std::string::npos);

@@ -1,4 +1,4 @@
-// JPEGs with an EXIF block.
+// JPEGs with EXIF blocks.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace dtrain {
 
-// `jpeg` with an EXIF block that states the orientation, in either order of bytes.
+// Adds an EXIF block with this orientation to `jpeg`, in either byte order.
 inline std::vector<std::byte> with_orientation(const std::vector<std::byte>& jpeg, int orientation, bool big = false) {
   using namespace std::string_view_literals;
   constexpr std::string_view kLittle =

@@ -1,4 +1,4 @@
-// Images of few bytes that are made to take much memory or many passes.
+// Decompression bombs: small files that would take much memory or many passes.
 #include <sys/resource.h>
 #include <zlib.h>
 
@@ -38,8 +38,8 @@ std::string chunk(const std::string& type, const std::string& body) {
   return bytes.append(reinterpret_cast<const char*>(&crc), sizeof crc);
 }
 
-// First in this file: a peak that is there already would hide a lower one.
-TEST(HostileImages, TextOfAPngIsNotUnpacked) {
+// Must run first: an earlier memory peak would hide a lower one.
+TEST(HostileImages, PngTextIsNotDecompressed) {
   constexpr size_t kHeader = 33;  // the signature and IHDR
   const Image image = noise(37, 21, 3);
   const std::vector<std::byte> plain = encode_png(image.view());
@@ -62,7 +62,7 @@ TEST(HostileImages, TextOfAPngIsNotUnpacked) {
   for (int y = 0; y < view.height; ++y) EXPECT_EQ(std::memcmp(view.row(y), image.view().row(y), 3 * 37), 0) << y;
 }
 
-// A progressive JPEG of `side` x `side` pixels of one colour, its last scan repeated until there are `scans`.
+// Progressive JPEG of `side` x `side` uniform pixels whose last scan is repeated up to `scans`.
 std::vector<std::byte> flat_jpeg(int side, int scans) {
   constexpr int kUsual = 10;
   const std::vector<std::byte> bytes = encode_jpeg(Image(side, side).view(), {.progressive = true});
@@ -75,7 +75,7 @@ std::vector<std::byte> flat_jpeg(int side, int scans) {
   return repeated;
 }
 
-TEST(HostileImages, ScansAreLimitedByThePixelsThatTheyPassOver) {
+TEST(HostileImages, ScansAreLimitedByPixels) {
   constexpr int kSide = 4000, kMost = 125;  // 2,000,000,000 pixels in all
   ImageDecoder decoder;
   const std::vector<std::byte> most = flat_jpeg(kSide, kMost), more = flat_jpeg(kSide, kMost + 1);

@@ -1,4 +1,4 @@
-// Made-up IDX files.
+// Synthetic IDX files.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ inline std::string idx_header(const std::vector<uint32_t>& shape, unsigned type 
   return bytes;
 }
 
-// `count` grey images of `side` pixels a side: all of an image's are 25 times its label, but for its number in the
-// first one. Labels go round from 0 to 9.
+// `count` grey images of `side` x `side` pixels: the first pixel is the image's index, all others 25 times its label.
+// Labels cycle from 0 to 9.
 inline std::string idx_images(uint32_t count, uint32_t side = 28) {
   std::string bytes = idx_header({count, side, side});
   for (uint32_t i = 0; i < count; ++i) {
@@ -41,7 +41,7 @@ inline void write_gzip(const std::filesystem::path& path, const std::string& byt
   file.commit();
 }
 
-// A data set under MNIST's names.
+// Data set with MNIST's file names.
 inline void write_mnist(const std::filesystem::path& folder, uint32_t training, uint32_t validation) {
   std::filesystem::create_directories(folder);
   write_file((folder / "train-images-idx3-ubyte").string(), idx_images(training));

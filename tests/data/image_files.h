@@ -14,7 +14,7 @@ namespace dtrain::data {
 struct ImageFile {
   const char* name;
   int width, height, orientation;
-  uint32_t crc;  // of the pixels as stored
+  uint32_t crc;  // of the stored pixels
   const char* hex;
 };
 

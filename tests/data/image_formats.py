@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes image_formats.inc and the fuzzer's corpus: small BMP, GIF, WebP and TIFF files, most made byte by byte, and the
-checksums of the pixels that Pillow decodes from them.
+"""Writes image_formats.inc and the fuzzer's corpus: small BMP, GIF, WebP and TIFF files, mostly byte by byte, with
+checksums of the pixels that Pillow decodes.
 
     tests/data/image_formats.py     # with python3-pil and python3-numpy, for a change of the cases alone
 """
@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 13, 11
 
 
 def picture(channels, bits=8, width=WIDTH, height=HEIGHT):
-    """Smooth in one half, noise in the other, so that lossy codecs and runs both have work."""
+    """Smooth in one half, noise in the other, for lossy codecs and run-length coding."""
     random = numpy.random.default_rng(channels * 100 + bits)
     most = (1 << bits) - 1
     y, x = numpy.mgrid[:height, :width]
@@ -29,7 +29,7 @@ def picture(channels, bits=8, width=WIDTH, height=HEIGHT):
 
 
 def packed(values, bits):
-    """Rows of samples [height, n] of `bits` bits, each row in whole bytes."""
+    """Rows of samples [height, n] of `bits` bits; rows are padded to whole bytes."""
     if bits == 16:
         return values.tobytes()
     if bits == 8:
@@ -54,7 +54,7 @@ def bmp(bits, pixels, colors=b"", compression=0, masks=b"", height=HEIGHT, used=
 
 
 def bmp_rows(rows, bits):
-    """Bottom-up rows, each in whole words of four bytes."""
+    """Bottom-up rows, each padded to four bytes."""
     data = packed(rows, bits)
     size = len(data) // HEIGHT
     rows = [data[i * size:(i + 1) * size] for i in range(HEIGHT)]
@@ -84,7 +84,7 @@ def bmp_cases():
     yield "bmp 32 bits", bmp(32, rows)
     masks = struct.pack("<III", 0xFF000000, 0xFF0000, 0xFF00)
     yield "bmp 32 bits with masks", bmp(32, rows, b"", 3, masks)
-    # Runs, listed pixels, an early end of a row, and a run beyond the end of its row. Pillow misreads jumps.
+    # Runs, literals, an early end of row, and a run beyond the end of its row. Pillow misreads jumps.
     rest = bytes([WIDTH, 0x3C, 0, 0])
     runs = bytes([4, 1, 3, 2, 0, 6, 3, 4, 5, 6, 7, 8, 0, 0, 5, 9, 0, 0, 200, 7, 0, 0])
     yield "bmp RLE8", bmp(8, runs + 8 * rest + bytes([0, 1]), bmp_colors(256), 1)
@@ -95,7 +95,7 @@ def bmp_cases():
 # ---- GIF
 
 def gif_data(indices, bits):
-    """Codes of one size: the table is cleared before it grows."""
+    """Codes of constant size: clears the table before it grows."""
     size, clear = bits + 1, 1 << bits
     codes = []
     for i, index in enumerate(indices):
@@ -163,7 +163,7 @@ def webp_cases():
     yield "webp, alpha", webp(picture(4), quality=80)
     yield "webp, lossless with alpha", webp(picture(4), lossless=True, exact=True)
     yield "webp, orientation 6", webp(picture(3), lossless=True, exif=exif(6))
-    # An animation whose frames leave parts of the canvas free.
+    # Animation whose frames leave parts of the canvas uncovered.
     frames = b""
     for at in (2, 0):
         image = webp(picture(3)[:6, :8], lossless=True)[12:]
@@ -274,12 +274,12 @@ def png_case():
 
 
 def decoded(name, data):
-    """[height, width, 3] as stored, and the orientation."""
+    """Pixels [height, width, 3] as stored, and the orientation."""
     if name == "tiff grey, 16 bits":  # Pillow saturates
         return numpy.repeat(picture(1, 16) >> 8, 3, axis=-1).astype("u1"), 1
     image = Image.open(io.BytesIO(data))
     orientation = image.getexif().get(274, 1)
-    if name.startswith("tiff") and orientation > 1:  # Pillow turns these alone as it loads them
+    if name.startswith("tiff") and orientation > 1:  # Pillow applies only TIFF orientation on loading
         data = data.replace(struct.pack("<HHIHH", 274, 3, 1, orientation, 0), struct.pack("<HHIHH", 274, 3, 1, 1, 0))
         image = Image.open(io.BytesIO(data))
     return numpy.asarray(image.convert("RGB")), orientation

@@ -1,4 +1,4 @@
-// BMP, GIF, WebP and TIFF: pixels as Pillow decodes them, parts, orientation, truncated files and limits.
+// BMP, GIF, WebP and TIFF: pixels against Pillow, windows, orientation, truncated files and limits.
 #include "data/image_formats.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void set(Bytes& bytes, size_t at, std::initializer_list<int> values) {
   for (const int value : values) bytes.at(at++) = static_cast<std::byte>(value);
 }
 
-// Where the entry of a tag in a little-endian TIFF's first directory, which begins at byte 8, has its value.
+// Offset of a tag's value in the first directory, at byte 8, of a little-endian TIFF.
 size_t value_of(const Bytes& tiff, int tag) {
   for (size_t at = 10; at + 12 <= tiff.size(); at += 12)
     if (std::to_integer<int>(tiff[at]) + 256 * std::to_integer<int>(tiff[at + 1]) == tag) return at + 8;
@@ -31,7 +31,7 @@ size_t value_of(const Bytes& tiff, int tag) {
   return 0;
 }
 
-TEST(ImageFormats, PixelsAreThoseOfPillow) {
+TEST(ImageFormats, PixelsMatchPillow) {
   ImageDecoder decoder;
   for (const ImageFile& one : kImageFiles) {
     const Bytes bytes = file_of(one);
@@ -46,14 +46,14 @@ TEST(ImageFormats, PixelsAreThoseOfPillow) {
   }
 }
 
-TEST(ImageFormats, AreTurnedOnRequestAndInParts) {
+TEST(ImageFormats, OrientationAndWindows) {
   ImageDecoder decoder({.orientation = Orientation::apply}), stored;
   for (const char* name : {"tiff, orientation 6", "webp, orientation 6"}) {
     const Bytes bytes = file_of(name);
     const ImageInfo info = stored.open(bytes);
     const std::string all = pixels_of(stored.decode());
     ASSERT_EQ(decoder.open(bytes).width, info.height) << name;
-    // A quarter turn to the right: the row at the top was the column on the left, from the bottom to the top.
+    // Rotated by 90 degrees clockwise: the top row is the left column, bottom to top.
     const ImageView upper = decoder.decode({2, 0, 3, 1});
     for (int x = 0; x < 3; ++x)
       EXPECT_EQ(upper.row(0)[3 * x],
@@ -79,8 +79,8 @@ TEST(ImageFormats, AreTurnedOnRequestAndInParts) {
   EXPECT_THROW(stored.decode({info.width - 4, 2, 5, 5}), Error);
 }
 
-// What no Pillow of Debian 12 reads: a jump, and an end before all rows are written.
-TEST(ImageFormats, RunsOfABmpJump) {
+// Not supported by Pillow of Debian 12: a jump, and an end before all rows are written.
+TEST(ImageFormats, BmpDeltaEscapes) {
   Bytes bytes = file_of("bmp RLE8");
   const auto at = std::to_integer<size_t>(bytes[10]) + 256 * std::to_integer<size_t>(bytes[11]);
   bytes.resize(at);
@@ -103,14 +103,15 @@ TEST(ImageFormats, RunsOfABmpJump) {
   EXPECT_EQ(color(0, 5), 0);
 }
 
-// Of every length: an Error, or damage with pixels, or all of them where only bytes behind the image are missing.
-TEST(ImageFormats, TruncatedFilesAreDamagedOrRefused) {
+// At every length: an Error, damage with pixels, or an intact image if only trailing bytes are missing.
+TEST(ImageFormats, TruncatedFilesAreDamagedOrRejected) {
   ImageDecoder decoder;
   for (const ImageFile& one : kImageFiles) {
     const Bytes bytes = file_of(one);
     size_t refused = 0;
     for (size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / 40) try {
-        const Bytes cut(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size));  // no byte behind its end
+        const Bytes cut(bytes.begin(),
+                        bytes.begin() + static_cast<ptrdiff_t>(size));  // exact size, for AddressSanitizer
         decoder.open(cut);
         const std::string pixels = pixels_of(decoder.decode());
         EXPECT_TRUE(!decoder.damage().empty() || crc32(pixels.data(), pixels.size()) == one.crc)
@@ -134,7 +135,7 @@ TEST(ImageFormats, TruncatedFilesAreDamagedOrRefused) {
   EXPECT_NE(damage_of("tiff RGB", 0.8), "");
 }
 
-TEST(ImageFormats, LimitsHoldForHeaders) {
+TEST(ImageFormats, LimitsApplyToHeaders) {
   ImageDecoder decoder({.limits = {.max_pixels = 142}});
   for (const char* name : {"bmp 8 bits", "gif", "webp", "webp, animation", "tiff RGB"})
     expect_error([&] { decoder.open(file_of(name)); }, Fault::data, "image header claims 13x11 pixels");
@@ -148,7 +149,7 @@ TEST(ImageFormats, LimitsHoldForHeaders) {
   expect_error([&] { decoder.open(tiff); }, Fault::data, "image header claims 65535x11 pixels");
 }
 
-TEST(ImageFormats, HostileTiffsCostNoMoreThanTheirPixels) {
+TEST(ImageFormats, HostileTiffsAreBounded) {
   const auto expect_refused = [](const Bytes& bytes, const char* why) {
     ImageDecoder decoder;
     expect_error([&] { decoder.open(bytes), decoder.decode(); }, Fault::data, why);
@@ -158,7 +159,7 @@ TEST(ImageFormats, HostileTiffsCostNoMoreThanTheirPixels) {
   set(tiles, value_of(tiles, 323), {0xf0, 0xff, 0, 0});
   expect_refused(tiles, "");
   Bytes strips = file_of("tiff deflate");
-  strips.resize(200'000);  // three strips that all go on to the end
+  strips.resize(200'000);  // three strips that all extend to the end
   const size_t counts = value_of(strips, 279);
   const auto list = std::to_integer<size_t>(strips[counts]) + 256 * std::to_integer<size_t>(strips[counts + 1]);
   for (size_t i = 0; i < 3; ++i) set(strips, list + 4 * i, {0x00, 0x00, 0x03, 0x00});
@@ -171,7 +172,7 @@ TEST(ImageFormats, HostileTiffsCostNoMoreThanTheirPixels) {
   expect_refused(kind, "colours of kind 8; expected grey, RGB, palette, CMYK or YCbCr");
 }
 
-TEST(ImageFormats, NamesTellWhichFilesMayBeImages) {
+TEST(ImageFormats, RecognisesImageFileNames) {
   EXPECT_TRUE(has_image_name("a/b.JPEG"));
   EXPECT_TRUE(has_image_name("b.webp"));
   EXPECT_FALSE(has_image_name("a.png/list.txt"));

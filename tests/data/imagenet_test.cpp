@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Stands for decoding: the first pixel is the first byte of the "image", the second the number of boxes.
+// Fake decoder: the first pixel is the first byte of the "image", the second the number of boxes.
 MakePreprocess first_byte() {
   const auto make = [] {
     return [](std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey&, void* pixels) {
@@ -78,7 +78,7 @@ std::shared_ptr<ImagenetDataset> open(const fs::path& directory, int64_t classes
                                            first_byte());
 }
 
-// What a reader makes of a record.
+// Decoded record.
 struct Sample {
   int32_t label = -1;
   bool damaged = false;
@@ -94,7 +94,7 @@ Sample read_record(const Dataset& dataset, SampleReader& reader, uint64_t record
   return sample;
 }
 
-// The sample of a data set's single record.
+// Sample of a data set with a single record.
 Sample read_one(const std::string& bytes, int64_t classes = 10, int64_t offset = 0) {
   const TempDirectory directory;
   write_records(directory / "train-00000-of-00001", {bytes});
@@ -122,14 +122,14 @@ TEST(Imagenet, ReadsLabelsImagesAndBoxes) {
   EXPECT_TRUE(damaged.damaged);
 }
 
-TEST(Imagenet, NeedsNoBoxes) {
+TEST(Imagenet, BoxesAreOptional) {
   ExampleWriter writer;
   writer.bytes("image/encoded", "x");
   writer.int64("image/class/label", 1);
   EXPECT_EQ(read_one(writer.take()).pixels[1], 0);
 }
 
-TEST(Imagenet, RefusesLabelsOutOfRangeWithTheValue) {
+TEST(Imagenet, RejectsLabelsOutOfRangeWithTheValue) {
   const auto refuses = [](int64_t label, int64_t classes, int64_t offset, const std::string& message) {
     expect_error([&] { read_one(record(label, "x"), classes, offset); }, Fault::data, message);
   };
@@ -141,7 +141,7 @@ TEST(Imagenet, RefusesLabelsOutOfRangeWithTheValue) {
   refuses(INT64_MIN, 10, -5, "is -9223372036854775808, expected 5 to 14");
 }
 
-TEST(Imagenet, RefusesRecordsWithoutTheirParts) {
+TEST(Imagenet, RejectsIncompleteRecords) {
   ExampleWriter writer;
   writer.bytes("image/encoded", "x");
   expect_error([&] { read_one(writer.take()); }, Fault::data, "feature image/class/label is missing");
@@ -156,7 +156,7 @@ TEST(Imagenet, RefusesRecordsWithoutTheirParts) {
   expect_error([&] { read_one(record(1, "")); }, Fault::data, "an image of 0 bytes");
 }
 
-TEST(Imagenet, RefusesBoxesThatAreNone) {
+TEST(Imagenet, RejectsInvalidBoxes) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const Boxes good{{0.1f}, {0.1f}, {0.9f}, {0.9f}};
   read_one(record(1, "x", good));
@@ -173,7 +173,7 @@ TEST(Imagenet, RefusesBoxesThatAreNone) {
   expect_error([&] { read_one(record(1, "x", {zeros, zeros, ones, ones})); }, Fault::data, "1000000 bounding boxes");
 }
 
-TEST(Imagenet, NumbersRecordsThroughItsShards) {
+TEST(Imagenet, NumbersRecordsAcrossShards) {
   const TempDirectory directory;
   write_six(directory.path());
   const auto dataset = open(directory.path());
@@ -206,7 +206,7 @@ TEST(Imagenet, ReadsGzipShardsThroughTheCache) {
   expect_error([&] { open(directory.path()); }, Fault::resource, "zcat");
 }
 
-// The faults of a shard under both policies, through the loader.
+// Damaged shards under both policies, through the loader.
 TEST(Imagenet, BadRecordsFailOrAreSkipped) {
   const TempDirectory directory;
   const fs::path shard = directory / "train-00000-of-00001";
@@ -277,14 +277,14 @@ TEST(Imagenet, OpensShardsAsNeededWhereFewFilesMayBeOpen) {
   expect_error([&] { read_record(*dataset, *reader, 7); }, Fault::data, "since it was opened");
 }
 
-// The folder of small records from TensorFlow's own tests, linked, so that indices do not go there.
+// Links TensorFlow's test records into a temporary folder, which receives the index files.
 void link_sample_data(const TempDirectory& directory) {
   for (const auto& entry : fs::directory_iterator(test_data("tfrecord/tf_cnn_benchmarks")))
     fs::create_symlink(fs::absolute(entry.path()), directory / entry.path().filename().string());
 }
 
-// The known answer of this data set: one grey level per label.
-TEST(Imagenet, ReadsTfCnnBenchmarksOwnTestData) {
+// Known contents of this data set: one grey level per label.
+TEST(Imagenet, ReadsTfCnnBenchmarksTestData) {
   const fs::path data = test_data("tfrecord/tf_cnn_benchmarks");
   if (!fs::exists(data)) GTEST_SKIP() << "SKIPPED: " << data;
   constexpr int kGrey[] = {0, 25, 51, 76, 102, 128, 153, 179, 204, 230};
@@ -319,7 +319,7 @@ TEST(Imagenet, ReadsTfCnnBenchmarksOwnTestData) {
   EXPECT_EQ(boxed, 512) << "all of the training images have boxes, and none of the others";
 }
 
-// Records to augmented pixels, as a training run does: every byte of every batch equal.
+// Augmented batches are byte-identical, as in a training run.
 TEST(Imagenet, AugmentedBatchesAreEqualForAnyNumberOfWorkersAndRanks) {
   const fs::path data = test_data("tfrecord/tf_cnn_benchmarks");
   if (!fs::exists(data)) GTEST_SKIP() << "SKIPPED: " << data;

@@ -4,7 +4,7 @@
 namespace dtrain::data {
 namespace {
 
-TEST(JoinedSource, HasTheImagesOfAllSourcesOneAfterTheOther) {
+TEST(JoinedSource, ConcatenatesSources) {
   const CocoFolder folder;
   const auto train = open_coco(folder.annotations(), folder.folder());
   const auto val = open_coco(folder.annotations("val"), folder.folder("val"));

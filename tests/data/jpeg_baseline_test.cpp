@@ -1,5 +1,5 @@
-// Baseline JPEGs: pixels, warnings and errors against libjpeg-turbo itself, of sound files of all kinds and of damaged
-// ones. DTRAIN_MUTATIONS sets the number of the latter, for long runs.
+// Baseline JPEG decoder against libjpeg-turbo: pixels, warnings and errors of valid and damaged files. DTRAIN_MUTATIONS
+// sets the number of damaged ones, for long runs.
 #include <cstdio>
 // jpeglib.h needs FILE.
 #include <jpeglib.h>
@@ -41,7 +41,7 @@ jpeg_error_mgr* install(Errors& errors) {
   return &errors.base;
 }
 
-// What libjpeg-turbo makes of a file: the whole image, or an error.
+// Reference result of libjpeg-turbo: the whole image, or an error.
 struct Reference {
   Image image;
   std::string warning, error;
@@ -126,7 +126,7 @@ std::string encode(const Image& image, const Encoding& how) {
   return text;
 }
 
-// Smooth colours, hard edges and noise; `wild` has noise only, of black and white.
+// Smooth colours, hard edges and noise; `wild`: black and white noise only.
 Image picture(int width, int height, bool wild, RandomStream& random) {
   Image image(width, height);
   for (int y = 0; y < height; ++y)
@@ -163,9 +163,9 @@ class Comparison {
  public:
   explicit Comparison(const DecodeOptions& options) : options_(options), decoder_(options) {}
 
-  // Decodes all of `bytes` and `windows` parts of it. Returns whether libjpeg-turbo was not needed.
+  // Decodes all of `bytes` and `windows` windows. Returns whether the baseline decoder handled all.
   bool check(const std::string& bytes, int windows, RandomStream& random, const std::string& what) {
-    // The exact size on the heap, so that the sanitizer sees a byte too many.
+    // Exact size on the heap, for AddressSanitizer.
     const std::vector<std::byte> encoded(std::as_bytes(std::span(bytes)).begin(),
                                          std::as_bytes(std::span(bytes)).end());
     ImageInfo info;
@@ -193,7 +193,7 @@ class Comparison {
       const Window window = random_window(info.width, info.height, random);
       decoder_.open(encoded);
       const ImageView part = decoder_.decode(window);
-      // A damaged image has other pixels in a window where libjpeg-turbo resumes in the middle of a row.
+      // In a damaged image, windows differ where libjpeg-turbo resynchronises in the middle of a row.
       if (!expected.warning.empty() && decoder_.used_libjpeg()) continue;
       EXPECT_TRUE(equal(part, expected.image, window))
           << what << ", window " << window.width << "x" << window.height << " at " << window.x << "," << window.y;
@@ -211,7 +211,7 @@ uint64_t mutations(uint64_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-TEST(JpegBaseline, MadeImages) {
+TEST(JpegBaseline, SyntheticImages) {
   constexpr std::array<std::array<std::array<int, 2>, 3>, 7> samplings{{{{{1, 1}, {1, 1}, {1, 1}}},
                                                                         {{{2, 1}, {1, 1}, {1, 1}}},
                                                                         {{{1, 2}, {1, 1}, {1, 1}}},
@@ -301,7 +301,7 @@ TEST(JpegBaseline, DamagedImages) {
         case 2:
           bytes.insert(at, 1, static_cast<char>(random.below(2) ? 0xFF : random.below(256)));
           break;
-        case 3:  // before a marker that is sound, before a zero it is not
+        case 3:  // valid before a marker, invalid before a zero
           if (const size_t next = bytes.find('\xFF', at); next != std::string::npos) bytes.insert(next, 1, '\xFF');
           break;
         default:

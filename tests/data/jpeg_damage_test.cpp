@@ -1,4 +1,4 @@
-// Damage of JPEGs that costs pixels, and warnings that do not.
+// JPEG damage that loses pixels, and warnings that do not.
 #include <vector>
 
 #include "data/cifar10.h"
@@ -13,7 +13,7 @@
 namespace dtrain::data {
 namespace {
 
-TEST(JpegDamage, IsToldFromWarningsThatCostNoPixels) {
+TEST(JpegDamage, IsDistinguishedFromHarmlessWarnings) {
   const std::vector<std::byte> bytes = encode_jpeg(draw_image(1, 10, 120, 3, 4).view());
   ImageDecoder decoder;
   std::vector<std::byte> odd = bytes;
@@ -23,14 +23,14 @@ TEST(JpegDamage, IsToldFromWarningsThatCostNoPixels) {
   EXPECT_NE(decoder.warning().find("extraneous bytes before marker"), std::string::npos) << decoder.warning();
   EXPECT_EQ(decoder.damage(), "");
   std::vector<std::byte> corrupt = bytes;
-  for (size_t i = bytes.size() / 2, end = i + 40; i < end; i += 2) {  // a run of ones, which no code has
+  for (size_t i = bytes.size() / 2, end = i + 40; i < end; i += 2) {  // a run of ones is not a code word
     corrupt[i] = std::byte{0xFF};
     corrupt[i + 1] = std::byte{0};
   }
   decoder.open(corrupt);
   decoder.decode();
   EXPECT_EQ(decoder.damage(), "Corrupt JPEG data: bad Huffman code");
-  // A file that ends too early shows it in any window, also in one above the rows that are missing.
+  // Truncation is reported for any window, even above the missing rows.
   const std::vector<std::byte> cut(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(bytes.size() * 9 / 10));
   decoder.open(cut);
   decoder.decode({0, 0, 16, 16});
@@ -41,8 +41,8 @@ TEST(JpegDamage, IsToldFromWarningsThatCostNoPixels) {
   EXPECT_EQ(decoder.damage(), "");
 }
 
-// Bytes before the last marker cost no pixels: the image is sound to whatever reads data sets.
-TEST(JpegDamage, IsWhatReadersReport) {
+// Extraneous bytes before the last marker lose no pixels: data-set readers accept the image.
+TEST(JpegDamage, IsReportedByReaders) {
   const std::vector<std::byte> bytes = encode_jpeg(draw_image(1, 10, 120, 3, 4).view());
   std::vector<std::byte> odd = bytes;
   odd.insert(odd.end() - 2, 20, std::byte{7});

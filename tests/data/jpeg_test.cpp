@@ -1,4 +1,5 @@
-// JPEG: the corpus of odd and broken files against djpeg's verdicts, windows against whole images, limits, round trips.
+// JPEG decoding and encoding: a corpus of corner cases against djpeg, windows against whole images, limits, round
+// trips.
 #include "data/jpeg.h"
 
 #include <algorithm>
@@ -26,10 +27,10 @@ std::vector<std::byte> read_file(const fs::path& path) {
 
 struct Expected {
   std::string file;
-  int djpeg = 0;  // 0 clean, 2 warnings, 1 refused
+  int djpeg = 0;  // exit code: 0 valid, 2 warnings, 1 rejected
 };
 
-// Splits a line of CSV; quoted fields may hold commas.
+// Splits a CSV line; quoted fields may contain commas.
 std::vector<std::string> fields(const std::string& line) {
   std::vector<std::string> out(1);
   bool quoted = false;
@@ -58,7 +59,7 @@ std::vector<Expected> expectations(const fs::path& folder) {
   return all;
 }
 
-// A picture with edges, gradients and noise in all three channels.
+// Image with edges, gradients and noise in all three channels.
 Image picture(int width, int height, uint64_t seed = 1) {
   Image image(width, height);
   RandomStream random(seed, 0);
@@ -77,7 +78,7 @@ Image copy(const ImageView& view) {
   return image;
 }
 
-// The largest difference of two images of equal size.
+// Maximum absolute difference of two images of equal size.
 int distance(const ImageView& a, const ImageView& b) {
   int largest = 0;
   for (int y = 0; y < a.height; ++y)
@@ -85,7 +86,7 @@ int distance(const ImageView& a, const ImageView& b) {
   return largest;
 }
 
-TEST(Jpeg, CornerCasesEndAsWithDjpeg) {
+TEST(Jpeg, CornerCasesMatchDjpeg) {
   const fs::path folder = test_data("jpeg_corner");
   if (!fs::exists(folder)) GTEST_SKIP() << "SKIPPED: " << folder;
   JpegDecoder decoder;
@@ -125,21 +126,21 @@ TEST(Jpeg, PixelsEqualTheReference) {
       jpeg.open(bytes);
       ours = jpeg.decode();
     } catch (const Error&) {
-      continue;  // djpeg refuses this kind too: see above
+      continue;  // djpeg rejects this kind, too: see above
     }
     const ImageInfo info = png.open(reference_bytes);
     const ImageView theirs = png.decode({0, 0, info.width, info.height});
     ASSERT_EQ(ours.width, theirs.width) << entry.path();
     ASSERT_EQ(ours.height, theirs.height) << entry.path();
-    // mjpeg.png is no independent reference, but bit for bit what image-rs' jpeg-decoder 0.1.13 made of its own file.
-    // That rounds all halves of 4:2:2 chroma up, libjpeg rounds them by turns: 123 samples are 3 levels apart.
+    // mjpeg.png comes from image-rs' jpeg-decoder 0.1.13, bit for bit. It rounds all halves of 4:2:2 chroma up, libjpeg
+    // alternately: 123 samples differ by 3 levels.
     EXPECT_LE(distance(ours, theirs), entry.path().stem() == "mjpeg" ? 3 : 2) << entry.path();
     ++compared;
   }
   EXPECT_GT(compared, 20);
 }
 
-// Compares random windows of `bytes`, and all on its edges, with the whole image.
+// Compares random windows of `bytes`, including all edges, with the whole image.
 void expect_windows_equal(const std::vector<std::byte>& bytes, const DecodeOptions& options, const std::string& what) {
   ImageDecoder decoder(options);
   const ImageInfo info = decoder.open(bytes);
@@ -190,7 +191,7 @@ TEST(Jpeg, WindowsOfTheCorpusEqualTheWholeImage) {
   }
 }
 
-TEST(Jpeg, RoundTripKeepsThePicture) {
+TEST(Jpeg, RoundTripPreservesTheImage) {
   Image image(40, 30);
   for (size_t i = 0; i < 40 * 30; ++i) {
     image.pixels[3 * i] = static_cast<uint8_t>(5 * (i % 40));
@@ -209,7 +210,7 @@ TEST(Jpeg, RoundTripKeepsThePicture) {
   EXPECT_TRUE(decoder.warning().empty());
 }
 
-// The bytes of a JPEG whose frame header claims other dimensions.
+// Changes the dimensions in a JPEG's frame header.
 std::vector<std::byte> claim(std::vector<std::byte> bytes, int width, int height) {
   for (size_t i = 0; i + 9 < bytes.size(); ++i)
     if (bytes[i] == std::byte{0xFF} && (bytes[i + 1] == std::byte{0xC0} || bytes[i + 1] == std::byte{0xC2})) {
@@ -234,7 +235,7 @@ void expect_refused(ImageDecoder& decoder, const std::vector<std::byte>& bytes, 
   }
 }
 
-TEST(Jpeg, BombsAreRefusedByTheirHeader) {
+TEST(Jpeg, BombsAreRejectedByHeader) {
   const Image image = picture(16, 16);
   ImageDecoder decoder;
   for (const bool progressive : {false, true}) {
@@ -250,7 +251,7 @@ TEST(Jpeg, BombsAreRefusedByTheirHeader) {
 
 TEST(Jpeg, ScansAreLimited) {
   const std::vector<std::byte> bytes = encode_jpeg(picture(16, 16).view(), {.progressive = true});
-  // Repeats the last scan: what is between its marker and the end of the image.
+  // Repeats the last scan, the bytes between its marker and the end of the image.
   size_t scan = bytes.size() - 2;
   while (bytes[scan] != std::byte{0xFF} || bytes[scan + 1] != std::byte{0xDA}) --scan;
   std::vector<std::byte> bomb(bytes.begin(), bytes.end() - 2);
@@ -261,12 +262,12 @@ TEST(Jpeg, ScansAreLimited) {
   ImageDecoder patient({.limits = {.max_scans = 400}});
   patient.open(bomb);
   patient.decode();
-  decoder.open(bytes);  // and the decoder is as good as new
+  decoder.open(bytes);  // the decoder is still usable
   decoder.decode();
   EXPECT_EQ(decoder.warning(), "");
 }
 
-TEST(Jpeg, TruncatedImagesDecodeAndAreNoted) {
+TEST(Jpeg, TruncatedImagesDecodeWithDamage) {
   const Image image = picture(120, 90);
   ImageDecoder decoder;
   for (const bool progressive : {false, true}) {
@@ -285,7 +286,7 @@ TEST(Jpeg, TruncatedImagesDecodeAndAreNoted) {
   EXPECT_EQ(decoder.warning(), "") << "the note of the image before it is gone";
 }
 
-// `bytes` without its segments of one kind, of which there is one at least.
+// `bytes` without its segments of one kind, of which there is at least one.
 std::vector<std::byte> without(const std::vector<std::byte>& bytes, int marker) {
   std::vector<std::byte> left(bytes.begin(), bytes.begin() + 2);
   const auto byte = [&](size_t at) { return std::to_integer<int>(bytes[at]); };
@@ -301,7 +302,7 @@ std::vector<std::byte> without(const std::vector<std::byte>& bytes, int marker) 
   return left;
 }
 
-TEST(Jpeg, AnImageDoesNotUseTheTablesOfTheOneBefore) {
+TEST(Jpeg, TablesDoNotCarryOver) {
   constexpr int kQuantizers = 0xDB, kHuffman = 0xC4;
   const Image image = picture(40, 30);
   const std::vector<std::byte> bytes = encode_jpeg(image.view());
@@ -312,13 +313,13 @@ TEST(Jpeg, AnImageDoesNotUseTheTablesOfTheOneBefore) {
   decoder.open(other);
   decoder.decode();
   expect_refused(decoder, without(bytes, kQuantizers), "not defined");
-  // As in MJPEG: libjpeg-turbo has the usual Huffman tables built in.
+  // As in MJPEG: libjpeg-turbo has built-in standard Huffman tables.
   const std::vector<std::byte> bare = without(bytes, kHuffman);
   decoder.open(bare);
   EXPECT_EQ(distance(decoder.decode(), expected.view()), 0);
 }
 
-TEST(Jpeg, MisuseIsRefused) {
+TEST(Jpeg, MisuseIsRejected) {
   const std::vector<std::byte> bytes = encode_jpeg(picture(16, 16).view());
   ImageDecoder decoder;
   EXPECT_THROW(decoder.decode(), Error);
@@ -347,7 +348,7 @@ TEST(Image, OtherFormatsAreNamed) {
   EXPECT_NE(said("\xff").find("0xff"), std::string::npos);
 }
 
-TEST(Image, RandomDamageDecodesOrIsRefused) {
+TEST(Image, RandomDamageDecodesOrIsRejected) {
   const Image image = picture(48, 40);
   ImageDecoder decoder({.limits = {.max_pixels = 100'000}});
   RandomStream random(12, 0);

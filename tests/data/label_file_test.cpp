@@ -1,4 +1,4 @@
-// Files of labels as people have them: with byte order marks, descriptions, names of images, and faults.
+// Label files in common formats: byte order marks, descriptions, image names, and errors.
 #include "data/label_file.h"
 
 #include "tests/files.h"
@@ -48,7 +48,7 @@ TEST_F(LabelFile, ListsClassesWithOrWithoutDescriptions) {
   EXPECT_EQ(classes("n01\nn02\nn03\n").size(), 3u) << "a class without images";
 }
 
-TEST_F(LabelFile, FaultsOfClassesNameFileAndLine) {
+TEST_F(LabelFile, ClassErrorsNameFileAndLine) {
   refuses_classes("\n\nx\ny\n", "line 3: 'x' is no class that has images, and neither is any other line");
   refuses_classes("n01\nn02\nn01\n", "line 3: class n01 is listed twice");
   refuses_classes("n01 tench\n", "has no line for n02, which has images");
@@ -59,7 +59,7 @@ TEST_F(LabelFile, FaultsOfClassesNameFileAndLine) {
   refuses_classes("version https://git-lfs.github.com/spec/v1\n", "line 1: is a Git LFS pointer");
 }
 
-TEST_F(LabelFile, GivesClassesByOrderOrByName) {
+TEST_F(LabelFile, LabelsByOrderOrName) {
   const std::string expected = "n02/2 n01/1 n02/2 ";
   EXPECT_EQ(labels("n02\nn01\nn02\n"), expected);
   EXPECT_EQ(labels("\xef\xbb\xbfn02 goldfish\r\nn01 tench\r\nn02 goldfish\r\n"), expected);
@@ -69,7 +69,7 @@ TEST_F(LabelFile, GivesClassesByOrderOrByName) {
   EXPECT_EQ(labels("1\n2\n1\n", {"2", "1"}), "1/2 2/1 1/2 ") << "classes that look like names of images";
 }
 
-TEST_F(LabelFile, FaultsOfLabelsNameFileAndLine) {
+TEST_F(LabelFile, LabelErrorsNameFileAndLine) {
   refuses_labels("n01\nn02\n", "2 lines, expected one for each of the 3 images in val");
   refuses_labels("n01\nn02\n490\n",
                  "line 3: 490 is not one of the 2 classes; the numbers of ImageNet's development kit");

@@ -1,4 +1,4 @@
-// Loader on a data set whose records have different layouts.
+// Loader on a data set with several layouts.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -9,7 +9,7 @@
 namespace dtrain::data {
 namespace {
 
-// Records in two shards; every third one is upright. The pixels tell the record and its epoch.
+// Records in two shards; every third one is portrait. Pixels encode the record and its epoch.
 class MixedDataset final : public Dataset {
  public:
   explicit MixedDataset(uint64_t records, std::set<uint64_t> bad_records = {})
@@ -54,7 +54,7 @@ struct GlobalBatch {
   bool operator==(const GlobalBatch&) const = default;
 };
 
-// Steps of `micro_steps` batches on each rank, all that they read together.
+// Steps of `micro_steps` batches per rank: everything that the ranks read together.
 std::vector<GlobalBatch> mixed_steps(std::shared_ptr<Dataset> dataset, LoaderOptions options, int micro_steps,
                                      int steps) {
   std::vector<std::unique_ptr<Loader>> ranks;
@@ -79,7 +79,7 @@ LoaderOptions mixed_options(int64_t batch, int ranks = 1, int64_t group_batch = 
   return {.batch = batch, .seed = 7, .ranks = ranks, .group_batch = group_batch, .workers = 2};
 }
 
-TEST(LoaderLayouts, RanksAndMicroStepsMakeTheSameSteps) {
+TEST(LoaderLayouts, StepsAreIndependentOfRanksAndMicroSteps) {
   auto dataset = std::make_shared<MixedDataset>(50);
   const std::vector<GlobalBatch> whole = mixed_steps(dataset, mixed_options(8), 1, 30);
   EXPECT_EQ(mixed_steps(dataset, mixed_options(4, 2), 1, 30), whole);
@@ -109,7 +109,7 @@ TEST(LoaderLayouts, ResumeAtTheEndOfAnyStepWithAnyNumberOfRanks) {
   expect_error([&] { Loader(dataset, options); }, Fault::config, "12 samples consumed");
 }
 
-TEST(LoaderLayouts, EpochsAreTheLayoutsOwn) {
+TEST(LoaderLayouts, EachLayoutHasItsEpochs) {
   std::map<std::string, std::vector<uint64_t>> streams;
   for (const GlobalBatch& step : mixed_steps(std::make_shared<MixedDataset>(50), mixed_options(8), 1, 40)) {
     const size_t each = step.pixels.size() / step.samples.size(), records = step.variant == "wide" ? 33 : 17;
@@ -154,7 +154,7 @@ TEST(LoaderLayouts, EvaluationVisitsEachRecordOnceInTheSameNumberOfBatches) {
   }
 }
 
-TEST(LoaderLayouts, ABadRecordIsReplacedByOneOfItsLayoutAndShard) {
+TEST(LoaderLayouts, BadRecordIsReplacedWithinLayoutAndShard) {
   const std::vector<GlobalBatch> sound = mixed_steps(std::make_shared<MixedDataset>(50), mixed_options(8), 1, 30);
   LoaderOptions options = mixed_options(8);
   options.skip_bad_records = true;
@@ -172,7 +172,7 @@ TEST(LoaderLayouts, ABadRecordIsReplacedByOneOfItsLayoutAndShard) {
   EXPECT_GT(replaced, 5);
 }
 
-TEST(LoaderLayouts, RefusesAStepThatIsNoMultipleOfTheRanksBatches) {
+TEST(LoaderLayouts, RejectsStepsThatDoNotDivideIntoBatches) {
   auto dataset = std::make_shared<MixedDataset>(50);
   expect_error([&] { Loader(dataset, mixed_options(4, 2, 12)); }, Fault::config, "12 samples a step");
 }

@@ -12,7 +12,7 @@
 namespace dtrain::data {
 namespace {
 
-// Four shards of made-up records: the pixels tell the record and the key, and chosen records are bad.
+// Four shards of fake records: pixels encode record and key; chosen records are bad.
 class FakeDataset : public Dataset {
  public:
   explicit FakeDataset(uint64_t records, std::set<uint64_t> bad_records = {})
@@ -87,7 +87,7 @@ Seen stream(std::shared_ptr<Dataset> dataset, LoaderOptions options, int batches
   return seen;
 }
 
-// What the Error of `body` says; fails where there is none.
+// Message of the Error thrown by `body`; fails without one.
 template <class Body>
 std::string error_of(Body body, Fault fault) {
   try {
@@ -157,7 +157,7 @@ TEST(Loader, ResumesAtAnyCursor) {
   EXPECT_EQ(loader.next()->cursor, 14u);
 }
 
-TEST(Loader, ReadsNoFurtherAheadThanItsSlotsAndLeavesTheBatchInUseAlone) {
+TEST(Loader, PrefetchIsBoundedBySlots) {
   auto dataset = std::make_shared<FakeDataset>(50);
   Loader loader(dataset, small(8));
   for (int b = 1; b <= 5; ++b) {
@@ -203,7 +203,7 @@ TEST(Loader, EvaluationVisitsEachSampleOnceAndPads) {
   }
 }
 
-TEST(Loader, BadRecordThrowsFromItsOwnBatchWithItsPlace) {
+TEST(Loader, BadRecordThrowsFromItsBatchWithLocation) {
   auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{17, 19});
   LoaderOptions options = small(8);
   options.training = false;
@@ -216,7 +216,7 @@ TEST(Loader, BadRecordThrowsFromItsOwnBatchWithItsPlace) {
   EXPECT_EQ(error_of([&] { loader.next(); }, Fault::data), message) << "the error stays";
 }
 
-TEST(Loader, SkippedRecordIsReplacedAndNothingElseMoves) {
+TEST(Loader, SkippedRecordIsReplacedInPlace) {
   const std::set<uint64_t> bad = {3, 4, 15};  // shards are [0, 12), [12, 16), [16, 49), [49, 50)
   LoaderOptions options = small(8);
   const Seen clean = stream(std::make_shared<FakeDataset>(50), options, 20);
@@ -261,12 +261,12 @@ TEST(Loader, CountsDamagedImagesOfDeliveredBatches) {
 
 TEST(Loader, CountsOrientedImagesOfDeliveredBatches) {
   Loader loader(std::make_shared<FakeDataset>(50), small(10));
-  for (int b = 0; b < 10; ++b) loader.next();  // two epochs; others are decoded ahead
+  for (int b = 0; b < 10; ++b) loader.next();  // two epochs; further samples are prefetched
   EXPECT_EQ(loader.stats().oriented_images, 10u);
   EXPECT_EQ(loader.stats().turned_images, 2u);
 }
 
-TEST(LoaderStats, SumsNameEachRecordOnce) {
+TEST(LoaderStats, MergingKeepsRecordsUnique) {
   LoaderStats all{.records = 5, .bad_records = 1, .faults = {"a"}};
   LoaderStats more{.records = 3, .oriented_images = 2, .bad_records = 12};
   for (const char* name : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}) more.faults.push_back(name);
@@ -277,7 +277,7 @@ TEST(LoaderStats, SumsNameEachRecordOnce) {
   EXPECT_EQ(all.faults, std::vector<std::string>(more.faults.begin(), more.faults.begin() + 10));
 }
 
-TEST(Loader, EvaluationMasksASkippedRecord) {
+TEST(Loader, EvaluationPadsASkippedRecord) {
   auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{1});
   LoaderOptions options = small(8);
   options.training = false;
@@ -313,7 +313,7 @@ TEST(Loader, ShardWithNoGoodRecordCannotBeSkipped) {
   EXPECT_EQ(message, "shard-3: no good record to replace a bad one with");
 }
 
-TEST(Loader, FaultsThatAreNotTheDataSAreNeverSkipped) {
+TEST(Loader, OnlyDataFaultsAreSkipped) {
   auto dataset = std::make_shared<FakeDataset>(50, std::set<uint64_t>{3});
   dataset->fault = Fault::resource;
   LoaderOptions options = small(50);
@@ -333,7 +333,7 @@ TEST(Loader, DamagedShardsCountAsBadRecords) {
   error_of([&] { Loader(dataset, options); }, Fault::data);
 }
 
-TEST(Loader, RefusesBadOptions) {
+TEST(Loader, RejectsBadOptions) {
   auto dataset = std::make_shared<FakeDataset>(50);
   for (auto change : std::vector<void (*)(LoaderOptions&)>{
            [](LoaderOptions& o) { o.batch = 0; }, [](LoaderOptions& o) { o.rank = 1; },
@@ -344,8 +344,8 @@ TEST(Loader, RefusesBadOptions) {
   }
 }
 
-// A slot has room for what the readers write, of any size and type, and a row begins where the last one ends.
-TEST(Loader, TakesTheLayoutFromTheDataSet) {
+// Slots fit rows of any size and type; rows are contiguous.
+TEST(Loader, UsesTheDataSetsLayout) {
   const Field fields[] = {{.name = "pixels", .shape = {5, 7, 3}, .dtype = DType::u8},
                           {.name = "pixels", .shape = {5, 7, 3}},
                           {.name = "pixels", .shape = {2, 300}, .dtype = DType::i64}};
@@ -367,7 +367,7 @@ TEST(Loader, TakesTheLayoutFromTheDataSet) {
   }
 }
 
-TEST(Loader, RefusesADataSetThatContradictsItself) {
+TEST(Loader, RejectsInconsistentDataSets) {
   class Contradiction final : public FakeDataset {
    public:
     using FakeDataset::FakeDataset;
@@ -388,7 +388,7 @@ TEST(Loader, RefusesADataSetThatContradictsItself) {
   expect_error([&] { Loader(empty, small(8)); }, Fault::config, "batch layout: no fields");
 }
 
-TEST(Loader, StopsInTheMiddleOfAnything) {
+TEST(Loader, StopsAtAnyTime) {
   auto dataset = std::make_shared<FakeDataset>(50);
   for (int i = 0; i < 50; ++i) {
     Loader loader(dataset, small(8));

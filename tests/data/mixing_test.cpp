@@ -1,4 +1,4 @@
-// Mixup and CutMix: what is drawn, and what a batch gets of it.
+// Mixup and CutMix: distribution of parameters, and their batch fields.
 #include "data/mixing.h"
 
 #include <cmath>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kDraws = 20000, kWidth = 30, kHeight = 20;
 
-TEST(DrawMixture, SharesOfMixupAreFromTheBetaDistribution) {
+TEST(DrawMixture, MixupRatioIsBetaDistributed) {
   for (const double alpha : {0.1, 0.2, 1.0, 4.0}) {
     double sum = 0, squares = 0, fourth = 0;
     for (uint64_t cursor = 0; cursor < kDraws; ++cursor) {
@@ -28,7 +28,7 @@ TEST(DrawMixture, SharesOfMixupAreFromTheBetaDistribution) {
   }
 }
 
-TEST(DrawMixture, CutMixPastesBoxesWhoseLabelHasTheirArea) {
+TEST(DrawMixture, CutMixLabelWeightEqualsBoxArea) {
   double shares = 0;
   for (uint64_t cursor = 0; cursor < kDraws; ++cursor) {
     const Mixture mixture = draw_mixture({.cutmix_alpha = 1}, kWidth, kHeight, 1, cursor);
@@ -39,11 +39,11 @@ TEST(DrawMixture, CutMixPastesBoxesWhoseLabelHasTheirArea) {
     ASSERT_NEAR(double{mixture.share}, 1 - box.width * box.height / 600.0, 1e-6);
     shares += double{mixture.share};
   }
-  // By NumPy over two million draws, with a deviation of 0.18.
+  // Mean from NumPy over two million draws; standard deviation 0.18.
   EXPECT_NEAR(shares / kDraws, 0.7083, 4 * 0.18 / std::sqrt(kDraws));
 }
 
-TEST(DrawMixture, ChoosesByItsProbabilities) {
+TEST(DrawMixture, SelectsMethodsByProbability) {
   int plain = 0, pasted = 0;
   const MixingOptions options{.mixup_alpha = 1, .cutmix_alpha = 1, .probability = 0.8, .cutmix_share = 0.25};
   for (uint64_t cursor = 0; cursor < kDraws; ++cursor) {
@@ -62,7 +62,7 @@ Batch batch_after(uint64_t cursor, int64_t rows) {
   return batch;
 }
 
-TEST(BatchMixer, PairsRowsWithThoseBefore) {
+TEST(BatchMixer, PairsRowsWithPredecessors) {
   BatchMixer mixer({.mixup_alpha = 1}, 7, 1), repeated({.mixup_alpha = 1}, 7, 3);
   Batch batch = batch_after(64, 4), other = batch_after(64, 6), next = batch_after(68, 4);
   mixer.add_to(batch);

@@ -1,4 +1,4 @@
-// IDX files, sound and broken, and the data sets that they make.
+// IDX files, valid and damaged, and their data sets.
 #include "data/mnist.h"
 
 #include "data/catalog.h"
@@ -29,7 +29,7 @@ class Idx : public testing::Test {
   TempDirectory folder;
 };
 
-TEST_F(Idx, HoldsTheBytesOfItsItems) {
+TEST_F(Idx, ReadsItems) {
   const std::string bytes = idx_images(3, 5);
   place("a-idx3-ubyte", bytes);
   write_gzip(path("b"), bytes);
@@ -47,7 +47,7 @@ TEST_F(Idx, HoldsTheBytesOfItsItems) {
   EXPECT_EQ(read_idx(path("none-idx1-ubyte")).item_bytes(), 0u);
 }
 
-TEST_F(Idx, BrokenFilesAreRefusedWithTheOffset) {
+TEST_F(Idx, InvalidFilesAreRejectedWithOffset) {
   refuses("", "ends at byte 0, within the header");
   refuses(idx_header({3, 5, 5}).substr(0, 13), "ends at byte 13, within the header");
   refuses("PNG..", "magic number 0x504e472e at byte 0, expected 0x00000801 for labels or 0x00000803 for images");
@@ -58,7 +58,7 @@ TEST_F(Idx, BrokenFilesAreRefusedWithTheOffset) {
   refuses(idx_images(3, 5) + "x", "goes on after byte 91, where 3 x 5 x 5 bytes end");
   refuses(idx_header({UINT32_MAX, UINT32_MAX, UINT32_MAX}),
           "header at byte 4 states 4294967295 x 4294967295 x 4294967295 bytes, expected at most");
-  // What a header promises takes no memory.
+  // No allocation depends on the header alone.
   refuses(idx_header({4, 1024, 1024, 1024}) + "x", "ends at byte 21, expected 4294967316");
   write_gzip(path("cut.gz"), idx_images(50));
   place("cut.gz", dtrain::read_file(path("cut.gz")).substr(0, 100));
@@ -66,14 +66,14 @@ TEST_F(Idx, BrokenFilesAreRefusedWithTheOffset) {
   expect_error([&] { read_idx(path("absent")); }, Fault::data, "absent: No such file");
 }
 
-TEST_F(Idx, NamesTellWhatIsOne) {
+TEST_F(Idx, RecognisesFileNames) {
   for (const char* name : {"train-images-idx3-ubyte", "t10k-labels.idx1-ubyte.gz", "emnist-letters-train-idx3-ubyte"})
     EXPECT_TRUE(has_idx_name(name)) << name;
   for (const char* name : {".a-idx3-ubyte", "a-idx3-ubyte.zip", "a-idx5-ubyte", "idx3-ubyte", "train-00000-of-00001"})
     EXPECT_FALSE(has_idx_name(name)) << name;
 }
 
-TEST_F(Idx, SetsHaveGreyImagesInThreeChannels) {
+TEST_F(Idx, ReplicatesGreyToThreeChannels) {
   write_mnist(folder.path(), 30, 12);
   for (const bool training : {true, false}) {
     const auto dataset =
@@ -94,8 +94,8 @@ TEST_F(Idx, SetsHaveGreyImagesInThreeChannels) {
   }
 }
 
-// Kaggle unpacks each file into a folder of its name.
-TEST_F(Idx, FilesInFoldersOfTheirNamesAreRead) {
+// Kaggle's archives put each file into a folder of its name.
+TEST_F(Idx, FindsFilesInFoldersOfTheirName) {
   std::filesystem::create_directories(folder / "train-images-idx3-ubyte");
   std::filesystem::create_directories(folder / "train-labels.idx1-ubyte");
   place("train-images-idx3-ubyte/train-images-idx3-ubyte", idx_images(10));
@@ -103,7 +103,7 @@ TEST_F(Idx, FilesInFoldersOfTheirNamesAreRead) {
   EXPECT_EQ(read_mnist(folder.path().string(), true).images.items(), 10u);
 }
 
-TEST_F(Idx, EmnistAndItsLabelsAreNamed) {
+TEST_F(Idx, RejectsEmnistByName) {
   place("emnist-letters-train-images-idx3-ubyte", idx_images(2));
   expect_error(
       [&] { read_mnist(folder.path().string(), true); }, Fault::data,
@@ -115,8 +115,8 @@ TEST_F(Idx, EmnistAndItsLabelsAreNamed) {
   EXPECT_EQ(MnistDataset({.directory = folder.path().string(), .classes = 26, .label_offset = -1}).size(), 2u);
 }
 
-// As dtrain-classify sees a picture of the same pixels.
-TEST_F(Idx, PixelsAreThoseOfAPictureAtAnySize) {
+// Matches dtrain-classify on an image file with the same pixels.
+TEST_F(Idx, PixelsMatchImageFilesAtAnySize) {
   std::string bytes = idx_images(1);
   for (size_t i = 16; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * i % 251);
   place("train-images-idx3-ubyte", bytes);
@@ -135,7 +135,7 @@ TEST_F(Idx, PixelsAreThoseOfAPictureAtAnySize) {
   expect_error([] { make_whole_image_preprocess(0, 28); }, Fault::config, "28x0 pixels");
 }
 
-TEST_F(Idx, SetsMayLieInTheFolderRaw) {
+TEST_F(Idx, FindsFolderRaw) {
   write_mnist(folder / "raw", 20, 10);
   EXPECT_EQ(read_mnist(folder.path().string(), false).labels.items(), 10u);
   EXPECT_TRUE(read_mnist(folder.path().string(), false).labels.gzip);
@@ -143,7 +143,7 @@ TEST_F(Idx, SetsMayLieInTheFolderRaw) {
   EXPECT_FALSE(read_mnist(folder.path().string(), false).labels.gzip);
 }
 
-TEST_F(Idx, SetsThatDoNotFitAreRefused) {
+TEST_F(Idx, RejectsMismatchedSets) {
   refuses_set(concat(folder.path().string(), ": no file train-images-idx3-ubyte in it, plain or with .gz"));
   write_mnist(folder.path(), 30, 12);
   refuses_set("train-labels-idx1-ubyte: label 9 at byte 17, expected 0 to 8 (9 classes, label offset 0)",

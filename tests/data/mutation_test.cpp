@@ -1,5 +1,5 @@
-// Whatever bytes come, readers, parsers and decoders give a result or throw an Error. The mutations are seeded;
-// DTRAIN_MUTATIONS sets their number per test, for long runs. Most worth under the sanitizers.
+// Mutation tests: readers, parsers and decoders return a result or throw Error for any input. Mutations are seeded;
+// DTRAIN_MUTATIONS sets their number per test, for long runs. Most useful with sanitizers.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -50,7 +50,7 @@ class Mutator {
     return below(3) ? kOdd[below(kOdd.size())] : random_.next64() >> below(64);
   }
 
-  // One to four changes; `other` lends bytes.
+  // One to four changes; may splice bytes of `other`.
   std::string mutate(std::string bytes, const std::string& other) {
     for (uint32_t changes = 1 + below(4); changes > 0; --changes) change(bytes, other);
     return bytes;
@@ -90,8 +90,8 @@ class Mutator {
   RandomStream random_;
 };
 
-// Calls read(mutated, mutator) for `count` mutations of the seeds. Each must return or throw Error(Fault::data); some
-// must do the one, some the other. `repair` makes checksums fit again in every second.
+// Calls read(mutated, mutator) for `count` mutations of the seeds. Each call must return or throw Error(Fault::data),
+// and both must occur. `repair` fixes the checksums of every second mutation.
 void check_mutations(const std::vector<std::string>& seeds, uint64_t count,
                      const std::function<void(const std::string&, Mutator&)>& read,
                      const std::function<void(std::string&)>& repair = nullptr) {
@@ -170,7 +170,7 @@ TEST(Mutation, RecordFiles) {
       repair_record_headers);
 }
 
-TEST(Mutation, KeptIndices) {
+TEST(Mutation, StoredIndices) {
   const TempDirectory directory;
   const std::string path = (directory / "records").string();
   write_file(path, record_file(directory, Compression::none));
@@ -261,11 +261,11 @@ TEST(Mutation, Safetensors) {
   });
 }
 
-// Opens and decodes as a worker does, all or a window, and reads every byte it may read.
+// Opens and decodes as a worker does, all or a window, and reads every accessible byte.
 class Decoding {
  public:
   void operator()(const std::string& bytes, Mutator& mutator) {
-    // The exact size on the heap, so that the sanitizer sees a byte too many.
+    // Exact size on the heap, for AddressSanitizer.
     const std::vector<std::byte> encoded(bytes_of(bytes).begin(), bytes_of(bytes).end());
     const data::ImageInfo info = decoder_.open(encoded);
     data::Window window{0, 0, info.width, info.height};

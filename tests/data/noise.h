@@ -1,4 +1,4 @@
-// An image that no filter and no window can be mistaken in.
+// Noise image in which any wrong filter or window changes the result.
 #pragma once
 
 #include "data/image.h"

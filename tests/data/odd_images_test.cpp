@@ -1,4 +1,4 @@
-// Images at the edge of what is allowed: extreme sides, bytes that do not belong there, and ends that are missing.
+// Corner cases of valid images: extreme sides, trailing bytes, truncation.
 #include <algorithm>
 
 #include "data/jpeg.h"
@@ -42,7 +42,7 @@ TEST(OddImages, LongestSidesDecode) {
   }
 }
 
-TEST(OddImages, BytesAfterTheEndAreNoDamage) {
+TEST(OddImages, TrailingBytesAreNoDamage) {
   const Bytes bytes = encode_jpeg(draw_image(3, 10, 40, 1, 2).view());
   Bytes longer = bytes;
   for (int i = 0; i < 1000; ++i) longer.push_back(static_cast<std::byte>(i * 37));
@@ -51,8 +51,8 @@ TEST(OddImages, BytesAfterTheEndAreNoDamage) {
   EXPECT_EQ(warning, "");
 }
 
-// As in TensorFlow: pixels come as they are stored.
-TEST(OddImages, ExifOrientationTurnsNothing) {
+// As in TensorFlow: pixels are not rotated.
+TEST(OddImages, ExifOrientationIsIgnoredByDefault) {
   const Bytes bytes = encode_jpeg(draw_image(3, 10, 40, 1, 2).view());
   constexpr unsigned char kTurned[] = {0xFF, 0xE1, 0, 34, 'E', 'x', 'i', 'f', 0, 0, 'I', 'I', 42, 0, 8, 0,
                                        0,    0,    1, 0,  // one entry: orientation, short, 6 (a quarter turn)
@@ -66,8 +66,8 @@ TEST(OddImages, ExifOrientationTurnsNothing) {
   EXPECT_EQ(warning, "");
 }
 
-// Whatever is left of a file: an image that is noted as damaged, or an Error, and the decoder is as good as before.
-TEST(OddImages, CutsAreNotedOrRefused) {
+// Truncated at any length: a damaged image or an Error, and a usable decoder afterwards.
+TEST(OddImages, TruncationIsReportedOrRejected) {
   ImageDecoder decoder;
   for (const bool progressive : {false, true}) {
     const Bytes bytes = encode_jpeg(draw_image(3, 10, 200, 1, 2).view(), {.progressive = progressive});

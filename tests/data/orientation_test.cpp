@@ -1,4 +1,4 @@
-// EXIF's orientation: what blocks state, and how images and their windows are turned.
+// EXIF orientation: parsing, and rotation of images and windows.
 #include "data/orientation.h"
 
 #include "data/cifar10.h"
@@ -22,8 +22,7 @@ Image copied(const ImageView& view) {
   return image;
 }
 
-// Where the pixel (x, y) of the upright image is stored, by the words of the EXIF standard: which sides the first row
-// and the first column show.
+// Stored position of the upright pixel (x, y), by the EXIF standard's definition of the first row and column.
 std::array<int, 2> stored_at(int orientation, int x, int y, int width, int height) {
   switch (orientation) {
     case 2:
@@ -45,7 +44,7 @@ std::array<int, 2> stored_at(int orientation, int x, int y, int width, int heigh
   }
 }
 
-TEST(Orientation, TurnsImagesAndWindows) {
+TEST(Orientation, RotatesImagesAndWindows) {
   const std::vector<std::byte> plain = smooth_jpeg(40, 24, 1, {.sampling = Sampling::s420});
   ImageDecoder stored, upright({.orientation = Orientation::apply});
   stored.open(plain);
@@ -74,7 +73,7 @@ TEST(Orientation, TurnsImagesAndWindows) {
   }
 }
 
-TEST(Orientation, DamagedBlocksLeaveImagesAsTheyAre) {
+TEST(Orientation, DamagedExifIsIgnored) {
   const std::vector<std::byte> tagged = with_orientation(smooth_jpeg(16, 8, 1, {}), 6);
   EXPECT_EQ(exif_orientation(tagged), 6);
   for (size_t size = 0; size < 38; ++size) EXPECT_EQ(exif_orientation(std::span(tagged).first(size)), 1) << size;
@@ -86,7 +85,7 @@ TEST(Orientation, DamagedBlocksLeaveImagesAsTheyAre) {
   }
 }
 
-TEST(Orientation, IsNoneForHardware) {
+TEST(Orientation, ExcludesHardwareDecoding) {
   ImageDecoder decoder({.orientation = Orientation::apply});
   const std::vector<std::byte> plain = smooth_jpeg(16, 8, 1, {});
   decoder.open(plain);
@@ -95,7 +94,7 @@ TEST(Orientation, IsNoneForHardware) {
   EXPECT_FALSE(decoder.suits_hardware());
 }
 
-TEST(Orientation, PreprocessingNotesIt) {
+TEST(Orientation, IsReportedByPreprocessing) {
   const std::vector<std::byte> plain = smooth_jpeg(40, 24, 1, {}), tagged = with_orientation(plain, 6);
   std::vector<float> pixels(3 * 16 * 16);
   for (const Orientation orientation : {Orientation::ignore, Orientation::apply}) {
@@ -117,7 +116,7 @@ TEST(Orientation, PreprocessingNotesIt) {
   EXPECT_FALSE(defer(plain, {}, {}, image).value().oriented);
 }
 
-TEST(Orientation, ImagesMadeSmallerAreTurnedOnRequest) {
+TEST(Orientation, AppliesToShrunkImagesOnRequest) {
   const std::vector<std::byte> tagged = with_orientation(smooth_jpeg(40, 24, 1, {}), 6);
   const ShrunkImage upright = shrink_image(tagged, {.size = 100, .orientation = Orientation::apply});
   EXPECT_EQ(upright.width, 24);
@@ -125,8 +124,8 @@ TEST(Orientation, ImagesMadeSmallerAreTurnedOnRequest) {
   EXPECT_EQ(shrink_image(tagged, {.size = 100}).width, 40);
 }
 
-// The image 4 of the annotations is 30x40 pixels large.
-TEST(Orientation, AnnotationsDecideByTheSizeThatTheyState) {
+// Image 4 of the annotations has 30x40 pixels.
+TEST(Orientation, AnnotatedSizeSelectsOrientation) {
   const CocoFolder coco;
   const auto read = [&](int width, int height, Orientation orientation) {
     const std::vector<std::byte> jpeg = with_orientation(smooth_jpeg(width, height, 1, {}), 6);

@@ -1,4 +1,4 @@
-// The order of an epoch.
+// Epoch order.
 #include "data/permutation.h"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ TEST(Permutation, VisitsEachSampleOnceAndDiffersBetweenEpochsAndSeeds) {
   }
 }
 
-// Every ordered pair of distinct samples should follow one another equally often: a chi-squared test whose limit is
-// beyond the 1 - 1e-9 quantile.
+// Chi-squared test that every ordered pair of distinct samples is equally frequent as neighbours; the limit exceeds the
+// 1 - 1e-9 quantile.
 TEST(Permutation, NeighboursAreUniformOverEpochs) {
   constexpr uint64_t kSize = 10, kEpochs = 20000;
   std::map<std::pair<uint64_t, uint64_t>, double> pairs;

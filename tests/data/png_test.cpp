@@ -1,4 +1,4 @@
-// PNG: round trips, every colour type of a small picture, damage and limits; and PNGs in disguise.
+// PNG: round trips, every colour type, damage, limits, and format detection.
 #include "data/png.h"
 
 #include <filesystem>
@@ -18,7 +18,7 @@ void expect_equal(const ImageView& a, const ImageView& b) {
     for (int i = 0; i < 3 * a.width; ++i) ASSERT_EQ(a.row(y)[i], b.row(y)[i]) << "row " << y << " byte " << i;
 }
 
-// The cases below are files of 2x2 pixels, in hex.
+// Test images are hex dumps of 2x2 pixels.
 std::vector<std::byte> from_hex(std::string_view hex) {
   std::vector<std::byte> bytes;
   for (size_t i = 0; i + 1 < hex.size(); i += 2)
@@ -105,7 +105,7 @@ TEST(Png, EveryColourTypeBecomesRgb) {
   }
 }
 
-TEST(Png, DamageAndLimitsAreRefused) {
+TEST(Png, RejectsDamageAndLimits) {
   const std::vector<std::byte> bytes = encode_png(noise(40, 40, 3).view());
   ImageDecoder decoder;
   std::vector<std::byte> cut(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(bytes.size() / 2));
@@ -122,7 +122,7 @@ TEST(Png, DamageAndLimitsAreRefused) {
   decoder.decode();
 }
 
-TEST(Png, IsRecognisedUnderAnyName) {
+TEST(Png, IsDetectedByContent) {
   const auto path = test_data("jpeg_corner/jpeg-decoder/reftest/images/mozilla/jpg-size-6x6.jpg");
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "SKIPPED: " << path;
   std::ifstream in(path, std::ios::binary);

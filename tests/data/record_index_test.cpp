@@ -18,7 +18,7 @@ void overwrite(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// `count` records of 0 to 99 bytes.
+// Writes `count` records of 0 to 99 bytes.
 std::vector<std::string> write_shard(const fs::path& path, int count) {
   RandomStream random(5, 0);
   std::vector<std::string> records;
@@ -40,14 +40,14 @@ void expect_reads(const RecordFile& file, const RecordIndex& index, const std::v
   }
 }
 
-TEST(RecordIndex, FindsEveryRecordAndIsKeptBesideTheFile) {
+TEST(RecordIndex, IsCachedBesideTheFile) {
   const TempDirectory directory;
   const auto records = write_shard(directory / "shard", 50);
   const RecordFile file((directory / "shard").string());
   expect_reads(file, RecordIndex::open(file, ""), records);
   EXPECT_TRUE(fs::exists(directory / ".shard.dtidx"));
 
-  // A damaged header shows that the second open does not scan.
+  // A damaged header proves that the second open does not scan.
   const auto modified = fs::last_write_time(directory / "shard");
   std::string bytes = file_bytes(directory / "shard");
   bytes[0] = 'x';
@@ -58,7 +58,7 @@ TEST(RecordIndex, FindsEveryRecordAndIsKeptBesideTheFile) {
   EXPECT_EQ(RecordIndex::open(file, "").size(), 0u);
 }
 
-TEST(RecordIndex, HasAChecksumOfTheContents) {
+TEST(RecordIndex, ChecksumCoversContents) {
   const TempDirectory directory;
   std::set<uint32_t> checksums;
   for (const std::vector<std::string>& records :
@@ -75,21 +75,21 @@ TEST(RecordIndex, HasAChecksumOfTheContents) {
   }
 }
 
-TEST(RecordIndex, KeepsOutOfAFolderWhoseModeSaysReadOnly) {
+TEST(RecordIndex, RespectsReadOnlyFolders) {
   const TempDirectory directory, cache;
   write_shard(directory / "shard", 3);
   const RecordFile file((directory / "shard").string());
   fs::permissions(directory.path(), fs::perms::owner_write, fs::perm_options::remove);
-  RecordIndex::open(file, cache.path().string());  // root could write there
+  RecordIndex::open(file, cache.path().string());  // root can write there despite the mode
   fs::permissions(directory.path(), fs::perms::owner_write, fs::perm_options::add);
   EXPECT_EQ(std::distance(fs::directory_iterator(directory.path()), fs::directory_iterator()), 1);
   EXPECT_EQ(std::distance(fs::directory_iterator(cache / "index"), fs::directory_iterator()), 1);
 }
 
-TEST(RecordIndex, GoesToTheCacheWhereTheFolderCannotBeWritten) {
+TEST(RecordIndex, FallsBackToTheCacheFolder) {
   const TempDirectory directory, cache;
   const auto records = write_shard(directory / "shard", 20);
-  fs::create_directory(directory / ".shard.dtidx");  // so that no file can have that name
+  fs::create_directory(directory / ".shard.dtidx");  // blocks the file name
   const RecordFile file((directory / "shard").string());
   expect_reads(file, RecordIndex::open(file, (cache / "new").string()), records);
   const auto kept = fs::directory_iterator(cache / "new/index")->path();
@@ -97,11 +97,11 @@ TEST(RecordIndex, GoesToTheCacheWhereTheFolderCannotBeWritten) {
   expect_reads(file, RecordIndex::open(file, (cache / "new").string()), records);
   EXPECT_EQ(std::distance(fs::directory_iterator(cache / "new/index"), fs::directory_iterator()), 1);
 
-  overwrite(cache / "file", "");  // no folder can be made there
+  overwrite(cache / "file", "");  // blocks the folder name
   expect_reads(file, RecordIndex::open(file, (cache / "file").string()), records);
 }
 
-TEST(RecordIndex, IsMadeAgainWhenTheFileHasChanged) {
+TEST(RecordIndex, IsRebuiltWhenStale) {
   const TempDirectory directory;
   const fs::path path = directory / "shard";
   RecordWriter first(path.string()), second((directory / "other").string());
@@ -118,7 +118,7 @@ TEST(RecordIndex, IsMadeAgainWhenTheFileHasChanged) {
   EXPECT_EQ(RecordIndex::open(new_file, "").length(0), 3u);
 }
 
-TEST(RecordIndex, NoDamageToItIsBelieved) {
+TEST(RecordIndex, IsRebuiltWhenDamaged) {
   const TempDirectory directory;
   const auto records = write_shard(directory / "shard", 5);
   const RecordFile file((directory / "shard").string());
@@ -136,7 +136,7 @@ TEST(RecordIndex, NoDamageToItIsBelieved) {
   }
 }
 
-TEST(RecordIndex, EndsAtDamageThatHidesTheRestAndTellsIt) {
+TEST(RecordIndex, StopsAtUnreachableRecords) {
   const TempDirectory directory;
   const auto records = write_shard(directory / "whole", 6);
   const std::string good = file_bytes(directory / "whole");
@@ -177,7 +177,7 @@ TEST(RecordIndex, EmptyFileHasNoRecords) {
   EXPECT_TRUE(index.fault().empty());
 }
 
-TEST(RecordIndex, ManyMayMakeItAtOnce) {
+TEST(RecordIndex, ConcurrentCreation) {
   const TempDirectory directory;
   const auto records = write_shard(directory / "shard", 100);
   {

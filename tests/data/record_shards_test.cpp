@@ -20,7 +20,7 @@ std::vector<std::string> write_triples(const TempDirectory& directory, const std
   return paths;
 }
 
-TEST(RecordShards, OtherContentsOfTheSameSizesAreTold) {
+TEST(RecordShards, ContentsDetectChangesOfEqualSize) {
   const TempDirectory one, other, copy;
   const RecordShards shards(write_triples(one, {"a", "b", "c"}), {});
   const RecordShards others(write_triples(other, {"a", "x", "c"}), {});
@@ -38,7 +38,7 @@ TEST(RecordShards, OtherContentsOfTheSameSizesAreTold) {
   EXPECT_EQ(RecordShards(write_triples(copy, {"a", "b", "c"}), {}).contents(), shards.contents());
 }
 
-TEST(RecordShards, TellWhatIsOpened) {
+TEST(RecordShards, ReportProgress) {
   const TempDirectory directory;
   std::vector<uint64_t> told;
   CacheOptions cache;
@@ -56,7 +56,7 @@ std::string text_of(const RecordShards& shards, uint64_t record) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-TEST(RecordShards, RecordsThatHaveBeenReadStayInMemory) {
+TEST(RecordShards, CacheRecordsInMemory) {
   const TempDirectory directory;
   const std::vector<std::string> paths = write_triples(directory, {"a", "b"});
   const RecordShards kept(paths, {.keeps_records = true}), others(paths, {});
@@ -69,7 +69,7 @@ TEST(RecordShards, RecordsThatHaveBeenReadStayInMemory) {
   EXPECT_EQ(text_of(kept, 5), "b");
 }
 
-TEST(RecordShards, TheFirstRecordForAll) {
+TEST(RecordShards, RepeatTheFirstRecord) {
   const TempDirectory directory;
   const std::vector<std::string> paths = write_triples(directory, {"a", "b"});
   const RecordShards first(paths, {.keeps_records = true, .first_record_only = true});

@@ -1,4 +1,4 @@
-// Resampling: TensorFlow's methods against naive doubles, PIL's against checksums of PIL's own output.
+// Resampling: TensorFlow's methods against a naive double-precision reference, PIL's against checksums of PIL's output.
 #include "data/resize.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ double cubic(double x) {  // Keys, a = -0.75
   return x < 2 ? -0.75 * x * x * x + 3.75 * x * x - 6 * x + 3 : 0;
 }
 
-// The weight of source sample `v`, which may lie outside, in output sample `i`.
+// Weight of source sample `v`, possibly outside, in output sample `i`.
 double weight(ResizeMethod method, double scale, int i, int v) {
   const double position = i * scale, floor = std::floor(position);
   switch (method) {
@@ -67,7 +67,7 @@ std::vector<float> resize(const Image& image, ResizeMethod method, const Axis& x
 constexpr ResizeMethod kMethods[] = {ResizeMethod::nearest, ResizeMethod::bilinear, ResizeMethod::bicubic,
                                      ResizeMethod::area};
 
-TEST(Resize, TensorFlowMethodsMatchNaiveDoubles) {
+TEST(Resize, TensorFlowMethodsMatchDoubleReference) {
   for (const auto& [w, h, ow, oh] :
        {std::array{37, 23, 16, 12}, {16, 12, 37, 23}, {20, 20, 20, 20}, {1, 1, 4, 3}, {2, 9, 5, 2}, {90, 3, 11, 8}}) {
     const Image image = noise(w, h, 5);
@@ -85,7 +85,7 @@ TEST(Resize, TensorFlowMethodsMatchNaiveDoubles) {
   }
 }
 
-TEST(Resize, AWantedPartEqualsThatPartOfAll) {
+TEST(Resize, WindowEqualsPartOfWhole) {
   const Image image = noise(61, 47, 6);
   for (const ResizeMethod method : kMethods) {
     const std::vector<float> all = resize(image, method, {61, 30, 0, 30, false}, {47, 40, 0, 40, false});
@@ -96,7 +96,7 @@ TEST(Resize, AWantedPartEqualsThatPartOfAll) {
   }
 }
 
-// The picture of the checksums below: any formula both languages can say.
+// Image for the checksums below, from a formula that Python evaluates identically.
 Image formula(int width, int height) {
   Image image(width, height);
   for (int y = 0; y < height; ++y)
@@ -115,10 +115,10 @@ uint64_t fnv1a(const std::vector<uint8_t>& bytes) {
   return hash;
 }
 
-TEST(Resize, BytesEqualPil) {
+TEST(Resize, MatchesPilBitForBit) {
   struct Case {
     int width, height, out_width, out_height;
-    uint64_t hash;  // that of PIL 9.4's Image.resize(..., BILINEAR).tobytes()
+    uint64_t hash;  // of PIL 9.4's Image.resize(..., BILINEAR).tobytes()
   };
   const std::vector<Case> cases = {
       {37, 23, 16, 12, 0xff46f819bf66c9bf},   {16, 12, 37, 23, 0xabf6740915f3686f},
@@ -142,7 +142,7 @@ TEST(Resize, BytesEqualPil) {
   }
 }
 
-// torch's interpolate(mode="bilinear", align_corners=False), which clamps the position before it splits it.
+// PyTorch's interpolate(mode="bilinear", align_corners=False), which clamps the position before splitting it.
 double half_pixel_sample(const Image& image, int out_width, int out_height, int x, int y, int c) {
   const auto split = [](int i, int in, int out) {
     const double position = std::max(0.0, (i + 0.5) * in / out - 0.5);
@@ -166,7 +166,7 @@ std::vector<uint8_t> half_pixel_resize(const Image& image, int width, int height
   return out;
 }
 
-TEST(Resize, HalfPixelBilinearIsTorchsAndMirrorsExactly) {
+TEST(Resize, HalfPixelBilinearMatchesTorchAndFlips) {
   for (const auto& [w, h, ow, oh] :
        {std::array{37, 23, 16, 12}, {16, 12, 37, 23}, {20, 20, 20, 20}, {1, 1, 4, 3}, {2, 9, 5, 2}, {90, 3, 11, 8}}) {
     const Image image = noise(w, h, 5);
@@ -186,7 +186,7 @@ TEST(Resize, HalfPixelBilinearIsTorchsAndMirrorsExactly) {
   }
 }
 
-TEST(Resize, FiltersOutsideTheSourceAreRefused) {
+TEST(Resize, RejectsFiltersOutsideTheSource) {
   const Image image = noise(8, 8, 1);
   EXPECT_THROW(resize(image, ResizeMethod::bilinear, {20, 4, 0, 4, false}, {8, 4, 0, 4, false}), Error);
   EXPECT_THROW(resize(image, ResizeMethod::bilinear, {8, 4, 2, 3, false}, {8, 4, 0, 4, false}), Error);

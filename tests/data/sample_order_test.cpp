@@ -12,7 +12,7 @@
 namespace dtrain::data {
 namespace {
 
-// Which group each record is of: `sizes` of each, mixed.
+// Group of each record: `sizes` records per group, mixed.
 std::vector<size_t> mixed_groups(const std::vector<uint64_t>& sizes) {
   std::vector<uint64_t> left = sizes;
   std::vector<size_t> groups;
@@ -44,9 +44,9 @@ TEST(SampleOrder, OneGroupIsTheStreamOfPermutations) {
   EXPECT_EQ(order.end(), UINT64_MAX);
 }
 
-// The closed form against one that goes through all batches: the groups' own streams are taken up without a gap, each
-// epoch of a group has each of its records once, and no group is off its share by more than the bound.
-TEST(SampleOrder, EachGroupGoesThroughItsEpochsInItsShareOfTheBatches) {
+// Closed form against an iteration over all batches: group streams continue without gaps, each epoch of a group has
+// each record once, and shares deviate by less than the bound.
+TEST(SampleOrder, GroupsInterleaveInProportion) {
   constexpr uint64_t kBatch = 6, kBatches = 700;
   for (const std::vector<uint64_t>& sizes : kGroupSizes) {
     const std::vector<size_t> groups = mixed_groups(sizes);
@@ -76,7 +76,7 @@ TEST(SampleOrder, EachGroupGoesThroughItsEpochsInItsShareOfTheBatches) {
   }
 }
 
-TEST(SampleOrder, AfterAsManyBatchesAsRecordsEachGroupHasItsShareExactly) {
+TEST(SampleOrder, SharesAreExactAfterAFullRound) {
   for (const std::vector<uint64_t>& sizes : kGroupSizes) {
     const std::vector<size_t> groups = mixed_groups(sizes);
     const SampleOrder order = order_of_groups(groups, sizes.size(), {true, 7, 4});
@@ -86,10 +86,10 @@ TEST(SampleOrder, AfterAsManyBatchesAsRecordsEachGroupHasItsShareExactly) {
   }
 }
 
-TEST(SampleOrder, GoesOnAtAnyHeight) {
+TEST(SampleOrder, WorksAtAnyPosition) {
   const std::vector<size_t> groups = mixed_groups({50, 30, 20});
   const SampleOrder order = order_of_groups(groups, 3, {true, 7, 5});
-  constexpr uint64_t kRound = 5 * 100;  // positions after which the groups take the same turns again
+  constexpr uint64_t kRound = 5 * 100;  // period of the groups' interleaving, in positions
   for (const uint64_t round : {uint64_t{1}, uint64_t{1} << 40, uint64_t{1} << 54})
     for (uint64_t position = 0; position < kRound; position += 5)
       ASSERT_EQ(order.group_of_batch(position + round * kRound), order.group_of_batch(position));
@@ -107,7 +107,7 @@ TEST(SampleOrder, ContentsOfBatchesChangeFromEpochToEpoch) {
   EXPECT_GT(seen.size(), 195u);
 }
 
-TEST(SampleOrder, GroupsOfOneSizeHaveOrdersOfTheirOwn) {
+TEST(SampleOrder, GroupsOfEqualSizeDiffer) {
   const std::vector<size_t> groups = mixed_groups({50, 50});
   const SampleOrder order = order_of_groups(groups, 2, {true, 7, 1});
   std::vector<std::vector<uint64_t>> rank_in_group(2), numbers(2, std::vector<uint64_t>(100));
@@ -144,7 +144,7 @@ TEST(SampleOrder, EvaluationVisitsEachRecordOnceGroupAfterGroup) {
   }
 }
 
-TEST(SampleOrder, RefusesWhatIsNoOrder) {
+TEST(SampleOrder, RejectsInvalidOptions) {
   const auto first = [](uint64_t) { return size_t{0}; };
   expect_error([&] { SampleOrder(0, 1, first, {}); }, Fault::config, "0 records");
   expect_error([&] { SampleOrder(1, 0, first, {}); }, Fault::config, "0 groups");

@@ -1,4 +1,4 @@
-// Which files are taken for the shards of a split, wherever they lie and from whichever number they count.
+// Shard discovery in all folders and numberings.
 #include "data/shard_files.h"
 
 #include <fstream>
@@ -21,7 +21,7 @@ class ShardFiles : public testing::Test {
   void refuses(const std::string& message, const std::string& split = "train") const {
     expect_error([&] { find_shards(directory.path().string(), split); }, Fault::data, message);
   }
-  // Names of the shards that are found, below the directory.
+  // Names of the discovered shards, relative to the directory.
   std::vector<std::string> found(const std::string& split) const {
     std::vector<std::string> names;
     for (const std::string& path : find_shards(directory.path().string(), split))
@@ -32,7 +32,7 @@ class ShardFiles : public testing::Test {
   TempDirectory directory;
 };
 
-TEST_F(ShardFiles, FormAFamilyThatIsWhole) {
+TEST_F(ShardFiles, MustBeComplete) {
   refuses("no train-*-of-* files");
   for (const char* name : {"train-00002-of-00003", "train-00000-of-00003", "validation-00000-of-00001", "notes.txt",
                            ".train-00000-of-00003.dtidx"})
@@ -53,7 +53,7 @@ TEST_F(ShardFiles, FormAFamilyThatIsWhole) {
   expect_error([&] { find_shards((directory / "absent").string(), "train"); }, Fault::data, "cannot list");
 }
 
-TEST_F(ShardFiles, MayCountFromOne) {
+TEST_F(ShardFiles, MayStartAtOne) {
   touch("train-00002-of-00002.gz");
   refuses("train-00001-of-00002 is missing (1 of 2 shards found)");
   touch("train-00001-of-00002.gz");
@@ -62,7 +62,7 @@ TEST_F(ShardFiles, MayCountFromOne) {
   refuses("train-00002-of-00002.gz is one shard too many");
 }
 
-TEST_F(ShardFiles, AreNamedWhereTheyAreMissing) {
+TEST_F(ShardFiles, ReportMissingShards) {
   for (const int number : {0, 3, 9}) touch(concat("train-", number, "-of-12"));
   refuses(
       "9 of 12 shards are missing: train-01-of-12 to train-02-of-12, train-04-of-12 to train-08-of-12, "
@@ -78,7 +78,7 @@ TEST_F(ShardFiles, AreNamedWhereTheyAreMissing) {
   refuses("test-15-of-40 and more", "test");
 }
 
-TEST_F(ShardFiles, MayLieInAFolderOfTheirSplit) {
+TEST_F(ShardFiles, MayBeInASplitFolder) {
   touch("train/train-00000-of-00001");
   touch("val/validation-00001-of-00002");
   refuses("val: validation-00000-of-00002 is missing", "validation");

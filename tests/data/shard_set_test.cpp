@@ -1,4 +1,4 @@
-// Shards of a data set belong together: a conversion replaces all of them or none, wherever it is killed.
+// Atomic replacement of shard sets: a conversion replaces all shards or none, wherever it is killed.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Splits of 3 and 2 shards whose records say which version of the set they are of.
+// Splits of 3 and 2 shards whose records contain the version of the set.
 std::vector<Split> splits_of(const std::string& version) {
   const auto make = [=](uint64_t i) { return concat(version, " ", i); };
   return {{"train", 3, 9, make}, {"validation", 2, 5, make}};
@@ -28,7 +28,7 @@ void write_set(const std::string& directory, const std::string& version, FileSys
   write_shards({directory, 1}, splits_of(version), {}, files);
 }
 
-// The version of which all records of all shards are, or what is wrong with the set.
+// Common version of all records in all shards, or an error.
 std::string version_in(const std::string& directory) try {
   std::set<std::string> versions;
   for (const char* split : {"train", "validation"}) {
@@ -45,7 +45,7 @@ std::string version_in(const std::string& directory) try {
   return error.what();
 }
 
-// As with all shards in their places, and nothing but them, their manifest and their indices.
+// All shards, their manifest and indices are in place, and nothing else.
 void expect_whole(const std::string& directory, const std::string& version) {
   EXPECT_EQ(version_in(directory), version);
   const auto manifest = read_shard_manifest(directory);
@@ -61,7 +61,7 @@ void expect_whole(const std::string& directory, const std::string& version) {
         << entry.path();
 }
 
-// Kills its own process in place of the call that is one too many.
+// Kills its process at a given file system call.
 class DeadlyDisk : public FileSystem {
  public:
   int create(const std::string& path) override { return spend(), FileSystem::create(path); }
@@ -80,7 +80,7 @@ class DeadlyDisk : public FileSystem {
   }
 };
 
-TEST(ShardSet, IsTheOldOrTheNewOneWhereverTheWriterIsKilled) {
+TEST(ShardSet, ReplacementIsAtomic) {
   const TempDirectory root;
   const std::string origin = root / "origin", copy = root / "copy";
   write_set(origin, "old");
@@ -109,7 +109,7 @@ TEST(ShardSet, IsTheOldOrTheNewOneWhereverTheWriterIsKilled) {
     } else {
       EXPECT_TRUE(contains(found, "copy: not all of its new shards are in their places")) << found;
       ++interrupted;
-      // Its successor puts them in place before it does anything else, even where it fails.
+      // The next call completes the move first, even if it fails later.
       expect_error(
           [&] {
             write_shards({copy, 1}, {{"train", 3, 9, [](uint64_t) -> std::string { throw Error("no input"); }}});
@@ -124,8 +124,8 @@ TEST(ShardSet, IsTheOldOrTheNewOneWhereverTheWriterIsKilled) {
   EXPECT_EQ(interrupted, 6);  // before each of five shards and their manifest
 }
 
-// Of a source that is named, the shards that were complete are not made again, wherever the writer was killed.
-TEST(ShardSet, GoesOnAfterItsCompleteShards) {
+// With a named source, completed shards are reused wherever the writer was killed.
+TEST(ShardSet, ReusesCompletedShards) {
   const TempDirectory root;
   const std::string whole = root / "whole", copy = root / "copy";
   write_set(whole, "new");
@@ -164,8 +164,8 @@ TEST(ShardSet, GoesOnAfterItsCompleteShards) {
   EXPECT_EQ(most, 5u);
 }
 
-// All that is left to do after a death while the shards moved is to move the others.
-TEST(ShardSet, IsNotMadeAgainWhereItIsComplete) {
+// After a kill during the move, only the move is completed.
+TEST(ShardSet, CompletesAnInterruptedMove) {
   const TempDirectory directory;
   write_set(directory.path(), "new");
   const fs::path folder = directory / kNewShards;
@@ -179,7 +179,7 @@ TEST(ShardSet, IsNotMadeAgainWhereItIsComplete) {
   EXPECT_FALSE(fs::exists(folder));
 }
 
-TEST(ShardSet, GoesOnAfterAFailureWithTheSameSourceAlone) {
+TEST(ShardSet, ReusesShardsOnlyWithTheSameSource) {
   const TempDirectory directory;
   write_set(directory.path(), "old");
   std::vector<Split> splits = splits_of("new");
@@ -204,13 +204,13 @@ TEST(ShardSet, GoesOnAfterAFailureWithTheSameSourceAlone) {
   write_file(directory / ".shards.new/train-00001-of-00003", "cut");
   fails = false;
   write("b");
-  EXPECT_EQ(made, 8);  // one that was cut, and the second split
+  EXPECT_EQ(made, 8);  // the truncated shard, and the second split
   EXPECT_EQ(told.front(), 3u);
   EXPECT_EQ(told.back(), 5u);
   expect_whole(directory.path(), "new");
 }
 
-TEST(ShardSet, StaysAsItIsWhereOneOfItsSplitsFails) {
+TEST(ShardSet, IsUnchangedIfASplitFails) {
   const TempDirectory directory;
   write_set(directory.path(), "old");
   std::vector<Split> splits = splits_of("new");
@@ -248,7 +248,7 @@ TEST(ShardSet, HasOneWriterAtATime) {
   expect_whole(directory.path(), "first");
 }
 
-TEST(ShardSet, RemovesNothingThroughALink) {
+TEST(ShardSet, DoesNotFollowLinks) {
   const TempDirectory root;
   const std::string directory = root / "set";
   fs::create_directory(root / "mine");
@@ -265,8 +265,8 @@ TEST(ShardSet, RemovesNothingThroughALink) {
   EXPECT_EQ(read_file(root / "archived"), "an old shard");
 }
 
-// As those of TensorFlow and of earlier versions.
-TEST(ShardSet, NeedsNoManifest) {
+// Shards of TensorFlow and of earlier versions.
+TEST(ShardSet, ManifestIsOptional) {
   const TempDirectory directory;
   write_set(directory.path(), "old");
   fs::remove(directory / kShardManifest);
@@ -276,7 +276,7 @@ TEST(ShardSet, NeedsNoManifest) {
   expect_whole(directory.path(), "new");
 }
 
-TEST(ShardManifest, IsWholeOrRefused) {
+TEST(ShardManifest, RejectsDamage) {
   const TempDirectory directory;
   write_set(directory.path(), "a");
   const std::string path = directory / kShardManifest, text = read_file(path);
@@ -289,11 +289,11 @@ TEST(ShardManifest, IsWholeOrRefused) {
       expect_error([&] { read_shard_manifest(directory.path()); }, Fault::data, ".shards: damaged");
     }
   }
-  write_set(directory.path(), "b");  // which needs nothing of it
+  write_set(directory.path(), "b");  // does not read the old manifest
   expect_whole(directory.path(), "b");
 }
 
-TEST(ShardManifest, KnowsTheSplitOfAShard) {
+TEST(ShardManifest, ParsesTheSplitOfAShard) {
   EXPECT_EQ(split_of_shard("train-00000-of-00002"), "train");
   EXPECT_EQ(split_of_shard("my-train-1-of-2.tfrecord.gz"), "my-train");
   for (const char* other : {"", "train", "-1-of-2", ".train-1-of-2", "train-of-2", "train-1-of-x"})

@@ -1,4 +1,4 @@
-// Shards, drawn images and raw image trees.
+// Shards, synthetic images and image folders.
 #include "data/shards.h"
 
 #include <filesystem>
@@ -36,7 +36,7 @@ void write_numbers(const std::string& directory, int64_t shards, int64_t threads
   write_shards({directory, threads}, {{"train", shards, 103, number}});
 }
 
-TEST(Shards, HoldEveryRecordInOrderWhateverTheThreads) {
+TEST(Shards, ContentIsIndependentOfThreads) {
   const TempDirectory one, four;
   write_numbers(one.path().string(), 4, 1);
   write_numbers(four.path().string(), 4, 4);
@@ -54,14 +54,14 @@ TEST(Shards, HoldEveryRecordInOrderWhateverTheThreads) {
   EXPECT_EQ(i, 103u);
 }
 
-TEST(Shards, RefuseAFolderWithAnotherSet) {
+TEST(Shards, RejectAFolderWithAnotherSet) {
   const TempDirectory directory;
   write_numbers(directory.path().string(), 4, 1);
   expect_error([&] { write_numbers(directory.path().string(), 5, 1); }, Fault::config, "-of-00004 of another data set");
-  write_numbers(directory.path().string(), 4, 1);  // the same set is written over
+  write_numbers(directory.path().string(), 4, 1);  // the same set may be overwritten
 }
 
-TEST(Shards, LeaveNoShardBehindWhereARecordFails) {
+TEST(Shards, LeaveNothingBehindOnFailure) {
   const TempDirectory directory;
   expect_error(
       [&] {
@@ -80,7 +80,7 @@ TEST(Shards, ShufflingIsAPermutationOfTheSeed) {
   EXPECT_NE(order, shuffled(1000, 4));
 }
 
-TEST(DrawnImages, AreAFunctionOfTheirArguments) {
+TEST(DrawnImages, AreDeterministic) {
   const Image image = draw_image(3, 10, 32, 1, 5);
   EXPECT_EQ(image.pixels, draw_image(3, 10, 32, 1, 5).pixels);
   EXPECT_NE(image.pixels, draw_image(4, 10, 32, 1, 5).pixels);
@@ -125,7 +125,7 @@ TEST(ImageTree, IsListedByClassAndName) {
   expect_error([&] { list_image_tree((root / "none").string(), {"a"}, 1, false); }, Fault::data, "/none: ");
 }
 
-TEST(ImageTree, RecordsKeepJpegsAndMendPngs) {
+TEST(ImageTree, RecordsKeepJpegsAndReencodePngs) {
   const TempDirectory root;
   const std::vector<std::byte> jpeg = small_jpeg(1);
   write_bytes(root / "a.jpg", jpeg);
@@ -159,7 +159,7 @@ TEST(ImageTree, RecordsKeepJpegsAndMendPngs) {
       Fault::data, "broken.jpg: ");
 }
 
-TEST(CifarBatch, KeepsEveryPixel) {
+TEST(CifarBatch, IsLossless) {
   const TempDirectory root;
   std::vector<std::byte> bytes(2 * CifarBatch::kRecord);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 37 % 251);

@@ -1,4 +1,4 @@
-// Images made smaller for faster reading.
+// Downscaling of images for faster reading.
 #include "data/shrink.h"
 
 #include "data/example.h"
@@ -11,7 +11,7 @@
 namespace dtrain::data {
 namespace {
 
-// The upper part of a drawing: `width` x `height` pixels.
+// Upper part of a synthetic image: `width` x `height` pixels.
 std::vector<std::byte> drawn_jpeg(int width, int height, int quality) {
   const Image image = draw_image(4, 10, std::max(width, height), 1, 2);
   ImageView view = image.view();
@@ -30,7 +30,7 @@ Image pixels_in(std::span<const std::byte> encoded) {
   return image;
 }
 
-TEST(Shrink, TheShorterSideHasTheSizeAskedFor) {
+TEST(Shrink, ResizesTheShorterSide) {
   const auto size = [](int width, int height, const ShrinkOptions& options) {
     const ShrunkImage image = shrink_image(drawn_jpeg(width, height, 95), options);
     const Image pixels = pixels_in(image.jpeg);
@@ -46,8 +46,8 @@ TEST(Shrink, TheShorterSideHasTheSizeAskedFor) {
   expect_error([] { shrink_image({}, {}); }, Fault::data, "");
 }
 
-// Two by two pixels of one colour make one of it.
-TEST(Shrink, PixelsAreThoseOfThePicture) {
+// 2x2 pixels of one colour become one pixel of it.
+TEST(Shrink, AveragesPixels) {
   const Image image = draw_image(3, 10, 64, 1, 2);
   Image doubled(128, 128);
   for (int y = 0; y < 128; ++y)
@@ -61,7 +61,7 @@ TEST(Shrink, PixelsAreThoseOfThePicture) {
   EXPECT_LT(sum / (3 * 64 * 64), 6) << "as far as 4:2:0 keeps colours";
 }
 
-TEST(Shrink, BytesStayWhereNewOnesWouldNotBeFewer) {
+TEST(Shrink, KeepsBytesUnlessSmaller) {
   const std::vector<std::byte> coarse = drawn_jpeg(64, 48, 5), fine = drawn_jpeg(64, 48, 98);
   EXPECT_EQ(shrink_image(coarse, {}).jpeg, coarse);
   EXPECT_LT(shrink_image(fine, {}).jpeg.size(), fine.size());

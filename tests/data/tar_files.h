@@ -1,4 +1,4 @@
-// Made-up tar archives.
+// Synthetic tar archives.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-// A ustar header with the right checksum, and the bytes padded to whole blocks.
+// ustar header with a valid checksum, and data padded to whole blocks.
 inline std::string tar_member(const std::string& name, const std::string& bytes, char type = '0') {
   std::string header(512, '\0');
   header.replace(0, name.size(), name);
@@ -29,7 +29,7 @@ inline std::string tar_member(const std::string& name, const std::string& bytes,
 
 inline std::string tar_end() { return std::string(1024, '\0'); }
 
-// An archive of plain files.
+// Archive of regular files.
 inline std::string tar_of(const std::vector<std::pair<std::string, std::string>>& files) {
   std::string archive;
   for (const auto& [name, bytes] : files) archive += tar_member(name, bytes);

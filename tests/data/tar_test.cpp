@@ -1,4 +1,4 @@
-// Tar archives read in place, sound and broken, and the images in them.
+// Tar archives, valid and damaged, and the images in them.
 #include "data/tar.h"
 
 #include <cstdlib>
@@ -31,7 +31,7 @@ class Tar : public testing::Test {
   TempDirectory folder;
 };
 
-TEST_F(Tar, ReadsWhatTarWritesInAllItsFormats) {
+TEST_F(Tar, ReadsAllFormatsOfTar) {
   const std::string long_name(180, 'n'), deep = std::string(90, 'd') + "/" + std::string(80, 'e');
   std::filesystem::create_directories(folder / "in" / deep);
   const std::vector<std::string> names = {"a", "empty", "block", deep + "/f"};
@@ -61,7 +61,7 @@ TEST_F(Tar, ReadsWhatTarWritesInAllItsFormats) {
   }
 }
 
-TEST_F(Tar, NumbersMayBeBinaryAndBytesLieInside) {
+TEST_F(Tar, ReadsBinaryNumbersAndChecksBounds) {
   std::string archive = tar_of({{"x", "abc"}, {"y", "defg"}});
   EXPECT_EQ(bytes_of(members(archive).at(1)), "defg");
   std::string member = tar_member("z", "hi");
@@ -74,7 +74,7 @@ TEST_F(Tar, NumbersMayBeBinaryAndBytesLieInside) {
   EXPECT_TRUE(members(tar_member("folder/", "", '5') + tar_end()).empty());
 }
 
-TEST_F(Tar, BrokenArchivesAreRefusedWithTheOffset) {
+TEST_F(Tar, InvalidArchivesAreRejectedWithOffset) {
   const std::string archive = tar_of({{"x", "abc"}, {"y", "defg"}});
   refuses("", "member at byte 0: the archive ends before its end mark: truncated");
   refuses(archive.substr(0, 1024), "member at byte 1024: the archive ends before its end mark");
@@ -115,7 +115,7 @@ TEST_F(Tar, ImagesHaveTheClassOfTheirArchiveOrFolder) {
   expect_error([&] { images_of_tar(path()); }, Fault::data, "a.tar: no images in the archive");
 }
 
-TEST_F(Tar, BoxesComeFromLines) {
+TEST_F(Tar, ReadsBoxLists) {
   const std::string list = (folder / "boxes.csv").string();
   write_file(list, "a.JPEG,0.1,0.2,0.3,0.4\r\n\nb.JPEG,0,0,1,1\na.JPEG,0.5,0.5,0.5,0.75");
   const auto boxes = read_box_list(list);

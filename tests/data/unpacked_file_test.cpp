@@ -1,4 +1,4 @@
-// Plain copies of gzip files: one for each content, within limits, and nothing left over.
+// Decompressed copies of gzip files: sharing by content, limits, clean-up.
 #include "data/unpacked_file.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ class UnpackedFile : public testing::Test {
     for (const std::string& record : records) writer.append(record);
     writer.finish();
   }
-  // Names in the folder of copies that end with `end`.
+  // Names in the folder of copies with the suffix `end`.
   std::vector<std::string> kept(const std::string& end) const {
     std::vector<std::string> names;
     std::error_code none;
@@ -65,7 +65,7 @@ void expect_reads(const std::string& copy, const std::vector<std::string>& recor
   }
 }
 
-// By times of reading.
+// Sets the access time back.
 void age(const std::string& file, int64_t days) {
   struct stat info;
   ASSERT_EQ(::stat(file.c_str(), &info), 0);
@@ -73,7 +73,7 @@ void age(const std::string& file, int64_t days) {
   ASSERT_EQ(::utimensat(AT_FDCWD, file.c_str(), times, 0), 0);
 }
 
-TEST_F(UnpackedFile, OneCopyServesEqualFilesWhereverTheyLieAndWhenever) {
+TEST_F(UnpackedFile, EqualFilesShareACopy) {
   write("shard.gz", kRecords);
   const std::string copy = copy_of("shard.gz");
   expect_reads(copy, kRecords);
@@ -93,18 +93,18 @@ TEST_F(UnpackedFile, OneCopyServesEqualFilesWhereverTheyLieAndWhenever) {
   expect_reads(copy_of("shard.gz"), {"changed"});
 }
 
-TEST_F(UnpackedFile, PlainFilesAreTheirOwnCopies) {
+TEST_F(UnpackedFile, PlainFilesAreNotCopied) {
   RecordWriter writer(path("plain"));
   writer.finish();
   EXPECT_EQ(plain_record_file(path("plain"), {}), path("plain"));
 }
 
-TEST_F(UnpackedFile, ItIsMadeByOneOfThoseThatWantIt) {
+TEST_F(UnpackedFile, IsMadeByOneProcess) {
   write("shard.gz", kRecords);
   const std::string copy = copy_of("shard.gz");
   const std::string lock = copy.substr(0, copy.rfind('.')) + ".lock";
   fs::remove(copy);
-  std::optional<FileLock> other(lock);  // as of another process
+  std::optional<FileLock> other(lock);  // simulates another process
   std::atomic<int> asked = 0;
   CacheOptions options = cache();
   options.stop = [&] { return ++asked > 3; };
@@ -122,7 +122,7 @@ TEST_F(UnpackedFile, ItIsMadeByOneOfThoseThatWantIt) {
   EXPECT_EQ(read_file(copy), "made by the other one");
 }
 
-TEST_F(UnpackedFile, ManyMayWantItAtOnce) {
+TEST_F(UnpackedFile, ConcurrentRequests) {
   write("shard.gz", kRecords);
   {
     std::vector<std::jthread> ranks;
@@ -131,8 +131,8 @@ TEST_F(UnpackedFile, ManyMayWantItAtOnce) {
   EXPECT_EQ(kept(".tfrecord").size(), 1u);
 }
 
-// A stream of zeros, as long as a thousand times the file.
-TEST_F(UnpackedFile, WhatIsNoRecordIsNotUnpacked) {
+// A stream of zeros, a thousand times longer than the file.
+TEST_F(UnpackedFile, OtherFilesAreNotDecompressed) {
   AtomicFile file(path("zeros.gz"));
   GzipWriter zeros(file);
   const std::string piece(1 << 20, '\0');
@@ -152,7 +152,7 @@ TEST_F(UnpackedFile, WhatIsNoRecordIsNotUnpacked) {
   EXPECT_TRUE(contains(index.fault(), "record 4 at byte ")) << index.fault();
 }
 
-// Bad bodies are for the reader of the copy to report or to skip.
+// Bad bodies are reported or skipped by the reader of the copy.
 TEST_F(UnpackedFile, RecordsWithBadBodiesAreCopied) {
   RecordWriter writer(path("plain"));
   for (const std::string& record : kRecords) writer.append(record);
@@ -169,7 +169,7 @@ TEST_F(UnpackedFile, RecordsWithBadBodiesAreCopied) {
   }
 }
 
-TEST_F(UnpackedFile, AllCopiesTogetherAreLimited) {
+TEST_F(UnpackedFile, LimitCoversAllCopies) {
   const std::string zeros(1 << 20, '\0');
   write("small.gz", std::vector<std::string>(4, zeros));
   write("large.gz", std::vector<std::string>(40, zeros));
@@ -186,7 +186,7 @@ TEST_F(UnpackedFile, AllCopiesTogetherAreLimited) {
   plain_record_file(path("small.gz"), limited);
 }
 
-TEST_F(UnpackedFile, ARequestToStopEndsIt) {
+TEST_F(UnpackedFile, StopsOnRequest) {
   write("shard.gz", std::vector<std::string>(20, std::string(1 << 20, '\0')));
   for (const int after : {0, 1, 5}) {
     CacheOptions stopped = cache();
@@ -197,7 +197,7 @@ TEST_F(UnpackedFile, ARequestToStopEndsIt) {
   }
 }
 
-TEST_F(UnpackedFile, WhatNobodyReadsAndWhatKilledProcessesLeftIsRemoved) {
+TEST_F(UnpackedFile, RemovesUnusedCopiesAndLeftovers) {
   for (const char* name : {"old", "recent", "busy", "new"}) write(name, {name});
   const std::string old = copy_of("old"), recent = copy_of("recent"), busy = copy_of("busy");
   RecordIndex::open(RecordFile(old), "");
@@ -217,13 +217,13 @@ TEST_F(UnpackedFile, WhatNobodyReadsAndWhatKilledProcessesLeftIsRemoved) {
   for (const std::string& there : {recent, busy, under_way, made}) EXPECT_TRUE(fs::exists(there)) << there;
 
   age(recent, 31);
-  EXPECT_EQ(copy_of("recent"), recent);  // and is read again now
+  EXPECT_EQ(copy_of("recent"), recent);  // it is read again now
   fs::remove(made);
   copy_of("new");
   EXPECT_TRUE(fs::exists(recent));
 }
 
-TEST_F(UnpackedFile, SaysHowToUnpackWhereItCannot) {
+TEST_F(UnpackedFile, ErrorSaysHowToDecompress) {
   write("shard.gz", kRecords);
   const std::string advice = "zcat '" + path("shard.gz") + "'";
   expect_error([&] { plain_record_file(path("shard.gz"), {}); }, Fault::resource, advice);
@@ -231,11 +231,11 @@ TEST_F(UnpackedFile, SaysHowToUnpackWhereItCannot) {
   expect_error([&] { plain_record_file(path("shard.gz"), {.directory = path("file")}); }, Fault::resource, advice);
 }
 
-TEST_F(UnpackedFile, KeepsNothingOfABrokenStream) {
+TEST_F(UnpackedFile, BrokenStreamLeavesNothing) {
   write("shard.gz", {kRecords.begin(), kRecords.end()});
   const std::string good = read_file(path("shard.gz"));
   std::string flipped = good;
-  flipped[good.size() - 6] = static_cast<char>(flipped[good.size() - 6] ^ 4);  // in the stream's own checksum
+  flipped[good.size() - 6] = static_cast<char>(flipped[good.size() - 6] ^ 4);  // in the stream's checksum
   for (const std::string& bad : {good.substr(0, good.size() - 20), flipped}) {
     dtrain::write_file(path("shard.gz"), bad);
     expect_error([&] { copy_of("shard.gz"); }, Fault::data, path("shard.gz"));

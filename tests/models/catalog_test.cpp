@@ -1,4 +1,4 @@
-// The classifiers against published figures, and by name.
+// Catalogue of classifiers against published parameter counts and multiply-adds.
 #include "models/catalog.h"
 
 #include <set>
@@ -13,12 +13,11 @@ struct Figures {
   int64_t classes, parameters, multiply_adds;
 };
 
-// Parameters and multiply-adds as torchvision 0.14's models have them (their documentation rounds the same numbers);
-// v1 by moving the stride of its bottlenecks, CIFAR by the same network written with its blocks. Of models that are not
-// in torchvision the parameters are also those of timm (ResNet v2, Inception-v4), of Caffe (GoogLeNet) and, rounded, of
-// the papers (OverFeat, DenseNet); multiply-adds, and what else was not published, are PyTorch's count of the networks
-// in tests/parity/classifier_models.py. NASNet's parameters are those of Keras; the paper rounds
-// its multiply-adds to 564 M and 23.8 G.
+// torchvision 0.14: parameters and multiply-adds as documented; v1 with the stride moved in its bottlenecks, CIFAR as
+// the same network built from its blocks. Other models: parameters of timm (ResNet v2, Inception-v4), Caffe (GoogLeNet)
+// and, rounded, the papers (OverFeat, DenseNet). Their multiply-adds and unpublished figures are PyTorch's counts of
+// the networks in tests/parity/classifier_models.py. NASNet: parameters of Keras; the paper rounds multiply-adds to 564
+// M and 23.8 G.
 const Figures kPublished[] = {
     {"resnet18", "imagenet", 1000, 11689512, 1814073344},
     {"resnet34", "imagenet", 1000, 21797672, 3663761408},
@@ -99,8 +98,8 @@ TEST(Classifier, AuxiliaryHeadOfInception3) {
                Fault::config, "has no auxiliary head");
 }
 
-// As many trainable parameters as Keras' InceptionV3 has, whose batch norms have no scale either.
-TEST(Classifier, InceptionShiftsWithoutScaling) {
+// Number of trainable parameters of Keras' InceptionV3, whose batch norms have no gamma either.
+TEST(Classifier, InceptionBatchNormsHaveNoGamma) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   make_classifier(store, classifier_info("inception3", "imagenet"), {.classes = 1000});
@@ -111,7 +110,7 @@ TEST(Classifier, InceptionShiftsWithoutScaling) {
   EXPECT_TRUE(store.find("Mixed_7c.branch_pool.bn.weight")->options().frozen);
 }
 
-TEST(Classifier, SmallModelsByHand) {
+TEST(Classifier, SmallModelsMatchHandCounts) {
   const auto context = make_cpu_context();
   ParameterStore lenet(*context);
   const Classifier model = make_classifier(lenet, classifier_info("lenet", "imagenet"));
@@ -190,7 +189,7 @@ TEST(Classifier, DefaultSchedules) {
             "0.1, 0.01 from epoch 82, 0.001 from epoch 123, 0.0002 from epoch 300");
   EXPECT_EQ(default_schedule(classifier_info("vgg16", "imagenet"), 64, 100).describe(), "0.005");
   EXPECT_EQ(default_schedule(classifier_info("inception3", "imagenet"), 64, 100).describe(), "0.005");
-  // 0.0125 for 32 images, without a warm-up.
+  // 0.0125 for 32 images, without warm-up.
   EXPECT_EQ(default_schedule(classifier_info("official_resnet50_v2", "imagenet"), 128, 100).describe(),
             "0.05, x0.1 at epochs 30, 60, 80, 90");
   EXPECT_EQ(default_schedule(classifier_info("densenet40_k12", "cifar10"), 64, 100).describe(),
@@ -200,32 +199,32 @@ TEST(Classifier, DefaultSchedules) {
   EXPECT_DOUBLE_EQ(alexnet.at(2000), 0.001);
 }
 
-TEST(Classifier, UnknownNamesAreToldTheNearest) {
+TEST(Classifier, UnknownNameSuggestsNearest) {
   EXPECT_EQ(find_classifier("resnet5O", "imagenet"), nullptr);
   expect_error([] { classifier_info("resnet5O", "imagenet"); }, Fault::config,
                "unknown model 'resnet5O' for imagenet; did you mean resnet50?");
 }
 
-TEST(Classifier, ModelsForOtherThanImagesAreKnown) {
+TEST(Classifier, NonImageModelsNameTheirPurpose) {
   EXPECT_STREQ(other_purpose("deepspeech2"), "it recognises speech");
   EXPECT_NE(other_purpose("ncf"), nullptr);
   EXPECT_EQ(other_purpose("resnet50"), nullptr);
 }
 
-TEST(Classifier, AnyModelTakesAnyDataSet) {
+TEST(Classifier, AnyModelSupportsAnyDataSet) {
   EXPECT_EQ(classifier_info("trivial", "imagenet").dataset, "imagenet");
   EXPECT_EQ(classifier_info("trivial", "cifar10").dataset, "cifar10");
   EXPECT_EQ(classifier_info("resnet20", "imagenet").dataset, "cifar10");
   EXPECT_EQ(classifier_info("resnet50", "mnist").dataset, "imagenet");
 }
 
-TEST(Classifier, RefusesAnImageTooSmall) {
+TEST(Classifier, RejectsTooSmallImages) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   EXPECT_THROW(make_classifier(store, classifier_info("vgg16", "imagenet"), {.image_size = 16}), Error);
 }
 
-TEST(Catalog, ModelsThatPoolOverAllThatIsLeftTakeAnySize) {
+TEST(Catalog, GlobalPoolingAcceptsAnyImageSize) {
   const auto context = make_cpu_context();
   const auto takes = [&](const char* name, int64_t size, int64_t other) {
     return takes_images_of(*context, classifier_info(name, "imagenet"), {.image_size = size}, other);

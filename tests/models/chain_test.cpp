@@ -1,4 +1,4 @@
-// Chains: the shapes that they foretell, and their branches.
+// Chain: inferred shapes, padding and branches.
 #include "models/chain.h"
 
 #include "tests/testing.h"
@@ -6,7 +6,7 @@
 namespace dtrain::models {
 namespace {
 
-// A store and what a chain is built from, for images of 13 pixels.
+// Parameter store and build inputs for images of 13 pixels.
 struct ChainRig {
   explicit ChainRig(Context& context) : store(context) {}
 
@@ -18,7 +18,7 @@ struct ChainRig {
   static Var image(Tape& tape) { return tape.constant(to_device(tape.context(), random_array({1, 13, 13, 3}, 1))); }
 };
 
-TEST(Chain, ForetellsTheShapeOfWhatItGives) {
+TEST(Chain, InfersOutputShapes) {
   for (const auto& context : devices())
     for (const Border border : {Border::same, Border::valid, Border::half}) {
       ChainRig rig(*context);
@@ -41,7 +41,7 @@ TEST(Chain, PadsAsTensorFlowDoes) {
   EXPECT_EQ(rig.chain.branch().average_pool({1, 3}, {1, 2}, Border::valid).shape(), (Shape{1, 13, 6, 3}));
 }
 
-TEST(Chain, AddsAndJoinsWhatBranchesGive) {
+TEST(Chain, AddsAndConcatenatesBranches) {
   for (const auto& context : devices()) {
     ChainRig sum(*context), both(*context);
     sum.chain.add(sum.chain.branch(), sum.chain.branch());
@@ -68,7 +68,7 @@ TEST(Chain, BranchesHavePaths) {
   EXPECT_EQ(rig.chain.shape(), (Shape{1, 13, 13, 3}));
 }
 
-TEST(Chain, RefusesBranchesThatDoNotFit) {
+TEST(Chain, RejectsMismatchedBranches) {
   const auto context = make_cpu_context();
   ChainRig rig(*context);
   Chain& chain = rig.chain;

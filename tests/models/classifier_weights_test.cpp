@@ -1,4 +1,4 @@
-// Weights of classifiers by other libraries' names, and in other forms. tests/parity loads those of whole modules.
+// Loading of classifier weights with other libraries' names and layouts. tests/parity loads real models.
 #include "models/classifier_weights.h"
 
 #include "models/catalog.h"
@@ -12,7 +12,7 @@ std::string timm_name_of(const char* model, const ParameterStore& store, const s
   return foreign_name(*timm_names(classifier_info(model, "imagenet")), store, ours).text;
 }
 
-TEST(ClassifierWeights, TimmsNames) {
+TEST(ClassifierWeights, LoadsTimmNames) {
   const auto context = make_cpu_context();
   const ParameterStore none(*context);
   for (const auto& [model, ours, theirs] : std::vector<std::array<const char*, 3>>{
@@ -39,8 +39,8 @@ TEST(ClassifierWeights, TimmsNames) {
   EXPECT_EQ(timm_names(classifier_info("nasnet", "cifar10")), nullptr);
 }
 
-// A file of other names, with a convolution in place of the last layer and a head that only training has.
-TEST(ClassifierWeights, AConvolutionOverAnImageIsALinearLayer) {
+// A file with other names, a convolution in place of the last linear layer, and an auxiliary head.
+TEST(ClassifierWeights, ConvolutionOverImageLoadsAsLinear) {
   const auto context = make_cpu_context();
   const ClassifierInfo& info = classifier_info("official_resnet18_v2", "imagenet");
   const ClassifierOptions options{.classes = 3, .image_size = 32};

@@ -1,4 +1,4 @@
-// Several threads classify with one set of weights.
+// Concurrent inference of several threads with shared weights.
 #include <atomic>
 #include <thread>
 
@@ -20,7 +20,7 @@ struct Network {
     for (uint64_t i = 0; i < kPictures; ++i) images.push_back(to_device(on, random_array({2, 32, 32, 3}, i)));
   }
 
-  // Without prepared weights, and with those that all threads share.
+  // With per-thread or shared prepared weights.
   std::vector<float> classify(size_t image) {
     Tape plain(context, Mode::eval), inferring(context, prepared);
     std::vector<float> results;
@@ -39,13 +39,13 @@ struct Network {
   PreparedWeights prepared{store};
 };
 
-TEST(ConcurrentInference, GivesTheBitsOfOneThread) {
+TEST(ConcurrentInference, IsBitIdenticalToOneThread) {
   for (const int threads : {1, 2}) {
     const auto context = make_cpu_context({.threads = threads}), another = make_cpu_context({.threads = threads});
     Network alone(*another);
     std::vector<std::vector<float>> expected;
     for (size_t i = 0; i < kPictures; ++i) expected.push_back(alone.classify(i));
-    // The context has no primitive yet: the threads make them beside each other.
+    // The context has no cached primitives yet: the threads create them concurrently.
     Network network(*context);
     std::atomic<int> ready = 0, different = 0;
     std::vector<std::thread> users;

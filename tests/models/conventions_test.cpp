@@ -1,4 +1,4 @@
-// In what respects programs build one and the same model in different ways: each reaches the model that is built.
+// Model conventions: each one changes the model that is built.
 #include "models/conventions.h"
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 
 using Pixels = std::vector<float>;
 
-// What `forward` makes of two images of 32 pixels.
+// Logits of `forward` on two images of 32 pixels.
 Pixels logits_of(Context& context, const std::function<Var(Tape&, const Var&)>& forward) {
   const Tensor images = context.empty({2, 32, 32, 3});
   Pixels pixels(static_cast<size_t>(images.count()));
@@ -25,7 +25,7 @@ Pixels logits_of(Context& context, const std::function<Var(Tape&, const Var&)>& 
   return logits;
 }
 
-// A model of the catalogue for 7 classes.
+// Catalogue model with 7 classes.
 struct Built {
   explicit Built(const std::string& name, const ModelConventions& conventions = {}) : store(*context) {
     model = make_classifier(store, classifier_info(name, "imagenet"),
@@ -46,7 +46,7 @@ struct Built {
   Classifier model;
 };
 
-// A ResNet of two stages of a bottleneck each, with a stem for ImageNet; v1 without conventions.
+// ResNet with two stages of one bottleneck and an ImageNet stem; v1 by default.
 Pixels small_resnet(const ModelConventions& conventions, bool v1_5 = false) {
   const auto context = make_cpu_context({.threads = 1});
   ParameterStore store(*context);
@@ -57,7 +57,7 @@ Pixels small_resnet(const ModelConventions& conventions, bool v1_5 = false) {
   return logits_of(*context, model);
 }
 
-TEST(Conventions, WithoutAnyAModelIsAsItWas) {
+TEST(Conventions, DefaultsKeepTheModel) {
   EXPECT_EQ(describe({}), "");
   const ResNetOptions options = by_conventions({.stride_in_3x3 = false}, {});
   EXPECT_FALSE(options.stride_in_3x3);
@@ -65,13 +65,13 @@ TEST(Conventions, WithoutAnyAModelIsAsItWas) {
   EXPECT_FALSE(options.pool_padding || options.stem_padding || options.zero_last_gamma);
 }
 
-TEST(Conventions, TheStrideMakesOneModelTheOther) {
+TEST(Conventions, StridePlacementTurnsV1IntoV15) {
   EXPECT_NE(small_resnet({}), small_resnet({}, /*v1_5=*/true));
   EXPECT_EQ(small_resnet({.stride_in_3x3 = true}), small_resnet({}, /*v1_5=*/true));
   EXPECT_EQ(small_resnet({.stride_in_3x3 = false}, /*v1_5=*/true), small_resnet({}));
 }
 
-TEST(Conventions, PaddingMovesWhatStrides) {
+TEST(Conventions, PaddingShiftsStridedLayers) {
   const ModelConventions pool{.stride_in_3x3 = true, .padding = PaddingConvention::same_pool};
   const ModelConventions same{.stride_in_3x3 = true, .padding = PaddingConvention::same};
   EXPECT_EQ(small_resnet({.padding = PaddingConvention::symmetric}), small_resnet({}));
@@ -83,20 +83,20 @@ TEST(Conventions, PaddingMovesWhatStrides) {
   EXPECT_EQ(options.padding, StridedPadding::after);
 }
 
-TEST(Conventions, BatchNormsTakeEpsilonAndDecay) {
+TEST(Conventions, SetBatchNormEpsilonAndDecay) {
   EXPECT_NE(Built("resnet20").logits(), Built("resnet20", {.batch_norm_epsilon = 0.1f}).logits());
   const ResNetOptions options = by_conventions({}, {.batch_norm_epsilon = 1e-4f, .batch_norm_decay = 0.97f});
   EXPECT_EQ(options.batch_norm.epsilon, 1e-4f);
   EXPECT_EQ(options.batch_norm.momentum, 0.97f);
 }
 
-TEST(Conventions, TheLastGammaOfABlockIsZero) {
+TEST(Conventions, ZeroInitializeLastGamma) {
   const Built model("resnet20", {.zero_last_gamma = true});
   EXPECT_EQ(model.init("layer1.0.bn2.weight").value, 0);
   EXPECT_EQ(model.init("layer1.0.bn1.weight").value, 1);
 }
 
-TEST(Conventions, FirstWeights) {
+TEST(Conventions, SelectInitializers) {
   EXPECT_EQ(Built("resnet20").logits(), Built("resnet20", {.convolutions = ConvolutionInit::he_fan_out}).logits());
   const Built tf("resnet20", {.convolutions = ConvolutionInit::variance_scaling, .classifier = ClassifierInit::normal});
   const Init conv = tf.init("layer2.0.conv1.weight"), fc = tf.init("fc.weight");
@@ -110,7 +110,7 @@ TEST(Conventions, FirstWeights) {
     EXPECT_EQ(torch.init(name).kind, Init::Kind::uniform);
     EXPECT_EQ(torch.init(name).value, 0.125f);
   }
-  // Other families follow these too.
+  // Other model families follow these, too.
   const Built lenet("lenet",
                     {.convolutions = ConvolutionInit::variance_scaling, .classifier = ClassifierInit::uniform});
   EXPECT_EQ(lenet.init("conv1.weight").kind, Init::Kind::truncated_normal);
@@ -118,7 +118,7 @@ TEST(Conventions, FirstWeights) {
   EXPECT_EQ(lenet.init("fc1.bias").kind, Init::Kind::constant);
 }
 
-TEST(Conventions, SayWhatMakesAnotherNetwork) {
+TEST(Conventions, DescribeChangesOfTheFunction) {
   EXPECT_EQ(describe({.stride_in_3x3 = true,
                       .padding = PaddingConvention::same,
                       .batch_norm_epsilon = 1e-4f,
@@ -129,7 +129,7 @@ TEST(Conventions, SayWhatMakesAnotherNetwork) {
             ", stride in 1x1, padding symmetric");
 }
 
-TEST(Conventions, AreReadFromWhatCheckpointsRecord) {
+TEST(Conventions, ParseCheckpointText) {
   for (const char* const text :
        {"", ", stride in 3x3", ", stride in 1x1, padding same", ", padding same_pool, batch norm epsilon 0.0001",
         ", stride in 3x3, padding symmetric, batch norm epsilon 0.001"})

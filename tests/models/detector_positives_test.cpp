@@ -1,5 +1,5 @@
-// The mask head over as many parts of its room as have positives: their number changes from step to step, and the bits
-// are those of steps that leave out nothing, also where a training is ended and goes on in between.
+// Mask head in chunks, of which empty ones are skipped by a captured CUDA graph: with a varying number of positives,
+// results are bit-identical to steps that skip nothing, also across a resume.
 #include <array>
 
 #include "models/detection/detector.h"
@@ -8,9 +8,9 @@
 namespace dtrain::models {
 namespace {
 
-// Objects of the two images by step: each is a positive at least, and there is room for eight in four parts.
+// Objects of the two images per step. Each is at least one positive; the capacity is eight positives in four chunks.
 constexpr std::array<std::array<int32_t, 2>, 5> kObjects = {{{2, 3}, {0, 0}, {1, 0}, {2, 1}, {0, 3}}};
-// Each of them comes after the steps that are not recorded; the last one of the continued training does, too.
+// Steps after the eager warm-up; the resumed training also captures its last step.
 constexpr uint64_t kSteps = 8, kSaved = 4;
 
 struct Checkpoint {
@@ -19,7 +19,7 @@ struct Checkpoint {
   StepState state;
 };
 
-// A training whose step `i` is on the objects kObjects[i % 5].
+// Training whose step `i` uses kObjects[i % 5].
 class Training {
  public:
   Training(Context& context, bool cuda_graph, const Checkpoint* from = nullptr)
@@ -39,9 +39,9 @@ class Training {
     trainer_->resume(from->steps, from->state);
   }
 
-  // Leaves the objects without masks.
+  // Removes the masks of all objects.
   void forget_masks() { scene_.truth.masks.begins = context_.zeros(scene_.truth.masks.begins.shape(), DType::i32); }
-  // The mask losses of the steps up to number `end`.
+  // Mask losses of the steps before `end`.
   std::vector<double> train(uint64_t end) {
     std::vector<double> losses;
     while (trainer_->steps_done() < end) {
@@ -77,8 +77,8 @@ void expect_equal(const Checkpoint& a, const Checkpoint& b) {
   EXPECT_TRUE(a.velocity == b.velocity) << "the optimiser's state differs";
 }
 
-// The first steps of each training are not recorded, and leave out nothing.
-TEST(DetectorPositives, MayChangeFromStepToStepAndOverAResume) {
+// The first, eager steps of each training skip nothing.
+TEST(DetectorPositives, VaryBetweenStepsAndAcrossResume) {
   for (const auto& context : devices()) {
     if (context->is_cpu()) continue;
     Training whole(*context, true), eager(*context, false);
@@ -97,7 +97,7 @@ TEST(DetectorPositives, MayChangeFromStepToStepAndOverAResume) {
   }
 }
 
-TEST(DetectorPositives, WithoutAMaskHaveNoPartInItsLoss) {
+TEST(DetectorPositives, WithoutMaskAreIgnoredInMaskLoss) {
   for (const auto& context : devices()) {
     Training seen(*context, false), blind(*context, false);
     blind.forget_masks();

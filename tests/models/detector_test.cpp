@@ -1,4 +1,4 @@
-// A small detector: its losses fall, its steps have the same bits however they are run, and presets are as they say.
+// A small detector: decreasing loss, bit-identical steps in all execution modes, presets.
 #include "models/detection/detector.h"
 
 #include <cmath>
@@ -18,7 +18,7 @@ TEST(Detector, LearnsAScene) {
   }
 }
 
-TEST(Detector, TwoRunsAreBitEqual) {
+TEST(Detector, RunsAreBitIdentical) {
   for (const auto& context : devices()) {
     const DrawnScene scene(*context);
     const auto train = [&] { return train_detector(*context, 3, true, tiny_detector(), {&scene}); };
@@ -26,7 +26,7 @@ TEST(Detector, TwoRunsAreBitEqual) {
   }
 }
 
-TEST(Detector, RecordedStepsAreEagerSteps) {
+TEST(Detector, GraphStepsEqualEagerSteps) {
   for (const auto& context : devices()) {
     if (context->is_cpu()) continue;
     const DrawnScene scene(*context);
@@ -36,7 +36,7 @@ TEST(Detector, RecordedStepsAreEagerSteps) {
   }
 }
 
-TEST(Detector, LearnsInSixteenBits) {
+TEST(Detector, LearnsInBf16AndF16) {
   for (const auto& context : devices()) {
     const DrawnScene scene(*context);
     const double first = train_detector(*context, 1, false, tiny_detector(), {&scene}).losses.front();
@@ -52,12 +52,12 @@ TEST(Detector, LearnsInSixteenBits) {
   }
 }
 
-TEST(Detector, MicroStepsStandForABatch) {
+TEST(Detector, MicroStepsEqualOneBatch) {
   for (const auto& context : devices())
     expect_micro_steps_to_stand_for_a_batch(*context, tiny_detector(/*per_image_means=*/true));
 }
 
-TEST(Detector, NothingIsFoundWithoutRegions) {
+TEST(Detector, NoProposalsNoDetections) {
   for (const auto& context : devices()) {
     DetectorOptions options = tiny_detector();
     options.detection.score_threshold = 2;
@@ -73,7 +73,7 @@ TEST(Detector, NothingIsFoundWithoutRegions) {
   }
 }
 
-TEST(Detector, ImagesWithoutObjectsTrainTheRest) {
+TEST(Detector, EmptyImagesGiveFiniteLosses) {
   for (const auto& context : devices()) {
     DrawnScene scene(*context);
     context->fill_zero(scene.truth.counts);
@@ -83,7 +83,7 @@ TEST(Detector, ImagesWithoutObjectsTrainTheRest) {
   }
 }
 
-TEST(Detector, RefusesWhatMakesNone) {
+TEST(Detector, RejectsInvalidOptions) {
   const auto context = make_cpu_context();
   const auto build = [&](const DetectorOptions& options) {
     ParameterStore store(*context);
@@ -98,11 +98,11 @@ TEST(Detector, RefusesWhatMakesNone) {
   expect_error([] { detector_preset("tensorpak"); }, Fault::config, "expected one of torchvision, tensorpack");
 }
 
-TEST(Detector, HasTorchvisionsParameters) {
+TEST(Detector, HasTorchvisionParameters) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   const Detector detector(store, detector_preset("torchvision").options);
-  // As torchvision counts them; those of frozen batch norms are buffers there.
+  // As counted by torchvision, except for frozen batch norms, which are buffers there.
   int64_t trainable = 0;
   for (const Parameter& parameter : store.parameters())
     if (parameter.name.find(".bn") == std::string::npos && parameter.name.find("downsample.1") == std::string::npos)

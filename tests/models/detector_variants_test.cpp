@@ -1,5 +1,5 @@
-// The forms of detectors beside the usual one: a cascade of box heads, a single map, other norms. Each learns, has the
-// same bits however its steps are run, and the gradients that its definition says.
+// Detector variants: cascade of box heads, single map (C4), other norms. Each learns, gives bit-identical steps in all
+// execution modes, and has correct gradients.
 #include "models/detection/detector.h"
 
 #include <cmath>
@@ -63,7 +63,7 @@ TEST_P(DetectorVariant, LearnsAScene) {
   EXPECT_LT(trained.losses.back(), 0.85 * trained.losses.front());
 }
 
-TEST_P(DetectorVariant, RecordedStepsAreEagerSteps) {
+TEST_P(DetectorVariant, GraphStepsEqualEagerSteps) {
   for (const auto& context : devices()) {
     if (context->is_cpu()) continue;
     const DrawnScene scene(*context);
@@ -73,12 +73,12 @@ TEST_P(DetectorVariant, RecordedStepsAreEagerSteps) {
   }
 }
 
-TEST_P(DetectorVariant, MicroStepsStandForABatch) {
+TEST_P(DetectorVariant, MicroStepsEqualOneBatch) {
   const auto context = make_cpu_context();
   expect_micro_steps_to_stand_for_a_batch(*context, GetParam().options);
 }
 
-TEST_P(DetectorVariant, FindsBoxesAndMasks) {
+TEST_P(DetectorVariant, DetectsBoxesAndMasks) {
   for (const auto& context : devices()) {
     ParameterStore store(*context);
     DetectorOptions options = GetParam().options;
@@ -97,7 +97,7 @@ TEST_P(DetectorVariant, FindsBoxesAndMasks) {
   }
 }
 
-// The losses of a detector as a function of its parameters.
+// Losses of a detector as a function of its parameters.
 struct LossOf {
   LossOf(Context& context, const DetectorOptions& options) : store(context), detector(store, options), scene(context) {
     store.allocate(3);
@@ -122,10 +122,9 @@ struct LossOf {
   std::optional<Loss> loss{};
 };
 
-// Of parameters on which neither proposals nor the regions of later heads depend, the gradient is that of finite
-// differences along itself.
+// Compares with finite differences along the gradient, for parameters that affect neither proposals nor later regions.
 void expect_gradient(Context& context, DetectorOptions options, const std::vector<std::string>& names) {
-  options.backbone.width = 64;  // in a narrow network a step passes ReLUs' kinks, which differences then see
+  options.backbone.width = 64;  // in a narrow network a step crosses ReLU kinks, which distort finite differences
   LossOf f(context, options);
   f.run(true);
   for (const std::string& name : names) {
@@ -150,14 +149,14 @@ void expect_gradient(Context& context, DetectorOptions options, const std::vecto
   }
 }
 
-TEST(DetectorVariants, GradientsAreFiniteDifferences) {
+TEST(DetectorVariants, GradientsMatchFiniteDifferences) {
   const auto context = make_cpu_context();
   expect_gradient(*context, tiny_cascade(),
                   {"roi_heads.stage1.box_predictor.cls_score.weight", "roi_heads.stage2.box_predictor.cls_score.weight",
                    "roi_heads.stage3.box_head.fc6.weight", "roi_heads.stage3.box_predictor.bbox_pred.weight"});
   DetectorOptions c4 = tiny_c4();
   expect_gradient(*context, c4, {"roi_heads.mask_predictor.conv5_mask.weight"});
-  c4.masks = false;  // so that what the boxes send back is seen
+  c4.masks = false;  // isolates the gradient of the boxes
   expect_gradient(*context, c4,
                   {"backbone.body.layer4.0.conv1.weight", "backbone.body.layer4.0.downsample.0.weight",
                    "roi_heads.box_predictor.bbox_pred.weight"});
@@ -165,8 +164,9 @@ TEST(DetectorVariants, GradientsAreFiniteDifferences) {
                   {"roi_heads.box_head.0.0.weight", "roi_heads.box_head.0.1.weight", "roi_heads.mask_head.0.1.bias"});
 }
 
-// Heads whose first layer is 0 send nothing back, and their losses reach the pyramid by way of proposals alone.
-TEST(DetectorVariants, ACascadeScalesTheGradientsOfItsRegions) {
+// Heads with a zero first layer send no gradient to their features; their losses reach the pyramid through proposals
+// only.
+TEST(DetectorVariants, CascadeScalesRegionGradients) {
   const auto context = make_cpu_context();
   const auto gradient = [&](size_t heads, size_t alive) {
     DetectorOptions options = tiny_cascade();
@@ -185,14 +185,14 @@ TEST(DetectorVariants, ACascadeScalesTheGradientsOfItsRegions) {
   expect_close(third, expected, 1e-5, "gradient of the pyramid");
 }
 
-TEST(DetectorVariants, RefinedRegionsAreMatchedAnew) {
+TEST(DetectorVariants, RefinedRegionsAreRematched) {
   for (const auto& context : devices()) {
     DetectionTruth truth;
     truth.sizes = to_device<float>(*context, {2, 2}, {100, 80, 50, 60});
     truth.counts = to_device<int32_t>(*context, {2}, {2, 0});
     truth.boxes = to_device<float>(*context, {2, 2, 4}, {10, 10, 30, 30, 40, 40, 80, 60, 0, 0, 0, 0, 0, 0, 0, 0});
     truth.classes = to_device<int32_t>(*context, {2, 2}, {3, 5, 0, 0});
-    // Of the first image: no overlap, no area, IoU 0.6 with the second object, IoU 1 with the first, padding.
+    // First image: no overlap, zero area, IoU 0.6 with the second object, IoU 1 with the first, padding.
     const Tensor boxes = to_device<float>(*context, {10, 4},
                                           {0,  0,  5,  5,  80, 20, 80, 50, 40, 40, 64, 60, 10, 10, 30, 30, 0, 0, 0, 0,
                                            10, 10, 20, 20, 0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0, 0, 0, 0});
@@ -219,7 +219,7 @@ TEST(DetectorVariants, RefinedBoxesAreDecodedAndClipped) {
     const Tensor deltas = to_device<float>(*context, {2, 4}, {5, -10, 0, 5, 3, 2, 1, 4});
     const Tensor sizes = to_device<float>(*context, {1, 2}, {60, 38});
     const Tensor boxes = refined_boxes(*context, deltas, rois, sizes, {.wx = 10, .wy = 20, .ww = 5, .wh = 5});
-    // The centre moves from (20, 30) to (30, 10), the height grows from 40 to 40 e.
+    // Moves the centre from (20, 30) to (30, 10), scales the height from 40 to 40 e.
     const std::vector<float> found = values_of<float>(*context, boxes);
     EXPECT_NEAR(found[0], 20, 1e-5);
     EXPECT_EQ(found[1], 0);
@@ -229,7 +229,7 @@ TEST(DetectorVariants, RefinedBoxesAreDecodedAndClipped) {
   }
 }
 
-TEST(DetectorVariants, RefuseWhatMakesNone) {
+TEST(DetectorVariants, RejectInvalidOptions) {
   const auto context = make_cpu_context();
   const auto build = [&](const DetectorOptions& options) {
     ParameterStore store(*context);

@@ -1,4 +1,4 @@
-// What tests of detectors share: a small detector, drawn images with their truth, and a short training on them.
+// Fixture for detector tests: a small detector, synthetic images with ground truth, and a short training.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace dtrain::models {
 
 inline constexpr int64_t kScenes = 2, kSceneSide = 64, kMostObjects = 3, kRuns = 200;
 
-// A detector whose step takes a fraction of a second.
+// Detector with steps of a fraction of a second.
 inline DetectorOptions tiny_detector(bool per_image_means = false) {
   DetectorOptions options;
   options.classes = 4;
@@ -41,7 +41,7 @@ struct Rectangle {
   std::vector<float> box() const {
     return {static_cast<float>(x), static_cast<float>(y), static_cast<float>(x + w), static_cast<float>(y + h)};
   }
-  // Where the runs of its mask end.
+  // Run ends of its mask.
   std::vector<int32_t> runs() const {
     std::vector<int32_t> ends;
     for (int64_t column = x; column < x + w; ++column)
@@ -52,7 +52,7 @@ struct Rectangle {
   }
 };
 
-// Image `number` of an endless series, each with another number of objects.
+// Rectangles of image `number` in an endless series with varying object counts.
 inline std::vector<Rectangle> rectangles_of(int64_t number) {
   RandomStream random(5, static_cast<uint64_t>(number));
   const auto below = [&](int64_t bound) { return static_cast<int64_t>(random.below(static_cast<uint32_t>(bound))); };
@@ -64,7 +64,7 @@ inline std::vector<Rectangle> rectangles_of(int64_t number) {
   return all;
 }
 
-// Rectangles of plain colours, by which their classes are known.
+// Rectangles whose colours encode their classes.
 struct DrawnScene {
   explicit DrawnScene(Context& context, int64_t first = 0, int64_t count = kScenes) {
     std::vector<float> pixels(static_cast<size_t>(count * kSceneSide * kSceneSide * 3)), boxes, sizes;
@@ -95,7 +95,7 @@ struct DrawnScene {
     truth.masks = {to_device(context, {count, kRuns}, ends), to_device(context, {count, kMostObjects + 1}, begins),
                    truth.sizes};
   }
-  // Appends `values`, made as many as `room` by `padding`.
+  // Appends `values`, padded to `room` entries.
   template <class T>
   static void append(std::vector<T> values, int64_t room, T padding, std::vector<T>& to) {
     values.resize(static_cast<size_t>(room), padding);
@@ -106,7 +106,7 @@ struct DrawnScene {
   DetectionTruth truth;
 };
 
-// What `steps` steps give: each one's loss, and the parameters.
+// Losses of each step, and final parameters.
 struct Trained {
   std::vector<double> losses;
   std::vector<float> parameters;
@@ -137,7 +137,7 @@ inline Trained train_detector(Context& context, int steps, bool cuda_graph, cons
   return trained;
 }
 
-// Means within each image do not know which images are beside it, and what is drawn depends on its number in the step.
+// Per-image means do not depend on the rest of the batch, and sampling depends on the image's index in the step.
 inline void expect_micro_steps_to_stand_for_a_batch(Context& context, const DetectorOptions& options) {
   const DrawnScene both(context), first(context, 0, 1), second(context, 1, 1);
   const Trained whole = train_detector(context, 1, false, options, {&both});

@@ -1,4 +1,4 @@
-// Listings of models: their totals are those of the catalogue.
+// Layer tables: totals match the catalogue.
 #include "models/listing.h"
 
 #include <numeric>
@@ -12,11 +12,11 @@ namespace {
 
 struct Listed {
   std::vector<std::string> lines;
-  int64_t parameters = 0, multiply_adds = 0;          // sums over the layers
-  int64_t all_parameters = 0, all_multiply_adds = 0;  // the last line's
+  int64_t parameters = 0, multiply_adds = 0;          // summed over the layers
+  int64_t all_parameters = 0, all_multiply_adds = 0;  // of the last line
 };
 
-// The last two words of a line.
+// Last two words of a line.
 std::pair<int64_t, int64_t> figures_of(const std::string& line) {
   std::istringstream words(line);
   std::vector<std::string> all;
@@ -40,7 +40,7 @@ Listed list(const char* name, const char* dataset, const ClassifierOptions& opti
   return listed;
 }
 
-TEST(Listing, ItsLinesAddUp) {
+TEST(Listing, LinesAddUpToTotals) {
   for (const auto& [name, dataset] :
        {std::pair("lenet", "mnist"), std::pair("resnet20", "cifar10"), std::pair("densenet40_k12", "cifar10")}) {
     const Listed listed = list(name, dataset);
@@ -50,7 +50,7 @@ TEST(Listing, ItsLinesAddUp) {
   }
 }
 
-TEST(Listing, HasEachLayerWithItsShapes) {
+TEST(Listing, ListsLayersWithShapes) {
   const Listed lenet = list("lenet", "mnist");
   std::string text;
   for (const std::string& line : lenet.lines) text += line + "\n";

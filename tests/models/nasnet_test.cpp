@@ -1,4 +1,4 @@
-// NASNet: its auxiliary head, its drop path and the size of its forms.
+// NASNet: auxiliary head, drop path and parameter counts.
 #include "models/nasnet.h"
 
 #include "libdtrain/ops/loss.h"
@@ -9,7 +9,7 @@
 namespace dtrain::models {
 namespace {
 
-// Three cells of eight filters over images of 16 pixels, the auxiliary head on the second one.
+// Three cells of eight filters on images of 16 pixels, with the auxiliary head on the second cell.
 const NasNetOptions kSmallNasNet{.cells = 3,
                                  .filters = 8,
                                  .stem_multiplier = 3,
@@ -21,7 +21,7 @@ const NasNetOptions kSmallNasNet{.cells = 3,
 
 Var nasnet_images(Tape& tape) { return tape.constant(to_device(tape.context(), random_array({4, 16, 16, 3}, 1))); }
 
-TEST(NasNet, TheAuxiliaryHeadIsThereInTraining) {
+TEST(NasNet, AuxiliaryHeadOnlyInTraining) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   Trace trace(16);
@@ -47,7 +47,7 @@ TEST(NasNet, TheAuxiliaryHeadIsThereInTraining) {
   }
 }
 
-TEST(NasNet, DropsPathsInTheEnd) {
+TEST(NasNet, DropPathRampsUp) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   Trace trace(16);
@@ -68,15 +68,15 @@ TEST(NasNet, DropsPathsInTheEnd) {
   EXPECT_EQ(logits(10, Mode::eval), whole);
 }
 
-// 3.3 million in table 1 of the paper, which does not say more of it.
-TEST(NasNet, TheFormForCifarIsOfThePublishedSize) {
+// 3.3 million in table 1 of the paper, the only published figure.
+TEST(NasNet, CifarVariantHasPublishedSize) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   make_classifier(store, classifier_info("nasnet", "cifar10"), {.classes = 10});
   EXPECT_NEAR(static_cast<double>(store.parameter_count()), 3.3e6, 0.05e6);
 }
 
-TEST(NasNet, RefusesAnOddNumberOfFiltersToHalve) {
+TEST(NasNet, RejectsOddNumberOfFilters) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   Trace trace(64);

@@ -1,5 +1,4 @@
-// ONNX models: the wire format's bytes, what a graph is written as, and what of a model is refused. tests/parity
-// runs the models.
+// ONNX export: wire format, serialised graphs, and rejected models. tests/parity runs the exported models.
 #include "models/onnx/graph.h"
 
 #include "libdtrain/ops/gating.h"
@@ -16,8 +15,8 @@ namespace {
 
 std::string bytes_of(const std::vector<int>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-// The examples of protobuf's description of its format.
-TEST(OnnxProto, HasTheBytesOfTheFormat) {
+// Examples of protobuf's encoding guide.
+TEST(OnnxProto, MatchesEncodingGuide) {
   EXPECT_EQ(ProtoMessage().number(1, 150).bytes(), bytes_of({0x08, 0x96, 0x01}));
   EXPECT_EQ(ProtoMessage().number(1, 128).bytes(), bytes_of({0x08, 0x80, 0x01}));
   EXPECT_EQ(ProtoMessage().text(2, "testing").bytes(), bytes_of({0x12, 7, 't', 'e', 's', 't', 'i', 'n', 'g'}));
@@ -35,7 +34,7 @@ class OnnxFiles : public testing::Test {
   TempDirectory folder_;
 };
 
-TEST_F(OnnxFiles, GraphIsWrittenWhole) {
+TEST_F(OnnxFiles, WritesCompleteGraph) {
   OnnxGraph graph("g");
   const OnnxValue x = graph.input("x", OnnxType::f32, {"n", int64_t{2}}, "in");
   const float ones[] = {1, 1};
@@ -83,7 +82,7 @@ DetectorOptions small_options() {
 const OnnxImage kImage{
     .height = 40, .width = 50, .canvas_height = 64, .canvas_width = 64, .resized_height = 40, .resized_width = 50};
 
-TEST_F(OnnxFiles, OnlyWholeDetectorsAreExported) {
+TEST_F(OnnxFiles, RejectsUnusedAndMissingParameters) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   const Detector detector(store, small_options());
@@ -99,7 +98,7 @@ TEST_F(OnnxFiles, OnlyWholeDetectorsAreExported) {
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
-TEST_F(OnnxFiles, ImagesFitTheirCanvas) {
+TEST_F(OnnxFiles, RejectsImagesLargerThanCanvas) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   const Detector detector(store, small_options());
@@ -114,11 +113,11 @@ TEST_F(OnnxFiles, ImagesFitTheirCanvas) {
   const std::string first = read_file(path());
   export_onnx(store, detector, kImage, path());
   EXPECT_EQ(read_file(path()), first);
-  // All weights are in it.
+  // Contains all weights.
   EXPECT_GT(first.size(), static_cast<size_t>(store.parameter_count()) * sizeof(float));
 }
 
-TEST_F(OnnxFiles, ClassifiersAreExportedWithoutAuxiliaryHeads) {
+TEST_F(OnnxFiles, RejectsAuxiliaryHeads) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   const Classifier model = make_classifier(store, classifier_info("nasnet", "cifar10"), {.auxiliary_head = true});
@@ -128,7 +127,7 @@ TEST_F(OnnxFiles, ClassifiersAreExportedWithoutAuxiliaryHeads) {
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
-TEST_F(OnnxFiles, WhatAClassifierComputesOtherwiseIsRefused) {
+TEST_F(OnnxFiles, RejectsUnsupportedClassifierOps) {
   const auto context = make_cpu_context();
   ParameterStore store(*context), others(*context);
   Parameter& foreign = others.add("w.weight", {3, 1, 1, 3}, Init::constant(0), {.layout = Layout::krsc});

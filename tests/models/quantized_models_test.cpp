@@ -1,5 +1,5 @@
-// Whole classifiers in int8, one of each kind of network, against themselves in f32: with initial weights and on images
-// of few pixels, where all that int8 does not know lies between layers that it knows.
+// int8 inference of one classifier per family against fp32, with initial weights and small images. Layers without an
+// int8 kernel lie between quantised ones.
 #include <cmath>
 
 #include "libdtrain/autograd/prepared_weights.h"
@@ -13,11 +13,11 @@ namespace {
 struct QuantizedModel {
   const char *name, *dataset;
   int64_t image_size;
-  size_t layers;  // in int8
+  size_t layers;  // number of int8 layers
 };
 
-// Batch norms keep their first statistics, so that activations of the deepest networks would grow without end: those
-// are not here.
+// Running statistics are initial values, so that activations of the deepest networks would grow without bound; those
+// are left out.
 const QuantizedModel kModels[] = {
     {"lenet", "mnist", 28, 4},          {"alexnet", "cifar10", 32, 5},     {"resnet20", "cifar10", 32, 22},
     {"resnet20_v2", "cifar10", 32, 20}, {"googlenet", "imagenet", 64, 58}, {"densenet40_k12", "cifar10", 16, 40},
@@ -31,7 +31,7 @@ std::vector<float> logits_of(Context& context, const Classifier& model, Prepared
   return values_of<float>(context, model.forward(tape, tape.constant(images)).value);
 }
 
-TEST(QuantizedModels, AreNearToThemselvesInFloats) {
+TEST(QuantizedModels, Int8IsCloseToFp32) {
   const auto context = make_cpu_context({.threads = 2});
   for (const QuantizedModel& test : kModels) {
     SCOPED_TRACE(test.name);

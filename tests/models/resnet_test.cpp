@@ -1,4 +1,4 @@
-// ResNet as a part of other models: its stages, without its classifier, and two of them in one store.
+// ResNet as a component: features without classifier, and two networks in one store.
 #include "models/resnet.h"
 
 #include "libdtrain/ops/scalar_loss.h"
@@ -16,7 +16,7 @@ Var pictures(Tape& tape, int64_t n, int64_t h, int64_t w) {
   return tape.constant(to_device(tape.context(), random_array({n, h, w, 3}, 1)));
 }
 
-TEST(ResNet, FeaturesAreThoseOfItsStages) {
+TEST(ResNet, FeaturesAreStageOutputs) {
   for (const auto& context : devices()) {
     ParameterStore store(*context);
     Trace trace(64);
@@ -65,8 +65,8 @@ TEST(ResNet, WithoutClassesHasNoClassifier) {
   expect_error([&] { model(tape, pictures(tape, 1, 32, 32)); }, Fault::config, "gives features() alone");
 }
 
-// As in distillation: the student learns what the teacher gives, and the teacher stays as it is.
-TEST(ResNet, TwoInOneStoreAreToldApartByTheirScopes) {
+// Distillation: the student learns from a fixed teacher.
+TEST(ResNet, TwoInOneStoreHaveScopes) {
   for (const auto& context : devices()) {
     ParameterStore store(*context);
     const auto make = [&](const std::string& prefix) {

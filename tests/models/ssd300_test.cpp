@@ -1,5 +1,4 @@
-// SSD300: its default boxes by the published numbers, its loss and what it finds against double precision, and short
-// trainings of a small one.
+// SSD300: published default boxes, loss and detections against double-precision references, and short trainings.
 #include "models/ssd300.h"
 
 #include <algorithm>
@@ -17,10 +16,10 @@ void expect_box(const std::array<float, 4>& box, const std::array<double, 4>& fr
   for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(box[i], 300 * fractions[i], 1e-3) << i;
 }
 
-TEST(Ssd300, DefaultBoxesAreThoseOfTheReference) {
+TEST(Ssd300, DefaultBoxesMatchReference) {
   const auto boxes = ssd_default_boxes();
   ASSERT_EQ(boxes.size(), static_cast<size_t>(kSsdBoxes));
-  // Centre, width and height of the first, of the second of the first row, and of the first of the second shape.
+  // Centre, width and height of the first box, the second box of the first row, and the first box of the second shape.
   const auto around = [](double x, double y, double w, double h) {
     return std::array{x - w / 2, y - h / 2, x + w / 2, y + h / 2};
   };
@@ -30,16 +29,16 @@ TEST(Ssd300, DefaultBoxesAreThoseOfTheReference) {
   expect_box(boxes[38 * 38], around(4 / 300.0, 4 / 300.0, mean, mean));
   expect_box(boxes[2 * 38 * 38], around(4 / 300.0, 4 / 300.0, 0.07 * std::sqrt(2), 0.07 / std::sqrt(2)));
   expect_box(boxes[3 * 38 * 38], around(4 / 300.0, 4 / 300.0, 0.07 / std::sqrt(2), 0.07 * std::sqrt(2)));
-  // The last map has one cell; wide shapes are cut to the width of the image.
+  // The last map has one cell; wide boxes are clipped to the image.
   expect_box(boxes[8728], around(0.5, 0.5, 0.87, 0.87));
   expect_box(boxes[8730], around(0.5, 0.5, 1, 0.87 / std::sqrt(2)));
 }
 
-TEST(Ssd300, HeadsSpeakOfEachBoxOnce) {
+TEST(Ssd300, HeadOrderIsAPermutation) {
   std::vector<int32_t> order = ssd_head_order();
   EXPECT_EQ(order[0], 0);
-  EXPECT_EQ(order[1], 38 * 38);  // the next shape of the first cell
-  EXPECT_EQ(order[4], 1);        // the next cell
+  EXPECT_EQ(order[1], 38 * 38);  // next shape of the first cell
+  EXPECT_EQ(order[4], 1);        // next cell
   std::ranges::sort(order);
   std::vector<int32_t> all(static_cast<size_t>(kSsdBoxes));
   std::iota(all.begin(), all.end(), 0);
@@ -54,9 +53,9 @@ DetectionTruth one_object(Context& context, const std::vector<float>& box, int32
   return truth;
 }
 
-// An object that is a default box, where the network says nothing: each of the boxes that count costs log(classes), and
-// a matched box costs the distance of its deltas from 0.
-TEST(Ssd300, LossOfANetworkThatSaysNothing) {
+// The object equals a default box and all outputs are 0: each selected box costs log(classes), and the matched box the
+// distance of its target deltas from 0.
+TEST(Ssd300, LossOfZeroOutputs) {
   for (const auto& context : devices()) {
     ParameterStore store(*context);
     const Ssd300 model(store, {.classes = 3});
@@ -86,7 +85,7 @@ TEST(Ssd300, LossOfANetworkThatSaysNothing) {
   }
 }
 
-TEST(Ssd300, FindsWhatItsHeadsSay) {
+TEST(Ssd300, DecodesDetections) {
   for (const auto& context : devices()) {
     ParameterStore store(*context);
     const Ssd300 model(store, {.classes = 3});
@@ -98,7 +97,7 @@ TEST(Ssd300, FindsWhatItsHeadsSay) {
       logits[3 * static_cast<size_t>(head(number)) + kind] = logit;
     };
     say(8728, 2, 14);
-    say(8729, 2, 13);  // of the same class and nearly the same place
+    say(8729, 2, 13);  // same class, nearly the same position
     say(0, 1, 12);
     Tape tape(*context, Mode::eval);
     const Detections found = model.detect(*context, {tape.constant(context->zeros({1, kSsdBoxes, 4})),
@@ -133,7 +132,7 @@ struct Scored {
 
 void sort_by_score(std::vector<Scored>& boxes) { std::ranges::stable_sort(boxes, std::greater<>(), &Scored::score); }
 
-// What tf_cnn_benchmarks' decode_single does for one class: the best of those that score enough, without overlaps.
+// tf_cnn_benchmarks' decode_single for one class: score threshold, then greedy non-maximum suppression.
 std::vector<Scored> naive_suppressed(std::vector<Scored> boxes, const SsdOptions& options) {
   sort_by_score(boxes);
   if (boxes.size() > static_cast<size_t>(options.per_class)) boxes.resize(static_cast<size_t>(options.per_class));
@@ -151,7 +150,7 @@ Corners naive_decoded(const std::array<float, 4>& from, const float* deltas) {
   return {x - half_w, y - half_h, x + half_w, y + half_h};
 }
 
-// Of one image, in the order of the heads.
+// Detections of one image, in the order of the heads' outputs.
 std::vector<Scored> naive_detections(const Array& logits, const Array& deltas, const SsdOptions& options) {
   const auto boxes = ssd_default_boxes();
   const std::vector<int32_t> order = ssd_head_order();
@@ -174,8 +173,8 @@ std::vector<Scored> naive_detections(const Array& logits, const Array& deltas, c
   return found;
 }
 
-// Both limits cut something off; the second image has the same boxes in another order of scores.
-TEST(Ssd300, FindsTheBestOfEachClassAndOfAll) {
+// Both top-k limits take effect; the second image has the same boxes with permuted scores.
+TEST(Ssd300, AppliesTopKPerClassAndImage) {
   const SsdOptions options{
       .classes = 3, .blocks = {1, 1, 1}, .score_threshold = 0.6f, .per_class = 40, .per_image = 50};
   const Array logits = random_array({2, kSsdBoxes, 3}, 5, -2, 2), deltas = random_array({2, kSsdBoxes, 4}, 6, -2, 2);
@@ -205,14 +204,14 @@ TEST(Ssd300, FindsTheBestOfEachClassAndOfAll) {
   }
 }
 
-TEST(Ssd300, ImagesWithoutObjectsCostNothing) {
+TEST(Ssd300, EmptyImagesHaveZeroLoss) {
   for (const auto& context : devices()) {
     ParameterStore store(*context);
     const Ssd300 model(store, {.classes = 3, .blocks = {1, 1, 1}});
     Tape tape(*context);
     const Ssd300::Output output{tape.variable(context->zeros({1, kSsdBoxes, 4})),
                                 tape.variable(context->zeros({1, kSsdBoxes, 3}))};
-    DetectionTruth truth = one_object(*context, {10, 20, 10, 40}, 1);  // without an area
+    DetectionTruth truth = one_object(*context, {10, 20, 10, 40}, 1);  // zero area
     EXPECT_EQ(values_of<float>(*context, model.loss(tape, output, truth).total.value)[0], 0);
     truth.counts = to_device(*context, {1}, std::vector<int32_t>{0});
     truth.boxes = to_device(*context, {1, 1, 4}, std::vector<float>{10, 20, 50, 40});
@@ -242,7 +241,7 @@ TEST(Ssd300, HasTheNamesAndShapesOfItsParts) {
   }
 }
 
-TEST(Ssd300, RefusesWhatItCannotBe) {
+TEST(Ssd300, RejectsInvalidOptions) {
   for (const auto& context : devices()) {
     ParameterStore store(*context);
     expect_error([&] { Ssd300(store, {.classes = 1}); }, Fault::config, "1 classes");
@@ -265,7 +264,7 @@ DetectionTruth two_objects(Context& context) {
   return truth;
 }
 
-// What a few steps on heads alone, which are parameters, give: each one's loss, and the parameters.
+// Losses and parameters after a few steps on head outputs as parameters.
 struct TrainedHeads {
   std::vector<float> losses, parameters;
   bool operator==(const TrainedHeads&) const = default;
@@ -292,7 +291,7 @@ TrainedHeads train_heads(Context& context, bool cuda_graph) {
   return trained;
 }
 
-TEST(Ssd300, RecordedStepsAreEagerSteps) {
+TEST(Ssd300, GraphStepsEqualEagerSteps) {
   for (const auto& context : devices()) {
     const TrainedHeads trained = train_heads(*context, true);
     EXPECT_TRUE(context->notices().empty()) << context->notices().front();
@@ -301,7 +300,7 @@ TEST(Ssd300, RecordedStepsAreEagerSteps) {
   }
 }
 
-// Steps of a whole network on noise.
+// Training steps of a whole network on noise.
 std::vector<StepReport> train_network(Context& context, int steps, DType dtype) {
   ParameterStore store(context);
   const Ssd300 model(store, {.classes = 3, .blocks = {1, 1, 1}});
@@ -319,7 +318,7 @@ std::vector<StepReport> train_network(Context& context, int steps, DType dtype) 
   return reports;
 }
 
-TEST(Ssd300, LearnsAndTakesSixteenBits) {
+TEST(Ssd300, LearnsInF32Bf16AndF16) {
   const std::vector<StepReport> expected = train_network(*make_cpu_context(), 3, DType::f32);
   EXPECT_LT(expected.back().loss, 0.9f * expected.front().loss);
   for (const auto& context : devices()) {

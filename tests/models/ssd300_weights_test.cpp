@@ -1,4 +1,4 @@
-// Weights of classifiers as the backbone of SSD300.
+// Loading of classifier weights into the backbone of SSD300.
 #include "models/ssd300_weights.h"
 
 #include <filesystem>
@@ -22,7 +22,7 @@ NamedValues values_in(const ParameterStore& store) {
   return values;
 }
 
-// A classifier, by default one whose first stages are the backbone of kSmallSsd.
+// Classifier; by default its first stages match the backbone of kSmallSsd.
 struct SmallClassifier {
   explicit SmallClassifier(const ResNetOptions& options = {.blocks = {1, 1, 1, 1}}) {
     Trace trace(32);
@@ -36,7 +36,7 @@ struct SmallClassifier {
   ParameterStore store{*context};
 };
 
-// What a small SSD has, as it was made first, and then with the backbone of `path`.
+// Parameters of a small SSD before and after loading the backbone from `path`.
 struct Loaded {
   Loaded(Context& context, const std::string& path) {
     ParameterStore store(context);
@@ -51,7 +51,7 @@ struct Loaded {
   std::string file;
 };
 
-TEST(Ssd300Weights, ABackboneIsTakenFromAClassifier) {
+TEST(Ssd300Weights, LoadsBackboneFromClassifier) {
   const SmallClassifier classifier;
   const TempDirectory folder;
   const std::string path = folder.path() / "resnet.safetensors";
@@ -63,12 +63,12 @@ TEST(Ssd300Weights, ABackboneIsTakenFromAClassifier) {
     size_t taken = 0;
     for (const auto& [name, values] : values_in(classifier.store))
       if (expected.contains(name)) expected[name] = values, ++taken;
-    EXPECT_EQ(taken, 9u * 5);  // the stem, six convolutions in blocks and two projections, each with its norm
+    EXPECT_EQ(taken, 9u * 5);  // stem, six block convolutions and two projections, each with batch norm
     EXPECT_EQ(loaded.after, expected);
   }
 }
 
-TEST(Ssd300Weights, ABackboneIsFoundInATrainDir) {
+TEST(Ssd300Weights, FindsBackboneInTrainDir) {
   SmallClassifier classifier;
   const TempDirectory folder;
   const std::string train_dir = folder.path() / "run", newest = train_dir + "/checkpoints/step-7";
@@ -85,7 +85,7 @@ TEST(Ssd300Weights, ABackboneIsFoundInATrainDir) {
                "neither a checkpoint nor a train_dir");
 }
 
-TEST(Ssd300Weights, WhatIsNoBackboneIsRefusedByName) {
+TEST(Ssd300Weights, RejectsOtherWeightsByName) {
   const TempDirectory folder;
   const std::string path = folder.path() / "w.safetensors";
   const auto refuse = [&](const ResNetOptions& options, const std::string& words) {

@@ -1,5 +1,4 @@
-// A model with synchronised batch norm: the loss and the averaged gradients of several ranks are those of one rank with
-// all their images.
+// Synchronised batch norm: loss and averaged gradients of several ranks match a single rank with all images.
 #include <iostream>
 
 #include "libdtrain/ops/loss.h"
@@ -12,7 +11,7 @@ namespace {
 
 constexpr int64_t kImages = 6, kSize = 16, kClasses = 4;
 
-// What one forward and backward pass gives.
+// Results of one forward and backward pass.
 struct Pass {
   double loss = 0;
   std::vector<Array> gradients;  // by parameter
@@ -20,7 +19,7 @@ struct Pass {
   int64_t batch_norms = 0;
 };
 
-// With the images of rank `rank` of `ranks`; `seed` makes the images.
+// Uses the images of rank `rank` of `ranks`, generated from `seed`.
 Pass pass_of(Context& context, uint64_t seed, Communicator* communicator, int rank, int ranks) {
   ParameterStore store(context);
   const Classifier model = make_classifier(store, classifier_info("resnet20", "cifar10"),
@@ -56,7 +55,7 @@ std::vector<Pass> passes_of_ranks(uint64_t seed, int ranks) {
   return passes;
 }
 
-// Throws where the mean gradients of the ranks are not those of one.
+// Throws unless the mean gradients of the ranks match the expected ones.
 void require_mean_gradients(const std::vector<Pass>& passes, const Pass& expected) {
   for (size_t p = 0; p < expected.gradients.size(); ++p) {
     Array mean(expected.gradients[p].shape);
@@ -66,9 +65,9 @@ void require_mean_gradients(const std::vector<Pass>& passes, const Pass& expecte
   }
 }
 
-// A ReLU of a number that rounding may take to either side of zero has two gradients, and which activations are such
-// numbers depends on the processor's instructions. Few batches have one, while a fault of the sums is in all of them.
-TEST(SyncBatchNorm, GivesSeveralRanksTheGradientsOfOne) {
+// ReLU inputs that round to either side of zero have different gradients; which ones do depends on the instruction set.
+// Few batches have such an input, whereas a faulty reduction fails in all.
+TEST(SyncBatchNorm, GradientsMatchSingleRank) {
   const auto context = make_cpu_context();
   for (const int ranks : {2, 3}) {
     SCOPED_TRACE(concat(ranks, " ranks"));

@@ -1,4 +1,4 @@
-// TensorPack's files of weights: names in both directions, and where each element of each kind of array goes.
+// TensorPack weight files: names in both directions, and the element order of each kind of array.
 #include "models/detection/tensorpack_names.h"
 
 #include <cmath>
@@ -54,7 +54,7 @@ std::string tensorpack_name(const ParameterStore& store, const std::string& ours
   return foreign_name(tensorpack_names(), store, ours).text;
 }
 
-// TensorPack's shape of an array, by its name and ours; stated apart from what the loader knows.
+// TensorPack's array shapes by name, independent of the loader's implementation.
 std::vector<int64_t> tensorpack_shape(const std::string& theirs, const Shape& ours) {
   if (theirs == "maskrcnn/conv/W") return {1, 1, 32, 3};
   if (theirs == "maskrcnn/conv/b") return {3};
@@ -103,7 +103,7 @@ std::vector<double> values_of(ParameterStore& store, const std::string& name) {
   return to_host(store.context(), buffer ? buffer->value : store.find(name)->value).values;
 }
 
-TEST(TensorpackNames, AreThoseOfItsFiles) {
+TEST(TensorpackNames, MatchItsFiles) {
   const std::pair<const char*, const char*> pairs[] = {
       {"backbone.body.conv1.weight", "conv0/W"},
       {"backbone.body.bn1.running_var", "conv0/bn/variance/EMA"},
@@ -154,7 +154,7 @@ TEST(TensorpackNames, EveryTensorIsLoaded) {
   }
 }
 
-TEST(TensorpackNames, ElementsGoWhereTheyBelong) {
+TEST(TensorpackNames, ElementsAreTransposedCorrectly) {
   const auto context = make_cpu_context();
   const TempDirectory folder;
   ParameterStore store(*context);
@@ -164,7 +164,7 @@ TEST(TensorpackNames, ElementsGoWhereTheyBelong) {
   const double background = values_of(store, "roi_heads.mask_predictor.mask_fcn_logits.weight")[0];
   (void)load_detector(store, file.write(folder));
 
-  // ours[out][row][column][in] = theirs[row][column][in][out], but for the first, of BGR.
+  // ours[out][row][column][in] = theirs[row][column][in][out], with BGR in the first layer.
   const auto stem = values_of(store, "backbone.body.conv1.weight"), &w0 = file.values.at("conv0/W");
   for (size_t k = 0; k < 64; ++k)
     for (size_t tap = 0; tap < 49; ++tap)
@@ -196,7 +196,7 @@ TEST(TensorpackNames, ElementsGoWhereTheyBelong) {
     for (size_t in = 0; in < 5; ++in)
       ASSERT_EQ(boxes[out * 5 + in], file.values.at("fastrcnn/outputs/box/W")[in * 16 + out]);
 
-  // TensorPack's masks begin with class 1.
+  // TensorPack's mask outputs start with class 1.
   const auto masks = values_of(store, "roi_heads.mask_predictor.mask_fcn_logits.weight");
   EXPECT_EQ(masks[0], background);
   for (size_t k = 1; k < 4; ++k)
@@ -209,8 +209,8 @@ TEST(TensorpackNames, ElementsGoWhereTheyBelong) {
   EXPECT_EQ(values_of(store, "backbone.body.bn1.running_var"), file.values.at("conv0/bn/variance/EMA"));
 }
 
-// The same layers here have other names in files, by what is around them.
-TEST(TensorpackNames, DependOnTheFormOfTheDetector) {
+// Names of equal layers depend on the detector variant.
+TEST(TensorpackNames, DependOnTheDetectorVariant) {
   const auto context = make_cpu_context();
   const auto names = [&](const DetectorOptions& options, const std::vector<std::string>& ours) {
     ParameterStore store(*context);
@@ -233,8 +233,8 @@ TEST(TensorpackNames, DependOnTheFormOfTheDetector) {
                                       "group2/block0/conv3/gn/gamma", "cascade_rcnn_stage1/head/conv0/W"}));
 }
 
-// The scales of batch norms are none of group norms.
-TEST(TensorpackNames, NormsOfAnotherKindAreNotLoaded) {
+// Gammas of batch norms do not match group norms.
+TEST(TensorpackNames, BatchNormsDoNotLoadAsGroupNorms) {
   const auto context = make_cpu_context();
   const TempDirectory folder;
   ParameterStore store(*context);
@@ -249,7 +249,7 @@ TEST(TensorpackNames, NormsOfAnotherKindAreNotLoaded) {
   EXPECT_EQ(report.missing[0], "backbone.body.bn1.weight (conv0/gn/gamma)");
 }
 
-TEST(TensorpackNames, SaysWhatDoesNotFit) {
+TEST(TensorpackNames, ReportsMismatches) {
   const auto context = make_cpu_context();
   const TempDirectory folder;
   ParameterStore store(*context);

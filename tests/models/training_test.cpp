@@ -1,4 +1,4 @@
-// Every kind of classifier takes a training step, and a small one learns a batch by heart.
+// Every classifier takes a training step, and a small one overfits a batch.
 #include <cmath>
 
 #include "libdtrain/ops/pointwise.h"
@@ -20,7 +20,7 @@ std::ostream& operator<<(std::ostream& out, const SmallCase& test) {
 
 class TrainingStep : public testing::TestWithParam<SmallCase> {};
 
-TEST_P(TrainingStep, LowersTheLossByWhatTheGradientSays) {
+TEST_P(TrainingStep, LowersLossAsGradientPredicts) {
   const SmallCase& test = GetParam();
   const auto context = make_cpu_context();
   ParameterStore store(*context);
@@ -33,7 +33,7 @@ TEST_P(TrainingStep, LowersTheLossByWhatTheGradientSays) {
   for (int64_t i = 0; i < test.batch; ++i) classes.push_back(static_cast<int32_t>(i % 5));
   const Tensor labels = to_device(*context, {test.batch}, classes);
   const auto forward = [&](Tape& tape, int) { return model.loss(tape, tape.constant(images), labels); };
-  // Each step is the first of its trainer: it has the same dropout masks.
+  // Each step is the first of its trainer, so that dropout masks are equal.
   const auto step = [&](double rate) {
     Schedule schedule;
     schedule.base = rate;
@@ -46,8 +46,8 @@ TEST_P(TrainingStep, LowersTheLossByWhatTheGradientSays) {
   EXPECT_TRUE(still.finite);
   EXPECT_TRUE(std::isfinite(still.loss) && still.loss > 0);
   EXPECT_GT(still.gradient_norm, 0);
-  // A step against the gradient that is short enough lowers the loss by as much as the gradient says. What is short
-  // differs: the norm is 0.3 to 2600, the largest where batch norms see four pixels of four images.
+  // For a short step along the negative gradient the loss falls by the predicted amount. The step length varies with
+  // the gradient norm, which ranges from 0.3 to 2600 (batch norm over four pixels of four images).
   const double expected_fall = 0.005 * still.loss;
   step(expected_fall / (still.gradient_norm * still.gradient_norm));
   EXPECT_NEAR((still.loss - step(0).loss) / expected_fall, 1, 0.15);
@@ -64,8 +64,8 @@ INSTANTIATE_TEST_SUITE_P(
                     SmallCase{"alexnet", "cifar10", 16, 4}, SmallCase{"densenet40_k12", "cifar10", 16, 4},
                     SmallCase{"mobilenet", "imagenet", 64, 4}));
 
-// A model of one matrix and an auxiliary head that is its double.
-TEST(Training, AuxiliaryHeadsCountInTrainingAlone) {
+// A model of one matrix and an auxiliary head of twice its logits.
+TEST(Training, AuxiliaryHeadsCountInTrainingOnly) {
   for (const auto& context : devices()) {
     Classifier model;
     model.network = [](Tape& tape, const Var& x, std::vector<Var>* auxiliary) {
@@ -92,7 +92,7 @@ TEST(Training, AuxiliaryHeadsCountInTrainingAlone) {
   }
 }
 
-TEST(Training, Resnet20LearnsABatchByHeart) {
+TEST(Training, Resnet20OverfitsABatch) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   const Classifier model =

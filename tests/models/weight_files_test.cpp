@@ -1,5 +1,5 @@
-// Weights by the names of several programs: where elements go in detectron2's, round trips to the bit, what is
-// recognised and reported, and hostile files.
+// Detector weight files of several programs: detectron2's layouts, bit-exact round trips, detection of formats, reports
+// and corrupt files.
 #include "models/detection/weight_files.h"
 
 #include <cstring>
@@ -34,7 +34,7 @@ DetectorOptions tiny_detector(bool convolutions = false) {
   return options;
 }
 
-// A detector whose parameters and buffers are all different numbers.
+// Detector with distinct values in all parameters and buffers.
 struct Numbered {
   explicit Numbered(Context& context, uint64_t seed, bool convolutions = false)
       : store(context), detector(store, tiny_detector(convolutions)) {
@@ -56,7 +56,7 @@ struct Numbered {
     return all;
   }
   std::span<float> values(const std::string& name) { return store.find(name)->value.span<float>(); }
-  // What no other program predicts for background, by the names of outputs.
+  // Zeroes background outputs that other programs do not predict.
   void zero_background() {
     for (const char* part : {".weight", ".bias"}) {
       for (const auto& [layer, outputs] : {std::pair{"roi_heads.box_predictor.bbox_pred", 4 * kFileClasses},
@@ -90,7 +90,7 @@ const WeightNames& program(const std::string& id) {
   throw std::logic_error(id);
 }
 
-TEST(Detectron2Names, AreThoseOfItsStateDict) {
+TEST(Detectron2Names, MatchItsStateDict) {
   const std::pair<const char*, const char*> pairs[] = {
       {"backbone.body.conv1.weight", "backbone.bottom_up.stem.conv1.weight"},
       {"backbone.body.bn1.running_var", "backbone.bottom_up.stem.conv1.norm.running_var"},
@@ -114,7 +114,7 @@ TEST(Detectron2Names, AreThoseOfItsStateDict) {
   for (const auto& [ours, theirs] : pairs) EXPECT_EQ(foreign_name(program("detectron2"), ours).text, theirs);
 }
 
-TEST_F(WeightFiles, Detectron2HasBackgroundLastOrNotAtAll) {
+TEST_F(WeightFiles, Detectron2HasBackgroundLastOrNone) {
   Numbered model(*context_, 1);
   const ArrayFile file(saved(model, program("detectron2"), ArrayFormat::safetensors, "d2.safetensors"));
   const auto array = [&](const std::string& name, const Shape& shape) {
@@ -148,8 +148,8 @@ TEST_F(WeightFiles, Detectron2HasBackgroundLastOrNotAtAll) {
       for (size_t c = 0; c < 8; ++c) ASSERT_EQ(their_fc[out * 72 + c * 9 + cell], fc[(out * 9 + cell) * 8 + c]);
 }
 
-// torchvision's layout is the one that load_weights() and save_weights() know, which PyTorch has been compared with.
-TEST_F(WeightFiles, TorchvisionsAreThoseOfCheckpoints) {
+// torchvision's layout is that of load_weights() and save_weights(), which are tested against PyTorch.
+TEST_F(WeightFiles, TorchvisionLayoutEqualsCheckpoints) {
   for (const bool convolutions : {false, true}) {
     Numbered model(*context_, 2, convolutions);
     save_weights(model.store, path("checkpoint.safetensors"));
@@ -158,7 +158,7 @@ TEST_F(WeightFiles, TorchvisionsAreThoseOfCheckpoints) {
   }
 }
 
-// From any program's names by way of any other's back: the same file.
+// Loading and saving through any program's names gives the same file.
 TEST_F(WeightFiles, RoundTripsAreExact) {
   for (const bool convolutions : {false, true}) {
     Numbered model(*context_, 3, convolutions), between(*context_, 4, convolutions), back(*context_, 5, convolutions);
@@ -196,7 +196,7 @@ TEST_F(WeightFiles, CountsClasses) {
   }
 }
 
-TEST_F(WeightFiles, SaysWhatDoesNotFit) {
+TEST_F(WeightFiles, ReportsMismatches) {
   Numbered model(*context_, 7);
   const std::string names = "proposal_generator.rpn_head.";
   const TensorSpec specs[] = {{names + "conv.bias", DType::f32, {8}},
@@ -220,7 +220,7 @@ TEST_F(WeightFiles, SaysWhatDoesNotFit) {
   EXPECT_EQ(loaded.report.missing[0], "backbone.body.conv1.weight (backbone.bottom_up.stem.conv1.weight)");
 }
 
-TEST_F(WeightFiles, RefusesWhatAnotherProgramHasNoNameFor) {
+TEST_F(WeightFiles, RejectsParametersWithoutForeignName) {
   DetectorOptions options = tiny_detector(true);
   options.box.linear_layers = 2;
   ParameterStore store(*context_);
@@ -233,7 +233,7 @@ TEST_F(WeightFiles, RefusesWhatAnotherProgramHasNoNameFor) {
   EXPECT_EQ(ArrayFile(path("x.npz")).entries()[0].name, "roi_heads.box_head.fc2.weight");
 }
 
-TEST_F(WeightFiles, RefusesPickles) {
+TEST_F(WeightFiles, RejectsPickles) {
   Numbered model(*context_, 8);
   NpzWriter zipped;
   zipped.members.push_back({"archive/data.pkl", "\x80\x02."});
@@ -244,8 +244,8 @@ TEST_F(WeightFiles, RefusesPickles) {
   }
 }
 
-// Cut and changed anywhere, a file is refused or gives the numbers that it holds; nothing else happens.
-TEST_F(WeightFiles, CutAndChanged) {
+// Truncated and mutated files are rejected or load the values that they hold.
+TEST_F(WeightFiles, TruncatedAndMutated) {
   Numbered model(*context_, 9), other(*context_, 10);
   const std::set<std::string> few = {"rpn.head.conv.0.0.bias", "rpn.head.cls_logits.bias"};
   RandomStream random(11, 0);

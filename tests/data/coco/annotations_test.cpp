@@ -1,4 +1,4 @@
-// What is read of an "instances" file, and by which names everything else is refused.
+// Parsing of "instances" files, and errors for invalid ones.
 #include "data/coco/annotations.h"
 
 #include <map>
@@ -19,7 +19,7 @@ void expect_refused(const Json& json, const std::string& part) {
   expect_error([&] { parse_json(json); }, Fault::data, part);
 }
 
-// The small set with one change.
+// kSmallSet with one change.
 Json changed(const std::string& pointer, const Json& value) {
   Json json = kSmallSet;
   json[Json::json_pointer(pointer)] = value;
@@ -63,13 +63,13 @@ TEST(Annotations, KeepWhatTrainingNeeds) {
   EXPECT_EQ(mask_of(crowd, 8, 10), std::get<Rle>(crowd.segmentation));
   expect_error([&] { mask_of(crowd, 10, 8); }, Fault::data, "a mask of 8 x 10 pixels, expected 10 x 8");
 
-  const Annotation& bare = all.of(1)[2];  // its area and box are those of its mask
+  const Annotation& bare = all.of(1)[2];  // area and box are computed from its mask
   EXPECT_TRUE(bare.is_crowd);
   EXPECT_EQ(bare.area, 5);
   EXPECT_EQ(bare.box, (Box{0, 0, 1, 5}));
 }
 
-TEST(Annotations, OfSomeClassesComeInTheirOrder) {
+TEST(Annotations, SelectedClassesKeepTheirOrder) {
   const Json& json = kSmallSet;
   const Annotations some = parse_json(json, {{"kite", "dog"}});
   ASSERT_EQ(some.categories.size(), 2u);
@@ -96,7 +96,7 @@ TEST(Annotations, MayBeNone) {
   EXPECT_TRUE(image.of(0).empty());
 }
 
-TEST(Annotations, ThatContradictThemselvesAreRefused) {
+TEST(Annotations, RejectContradictions) {
   const auto refused = [](const std::string& pointer, const Json& value, const std::string& part) {
     expect_refused(changed(pointer, value), "set.json: " + part);
   };
@@ -110,7 +110,7 @@ TEST(Annotations, ThatContradictThemselvesAreRefused) {
   refused("/images", Json::object(), "images is no list");
 }
 
-// What is left of the set: the number of annotations, and what was found.
+// Expects this number of annotations, and this finding.
 void expect_found(const Json& json, size_t annotations, const std::string& finding) {
   const Annotations all = parse_json(json);
   EXPECT_EQ(all.annotations.size(), annotations) << finding;
@@ -120,7 +120,7 @@ void expect_found(const Json& json, size_t annotations, const std::string& findi
   expect_error([&] { parse_json(json, {.strict = true}); }, Fault::data, kind);
 }
 
-TEST(Annotations, AreLeftOutWhereTheyAreUnusable) {
+TEST(Annotations, SkipUnusableObjects) {
   const auto found = [](const std::string& pointer, const Json& value, size_t annotations, const std::string& finding) {
     expect_found(changed("/annotations/" + pointer, value), annotations, finding);
   };
@@ -145,7 +145,7 @@ TEST(Annotations, AreLeftOutWhereTheyAreUnusable) {
   found("3/segmentation", nullptr, 3, "objects without box and mask: 1 left out (first: annotation 5)");
 }
 
-TEST(Annotations, CountWhatIsLeftOutByKind) {
+TEST(Annotations, CountFindingsByKind) {
   Json json = kSmallSet;
   json["annotations"][0]["bbox"] = {5, 5, -4, -4};
   json["annotations"][1]["bbox"] = {5, 5, 4, -4};
@@ -160,7 +160,7 @@ TEST(Annotations, CountWhatIsLeftOutByKind) {
   EXPECT_TRUE(parse_json(kSmallSet, {.strict = true}).findings.all().empty());
 }
 
-TEST(Annotations, LosePartsThatAreNoPolygons) {
+TEST(Annotations, DropInvalidPolygons) {
   const Json good = {1, 1, 5, 1, 5, 5, 1, 5};
   for (const Json& bad : {Json{1, 2, 3, 4}, Json{1, 2, 3, 4, 5, 6, 7}, Json::array(), Json{1, 2, 3, 4, 5, nullptr},
                           Json{1, 2, 3, 4, 5, 1e7}}) {
@@ -174,7 +174,7 @@ TEST(Annotations, LosePartsThatAreNoPolygons) {
   EXPECT_EQ(empty.of(1)[0].segmentation.index(), 0u) << "an object without a mask";
 }
 
-TEST(Annotations, WithSegmentationsThatAreNoneAreLeftOut) {
+TEST(Annotations, SkipInvalidSegmentations) {
   const auto found = [](const Json& value, const std::string& part) {
     expect_found(changed("/annotations/0/segmentation", value), 3,
                  "objects that are not in COCO's form: 1 left out (first: annotation 100: segmentation" + part);
@@ -201,7 +201,7 @@ TEST(Annotations, WithSegmentationsThatAreNoneAreLeftOut) {
       "image 9 has 8 x 10)");
 }
 
-TEST(Annotations, MayHaveStringsAsIds) {
+TEST(Annotations, AcceptStringIds) {
   Json json = kSmallSet;
   json["images"][0]["id"] = "9";
   json["annotations"][0]["image_id"] = "9";  // the others have the number
@@ -217,7 +217,7 @@ TEST(Annotations, MayHaveStringsAsIds) {
   EXPECT_EQ(all.begins, (std::vector<uint64_t>{0, 3, 4}));
 }
 
-TEST(Annotations, OfObjectsToIgnoreAreLeftOutOnRequest) {
+TEST(Annotations, SkipIgnoredObjectsOnRequest) {
   const Json json = changed("/annotations/0/ignore", 1);
   const Annotations kept = parse_json(json, {.strict = true}), left = parse_json(json, {.skip_ignored = true});
   EXPECT_EQ(kept.annotations.size(), 4u);
@@ -226,7 +226,7 @@ TEST(Annotations, OfObjectsToIgnoreAreLeftOutOnRequest) {
   EXPECT_EQ(left.findings.summary(), "objects with ignore: 1: 1 left out (first: annotation 100)");
 }
 
-TEST(Annotations, OfImagesWithoutASizeNeedTheirFiles) {
+TEST(Annotations, MissingSizesComeFromFiles) {
   for (const Json& width : {Json(0), Json(nullptr), Json("10"), Json(-3)}) {
     const Json json = changed("/images/0/width", width);
     expect_found(json, 1, "images without a size or a file: 1 left out (first: image 9: no width and height");
@@ -241,7 +241,7 @@ TEST(Annotations, OfImagesWithoutASizeNeedTheirFiles) {
   }
 }
 
-TEST(Annotations, NameImagesInManyWays) {
+TEST(Annotations, AcceptAllFormsOfFileNames) {
   const auto name = [](const Json& value, const char* key = "file_name") {
     Json json = changed("/images/0/file_name", nullptr);
     json["images"][0][key] = value;
@@ -262,7 +262,7 @@ TEST(Annotations, NameImagesInManyWays) {
   expect_found(changed("/images/0/file_name", nullptr), 1, "images without file_name: 1 left out (first: image 9)");
 }
 
-TEST(Annotations, ToScoreAreReadAsPycocotoolsReadsThem) {
+TEST(Annotations, ScoringMatchesPycocotools) {
   const AnnotationOptions scoring{.use = AnnotationOptions::Use::scoring};
   Json json = Json::parse(R"({
     "images": [{"id": 2}, {"id": 1}], "categories": [{"id": 3}, {"id": 4}],
@@ -277,7 +277,7 @@ TEST(Annotations, ToScoreAreReadAsPycocotoolsReadsThem) {
   EXPECT_EQ(all.findings.count("annotations of images that are not listed"), 1u);
 
   json["annotations"][1] = json["annotations"][2];
-  json["annotations"][1]["id"] = 1;  // the first one is taken for it
+  json["annotations"][1]["id"] = 1;  // pycocotools takes the first one for it
   const Annotations repeated = parse_json(json, scoring);
   ASSERT_EQ(repeated.begins, (std::vector<uint64_t>{0, 0, 3}));
   for (const size_t i : {0u, 1u, 2u}) EXPECT_EQ(repeated.of(1)[i].category, 1u);
@@ -285,7 +285,7 @@ TEST(Annotations, ToScoreAreReadAsPycocotoolsReadsThem) {
   EXPECT_EQ(parse_json(json, scoring).begins, (std::vector<uint64_t>{0, 0, 1})) << "the last of id 1 is of no image";
 }
 
-TEST(Annotations, ToScoreKeepPolygonsThatPycocotoolsFills) {
+TEST(Annotations, ScoringKeepsPolygonsOfPycocotools) {
   const auto polygons = [](const Json& value) {
     const Annotations all =
         parse_json(changed("/annotations/0/segmentation", value), {.use = AnnotationOptions::Use::scoring});
@@ -305,7 +305,7 @@ TEST(Annotations, ToScoreKeepPolygonsThatPycocotoolsFills) {
             "annotation 0)");
 }
 
-TEST(Annotations, OfFilesOutsideTheirFolderAreRefused) {
+TEST(Annotations, RejectFilesOutsideTheFolder) {
   for (const char* name : {"../a.jpg", "..\\a.jpg", "/../a.jpg", "a/../../b.jpg", "a/..", "..", "", "a/"})
     expect_refused(changed("/images/0/file_name", name), "set.json: image 9: file_name leads out of the folder");
   expect_refused(changed("/images/0/file_name", std::string("a\0b", 3)), "image 9: file_name leads out");
@@ -317,14 +317,14 @@ TEST(Annotations, OfFilesOutsideTheirFolderAreRefused) {
     EXPECT_EQ(parse_json(changed("/images/0/file_name", name)).images[1].file_name, name);
 }
 
-TEST(Annotations, ToScoreMayNameFilesAnywhere) {
+TEST(Annotations, ScoringIgnoresFileNames) {
   const AnnotationOptions scoring{.use = AnnotationOptions::Use::scoring};
   for (const char* name : {"../../label-studio/a.jpg", "", "a/"})
     EXPECT_EQ(parse_json(changed("/images/0/file_name", name), scoring).images[1].file_name, "") << name;
   EXPECT_EQ(parse_json(kSmallSet, scoring).images[1].file_name, "b/two.jpg");
 }
 
-TEST(Annotations, ToIgnoreAreMarkedByWholeNumbersInAnyForm) {
+TEST(Annotations, IgnoreFlagMayBeAnyIntegerForm) {
   for (const Json& mark : {Json(1), Json(1.0), Json(true)}) {
     const Annotations all = parse_json(changed("/annotations/0/ignore", mark), {.skip_ignored = true});
     EXPECT_EQ(all.annotations.size(), 3u) << mark;
@@ -333,8 +333,8 @@ TEST(Annotations, ToIgnoreAreMarkedByWholeNumbersInAnyForm) {
   EXPECT_EQ(parse_json(changed("/annotations/0/ignore", 0.0), {.skip_ignored = true}).annotations.size(), 4u);
 }
 
-// Each annotation of an id is scored as the last one, whose mask may be large.
-TEST(Annotations, ToScoreMultiplyNoMaskWithoutLimit) {
+// Each annotation of a shared id is scored as the last one, whose mask may be large.
+TEST(Annotations, ScoringLimitsCopiesOfMasks) {
   Json json = kSmallSet;
   json["annotations"] = Json::array();
   for (int i = 0; i < 2000; ++i)
@@ -351,7 +351,7 @@ TEST(Annotations, ToScoreMultiplyNoMaskWithoutLimit) {
   EXPECT_EQ(parse_json(json, scoring).annotations.size(), 1000u);
 }
 
-TEST(Annotations, OfTheSampleAreThoseOfItsText) {
+TEST(Annotations, ParseTheSample) {
   const std::filesystem::path path = test_data("coco_eval/instances_val2014_100.json");
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "SKIPPED: " << path;
   const Annotations all = read_annotations(path);

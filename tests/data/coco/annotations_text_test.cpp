@@ -1,4 +1,4 @@
-// What text of an "instances" file is taken, damaged or in other encodings.
+// Text of "instances" files: encodings, Python's constants, damage.
 #include "data/coco/annotations.h"
 #include "tests/data/coco/small_set.h"
 #include "tests/files.h"
@@ -7,7 +7,7 @@
 namespace dtrain::data::coco {
 namespace {
 
-TEST(AnnotationsText, OfTextThatIsNoJsonAreRefused) {
+TEST(AnnotationsText, RejectsInvalidJson) {
   const auto refused = [](const std::string& text, const std::string& part) {
     expect_error([&] { parse_annotations(text, "set.json"); }, Fault::data, "set.json: " + part);
   };
@@ -33,7 +33,7 @@ TEST(AnnotationsText, OfTextThatIsNoJsonAreRefused) {
     expect_error([&] { parse_annotations(whole.substr(0, size), "set.json"); }, Fault::data, "set.json: ");
 }
 
-TEST(AnnotationsText, OfTextFromPythonAreRead) {
+TEST(AnnotationsText, AcceptsPythonConstants) {
   const std::string text = R"({"images": [{"id": 1, "file_name": "NaN\\\"-Infinity", "width": 9, "height": 9}],
       "categories": [{"id": 1, "name": "a"}],
       "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [NaN, 2, 3, 4]},
@@ -48,7 +48,7 @@ TEST(AnnotationsText, OfTextFromPythonAreRead) {
   }
 }
 
-TEST(AnnotationsText, OfDamagedTextAreReadOrRefused) {
+TEST(AnnotationsText, DamagedTextIsReadOrRejected) {
   const std::string whole = kSmallSet.dump();
   int read = 0, refused = 0;
   for (size_t at = 0; at < whole.size(); ++at)
@@ -68,7 +68,7 @@ TEST(AnnotationsText, OfDamagedTextAreReadOrRefused) {
   EXPECT_GT(refused, 1000);
 }
 
-TEST(AnnotationsText, TakeTheLastOfSeveralEqualKeys) {
+TEST(AnnotationsText, LastDuplicateKeyWins) {
   const Annotations all = parse_annotations(
       R"({"images": [{"id": 1, "file_name": "a", "width": 9, "height": 9, "id": 2}],
           "categories": [{"id": 1, "name": "a"}],
@@ -80,7 +80,7 @@ TEST(AnnotationsText, TakeTheLastOfSeveralEqualKeys) {
   EXPECT_EQ(std::get<Polygons>(all.annotations[0].segmentation), (Polygons{{6, 5, 4, 3, 2, 1}}));
 }
 
-TEST(AnnotationsText, AreReadNoFurtherAfterARequestToStop) {
+TEST(AnnotationsText, StopsOnRequest) {
   const TempDirectory folder;
   const std::string path = folder / "set.json";
   write_file(path, std::string(5'000'000, ' ') + kSmallSet.dump());
@@ -92,10 +92,10 @@ TEST(AnnotationsText, AreReadNoFurtherAfterARequestToStop) {
   EXPECT_EQ(read_annotations(path, {.stop = [] { return false; }}).images.size(), kSmallSet["images"].size());
 }
 
-TEST(AnnotationsText, AreReadFromFilesInPieces) {
+TEST(AnnotationsText, ReadsFilesInChunks) {
   const TempDirectory directory;
   Json json = kSmallSet;
-  const std::string padding(3'000'000, 'x');  // several pieces
+  const std::string padding(3'000'000, 'x');  // several chunks
   json["info"]["description"] = padding;
   json["zz"] = padding;
   write_file(directory / "set.json", json.dump());

@@ -1,4 +1,4 @@
-// Precision-recall curves, which are stored as steps, against dense ones.
+// Stepwise precision-recall curves against dense ones.
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -12,7 +12,7 @@
 namespace dtrain::data::coco {
 namespace {
 
-// Interpolated precision at each recall threshold as pycocotools computes it: cumulative sums over all detections.
+// Interpolated precision at each recall threshold by pycocotools' algorithm: cumulative sums over all detections.
 std::vector<double> dense_precision(std::span<const std::vector<Match>> images, const Evaluation& evaluation,
                                     size_t category, size_t area, size_t limit, size_t iou_threshold) {
   struct Found {
@@ -44,7 +44,7 @@ std::vector<double> dense_precision(std::span<const std::vector<Match>> images, 
   return values;
 }
 
-TEST(EvaluateCurves, CurvesHaveTheBitsOfDenseOnes) {
+TEST(EvaluateCurves, StepsEqualDenseCurvesBitForBit) {
   const nlohmann::json sets = nlohmann::json::parse(read_file(source_dir() / "tests/data/coco/evaluations.json"));
   for (const nlohmann::json& set : sets) {
     const Annotations truth = parse_annotations(set["truth"].dump(), "truth.json");
@@ -56,7 +56,7 @@ TEST(EvaluateCurves, CurvesHaveTheBitsOfDenseOnes) {
     double sum = 0;
     size_t count = 0;
     for (size_t t = 0; t < evaluation.options.iou_thresholds.size(); ++t) {
-      std::vector<std::vector<double>> rows;  // of the first range of areas, for its mean in pycocotools' order
+      std::vector<std::vector<double>> rows;  // of the first area range, for the mean in pycocotools' summation order
       for (size_t i = 0; i < truth.categories.size() * areas; ++i) {
         const size_t category = i / areas, area = i % areas;
         for (size_t limit = 0; limit <= last; ++limit) {
@@ -76,7 +76,7 @@ TEST(EvaluateCurves, CurvesHaveTheBitsOfDenseOnes) {
   }
 }
 
-// Dense arrays of 50,000 categories took 4.8 GB.
+// Dense arrays for 50,000 categories took 4.8 GB.
 TEST(EvaluateCurves, CategoriesWithoutGroundTruthTakeNoCurves) {
   Annotations truth = objects({{0, {0, 0, 10, 10}}, {1, {0, 0, 150, 150}}});
   truth.annotations[1].category = 1;
@@ -89,7 +89,7 @@ TEST(EvaluateCurves, CategoriesWithoutGroundTruthTakeNoCurves) {
   EXPECT_EQ(values_of(many), values_of(few));
   for (size_t i = 0; i < many.curves.size(); ++i) {
     EXPECT_EQ(many.curves[i].recall.size(), i < 2 ? 10u * 4 * 3 : 0u) << i;
-    EXPECT_LE(many.curves[i].steps.size(), i < 2 ? 10u * 4 * 3 : 0u) << i;  // one right detection: one step
+    EXPECT_LE(many.curves[i].steps.size(), i < 2 ? 10u * 4 * 3 : 0u) << i;  // one true positive: one step
   }
   EXPECT_EQ(many.average_precision(49'999), -1);
 }

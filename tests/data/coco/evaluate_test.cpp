@@ -1,5 +1,5 @@
-// Statistics against pycocotools, whose answers are in evaluations.json (see make_evaluations.py) and beside the
-// sample.
+// COCO metrics against pycocotools, whose results are in evaluations.json (see make_evaluations.py) and in the
+// published sample.
 #include "data/coco/evaluate.h"
 
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 using Compare = EvaluationOptions::Compare;
 
-TEST(Evaluate, MadeUpSetsAsPycocotoolsDoes) {
+TEST(Evaluate, RandomSetsMatchPycocotools) {
   const Json sets = Json::parse(read_file(source_dir() / "tests/data/coco/evaluations.json"));
   for (const Json& set : sets)
     for (const char* kind : {"boxes", "masks"}) {
@@ -32,7 +32,7 @@ TEST(Evaluate, MadeUpSetsAsPycocotoolsDoes) {
     }
 }
 
-// The numbers that came with COCO's API, three digits each.
+// Published metrics of COCO's API, three digits each.
 std::vector<double> published(const std::string& text, const std::string& type) {
   static const std::regex kNumber(R"(= (-?[0-9.]+)\n)");
   const size_t begin = text.find("type=" + type), end = text.find("type=", begin + 1);
@@ -43,7 +43,7 @@ std::vector<double> published(const std::string& text, const std::string& type) 
   return numbers;
 }
 
-TEST(Evaluate, TheSampleAsPycocotoolsDoesAndAsPublished) {
+TEST(Evaluate, SampleMatchesPycocotoolsAndPublication) {
   const std::filesystem::path folder = test_data("coco_eval");
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "SKIPPED: " << folder;
   const Annotations truth = read_annotations(folder / "instances_val2014_100.json");
@@ -70,7 +70,7 @@ TEST(Evaluate, TheSampleAsPycocotoolsDoesAndAsPublished) {
   }
 }
 
-TEST(Evaluate, GivesTheSameWithAnyThreadsAndPieces) {
+TEST(Evaluate, IndependentOfThreadsAndBatches) {
   const Json sets = Json::parse(read_file(source_dir() / "tests/data/coco/evaluations.json"));
   const Annotations truth = parse_annotations(sets[0]["truth"].dump(), "truth.json");
   const std::vector<Detection> detections = parse_results(sets[0]["boxes"].dump(), "results.json");
@@ -96,7 +96,7 @@ TEST(Evaluate, PerfectDetectionsArePerfect) {
     EXPECT_NEAR(one.value, one.name == "AR1" ? 2. / 3 : 1, 1e-12) << one.name;
 }
 
-TEST(Evaluate, SaysWhyAStatisticIsAbsent) {
+TEST(Evaluate, ExplainsAbsentStatistics) {
   const Evaluation small = evaluate(objects({{0, {0, 0, 10, 10}}}), {});
   const std::vector<Statistic> statistics = small.statistics();
   ASSERT_EQ(statistics.size(), 12u);
@@ -122,7 +122,7 @@ TEST(Evaluate, SaysWhyAStatisticIsAbsent) {
   EXPECT_EQ(few[3].why_absent, "no range of areas has the name small");
 }
 
-TEST(Evaluate, CrowdsAreIgnoredAndTakeSeveral) {
+TEST(Evaluate, CrowdsAreIgnoredAndMatchRepeatedly) {
   const Annotations truth = objects({{0, {0, 0, 100, 100}}, {0, {150, 150, 40, 40}}}, 1);
   const std::vector<Detection> within = {boxed(1, .9, {0, 0, 20, 20}), boxed(1, .8, {30, 30, 20, 20}),
                                          boxed(1, .7, {150, 150, 40, 40})};
@@ -132,7 +132,7 @@ TEST(Evaluate, CrowdsAreIgnoredAndTakeSeveral) {
   EXPECT_NEAR(evaluate(truth, outside).average_precision(0), .5, 1e-12);
 }
 
-TEST(Evaluate, CountsNoMoreThanTheMostDetections) {
+TEST(Evaluate, LimitsDetectionsPerImage) {
   const Annotations truth = objects({{0, {0, 0, 50, 50}}, {0, {100, 100, 50, 50}}});
   std::vector<Detection> detections;
   for (int i = 0; i < 5; ++i) detections.push_back(boxed(1, .9, {0, 100, 50, 50}));
@@ -147,7 +147,7 @@ TEST(Evaluate, CountsNoMoreThanTheMostDetections) {
   EXPECT_EQ(statistics[8].value, 1);
 }
 
-// Zero is an id like any other, which pycocotools takes for no match.
+// Id 0 is valid here; pycocotools treats it as "no match".
 TEST(Evaluate, IdsMayBeZero) {
   Annotations truth = objects({{0, {0, 0, 50, 50}}});
   truth.images[0].id = 0;
@@ -155,7 +155,7 @@ TEST(Evaluate, IdsMayBeZero) {
   EXPECT_NEAR(evaluate(truth, std::vector{boxed(0, .5, {0, 0, 50, 50}, 0)}).average_precision(0), 1, 1e-12);
 }
 
-TEST(Evaluate, MasksHaveTheirOwnAreas) {
+TEST(Evaluate, AreasOfMasksAndBoxes) {
   Annotations truth = objects({{0, {0, 0, 20, 20}}});
   truth.annotations[0].segmentation = Polygons{{0, 0, 20, 0, 20, 20, 0, 20}};
   Detection wrong{1, 1, .9, Box{0, 0, 100, 100}, from_polygon(std::vector<double>{90, 90, 95, 90, 95, 95}, 200, 200)};
@@ -164,31 +164,31 @@ TEST(Evaluate, MasksHaveTheirOwnAreas) {
   options.compare = Compare::masks;
   const std::vector<Detection> detections = {wrong, right};
   EXPECT_NEAR(evaluate(truth, detections, options).statistics()[3].value, .5, 1e-12);
-  options.area_of_box = true;  // the wrong one is not small then
+  options.area_of_box = true;  // the false positive is not small then
   EXPECT_NEAR(evaluate(truth, detections, options).statistics()[3].value, 1, 1e-12);
-  EXPECT_NEAR(evaluate(truth, std::vector{right}).average_precision(0), 1, 1e-12);  // by the boxes around masks
+  EXPECT_NEAR(evaluate(truth, std::vector{right}).average_precision(0), 1, 1e-12);  // by the bounding boxes of masks
 }
 
-TEST(Evaluate, ATruthThatNeverMatchesTakesItsDetection) {
+TEST(Evaluate, IdZeroConsumesItsDetection) {
   Annotations truth = objects({{0, {0, 0, 50, 50}}, {0, {100, 100, 50, 50}}});
   truth.annotations[0].never_matches = true;
   const std::vector<Detection> detections = {boxed(1, .9, {0, 0, 50, 50}), boxed(1, .8, {100, 100, 50, 50})};
-  // The first detection is wrong, the second finds one truth of two: a precision of a half up to half the recall.
+  // The first detection is a false positive, the second matches one of two ground truths: precision 1/2 up to recall
+  // 1/2.
   EXPECT_NEAR(evaluate(truth, detections).average_precision(0), .5 * 51 / 101, 1e-12);
 }
 
-TEST(Evaluate, NumbersThatAreNoneAreComparedAsByPycocotools) {
+TEST(Evaluate, NanMatchesPycocotools) {
   const double nan = std::nan("");
   const Annotations truth = objects({{0, {0, 0, 50, 50}}});
-  // A width that is NaN is no limit.
+  // A NaN width does not limit the intersection.
   EXPECT_NEAR(evaluate(truth, std::vector{boxed(1, .5, {0, 0, nan, 50})}).average_precision(0), 1, 1e-12);
   EXPECT_EQ(evaluate(truth, std::vector{boxed(1, .5, {60, 60, -1e-5, 5})}).average_precision(0), 0);
 }
 
-TEST(Evaluate, MasksMayBeDrawn) {
+TEST(Evaluate, PolygonsAreRasterised) {
   Annotations truth = objects({{0, {0, 0, 20, 20}}, {0, {100, 100, 20, 20}}});
-  truth.annotations[0].segmentation =
-      Polygons{{0, 0, 20, 0, 20, 20, 0, 20}};  // the other one has none, and is left out
+  truth.annotations[0].segmentation = Polygons{{0, 0, 20, 0, 20, 20, 0, 20}};  // the other one has none, and is skipped
   EvaluationOptions options;
   options.compare = Compare::masks;
   const Detection outlined{1, 1, .9, {}, {}, {{0, 0, 20, 0, 20, 20, 0, 20, 5}}};
@@ -199,7 +199,7 @@ TEST(Evaluate, MasksMayBeDrawn) {
   EXPECT_EQ(evaluate(truth, std::vector{far}, options).average_precision(0), 0);
 }
 
-TEST(Evaluate, WhatCannotBeComparedIsRefused) {
+TEST(Evaluate, RejectsIncomparableDetections) {
   const Annotations truth = objects({{0, {0, 0, 20, 20}}});
   EvaluationOptions masks;
   masks.compare = Compare::masks;

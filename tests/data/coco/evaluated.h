@@ -1,4 +1,4 @@
-// Small sets of objects and detections, and their evaluation.
+// Small sets of ground truth and detections, and their evaluation.
 #pragma once
 
 #include <span>
@@ -26,7 +26,7 @@ inline Detection boxed(int64_t image, double score, const Box& box, int64_t cate
   return {image, category, score, box, {}};
 }
 
-// Objects of category 1, in the images 1 and 2 of 200 x 200 pixels.
+// Ground truth of category 1 in images 1 and 2 of 200 x 200 pixels.
 inline Annotations objects(const std::vector<std::pair<uint32_t, Box>>& boxes, size_t crowds = 0) {
   Annotations truth;
   truth.images = {{1, "1.jpg", 200, 200}, {2, "2.jpg", 200, 200}};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes evaluations.json beside this file: made-up ground truth and detections, and what pycocotools says of them.
+"""Makes evaluations.json beside this file: random ground truth and detections with pycocotools' metrics.
 
 make_evaluations.py needs pycocotools (2.0.11 made the file), and is run by hand when the sets change.
 tests/parity/coco_evaluation.py compares with pycocotools on more sets.
@@ -36,7 +36,7 @@ def random_box(rng, height, width):
 
 
 def random_set(seed):
-    """Ground truth with crowds, empty images and categories, and detections with ties, repetitions and noise."""
+    """Ground truth with crowds, empty images and categories, and detections with ties, duplicates and noise."""
     rng = random.Random(seed)
     side = rng.choice([40, 120, 300])
     images = [{"id": i, "file_name": f"{i}.jpg", "height": side, "width": side + 10}
@@ -72,7 +72,7 @@ def random_set(seed):
 
 
 def evaluate(made, kind):
-    """The twelve statistics, then the average precision of each category, in ascending order of ids."""
+    """The twelve COCO metrics, then the average precision of each category, by ascending id."""
     with contextlib.redirect_stdout(io.StringIO()):
         truth = COCO()
         truth.dataset = json.loads(json.dumps(made["truth"]))

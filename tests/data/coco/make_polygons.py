@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes polygons.json beside this file: polygons of many kinds, and what pycocotools says of them.
+"""Makes polygons.json beside this file: polygons of many kinds with pycocotools' masks.
 
 make_polygons.py needs pycocotools (2.0.11 made the file), and is run by hand when the kinds change.
 """

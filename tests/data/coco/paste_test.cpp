@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kSide = 7, kBordered = kSide + 2;
 
-// Cell (row, column) of the mask within its border of zeros, beyond which it goes on.
+// Cell (row, column) of the mask padded with one cell of zeros; indices beyond are clamped.
 double bordered_cell(const std::vector<float>& cells, int row, int column) {
   row = std::clamp(row, 0, kBordered - 1) - 1;
   column = std::clamp(column, 0, kBordered - 1) - 1;
@@ -18,7 +18,7 @@ double bordered_cell(const std::vector<float>& cells, int row, int column) {
   return inside ? cells[static_cast<size_t>(row * kSide + column)] : 0;
 }
 
-// Bilinear, at (x, y) in units of cells from the centre of the first one of the border.
+// Bilinear interpolation at (x, y), in cells relative to the centre of the first padded cell.
 double probability_at(const std::vector<float>& cells, double x, double y) {
   const double column = std::floor(x), row = std::floor(y), dx = x - column, dy = y - row;
   const auto cell = [&](int i, int j) {
@@ -27,7 +27,7 @@ double probability_at(const std::vector<float>& cells, double x, double y) {
   return (1 - dy) * ((1 - dx) * cell(0, 0) + dx * cell(0, 1)) + dy * ((1 - dx) * cell(1, 0) + dx * cell(1, 1));
 }
 
-// The probability of the pixel, or -1 where it is outside of the enlarged box.
+// Probability of the pixel, or -1 outside of the enlarged box.
 double naive_paste(const std::vector<float>& cells, const PasteBox& box, Paste rule, int64_t row, int64_t column) {
   const auto place = [&](double low, double high, int64_t pixel) {
     if (rule == Paste::continuous) {
@@ -45,14 +45,14 @@ double naive_paste(const std::vector<float>& cells, const PasteBox& box, Paste r
   return x < -1 || y < -1 ? -1 : probability_at(cells, x, y);
 }
 
-TEST(Paste, SetsWhatPassesOneHalf) {
+TEST(Paste, ThresholdsAtOneHalf) {
   constexpr int64_t kHeight = 37, kWidth = 53;
   RandomStream random(3, 1);
   int set = 0;
   for (int round = 0; round < 60; ++round) {
     std::vector<float> cells(kSide * kSide);
     for (float& cell : cells) cell = random.uniform();
-    // Boxes within the image, across its border and beyond it, some thinner than a pixel.
+    // Boxes inside, across and outside of the image, some thinner than a pixel.
     PasteBox box{random.uniform(-20, 55), random.uniform(-20, 40), 0, 0};
     box.x2 = box.x1 + random.uniform(0.2f, 40);
     box.y2 = box.y1 + random.uniform(0.2f, 40);
@@ -70,7 +70,7 @@ TEST(Paste, SetsWhatPassesOneHalf) {
   EXPECT_GT(set, 1000);
 }
 
-TEST(Paste, BoxesThatAreNoneSetNothing) {
+TEST(Paste, EmptyBoxesSetNothing) {
   const std::vector<float> cells(kSide * kSide, 1);
   for (const PasteBox& box : {PasteBox{5, 5, 5, 9}, PasteBox{9, 9, 2, 2}, PasteBox{NAN, 0, 4, 4},
                               PasteBox{900, 0, 950, 9}, PasteBox{-1e300, 0, -1e299, 5}}) {
@@ -79,7 +79,7 @@ TEST(Paste, BoxesThatAreNoneSetNothing) {
   }
 }
 
-TEST(Paste, RefusesWhatIsNoMask) {
+TEST(Paste, RejectsInvalidMasks) {
   const std::vector<float> cells(48);
   expect_error([&] { paste(cells, kSide, {0, 0, 5, 5}, 10, 10, Paste::continuous); }, Fault::config, "48 cells");
   expect_error(

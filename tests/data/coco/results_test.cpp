@@ -1,4 +1,4 @@
-// Result files are read as they are written, and by the names of what is wrong with them.
+// Result files: round trips and errors.
 #include "data/coco/results.h"
 
 #include <limits>
@@ -30,9 +30,9 @@ void expect_same(const std::vector<Detection>& a, const std::vector<Detection>& 
   }
 }
 
-TEST(Results, AreWrittenAsOthersReadThem) {
+TEST(Results, RoundTrip) {
   const Rle mask{9, 20, {44, 136}};
-  EXPECT_EQ(to_text(mask)[0], '\\');  // which JSON has to escape
+  EXPECT_EQ(to_text(mask)[0], '\\');  // must be escaped in JSON
   const std::vector<Detection> detections = {{42, 18, .236, Box{258.15, 41.29, 348.26, 243.5}, {}},
                                              {0, 1, 1e-20, {}, mask},
                                              {5, 1, .5, {}, {}, {{1, 2.5, 3, 4, 5, 6}, {6, 5, 4, 3, 2, 1}}},
@@ -47,7 +47,7 @@ TEST(Results, AreWrittenAsOthersReadThem) {
   EXPECT_TRUE(parse_results("[]", "results.json").empty());
 }
 
-TEST(Results, AreNotWrittenWhereJsonHasNoFormForThem) {
+TEST(Results, RejectNonFiniteNumbers) {
   std::string text;
   ResultWriter writer([&](std::string_view piece) { text += piece; });
   expect_error([&] { writer.add({1, 1, std::nan(""), Box{}, {}}); }, Fault::numeric, "has the number nan");
@@ -62,7 +62,7 @@ TEST(Results, AreNotWrittenWhereJsonHasNoFormForThem) {
   expect_error([&] { writer.add({1, 1, .5, Box{}, {}}); }, Fault::config, "that is finished");
 }
 
-TEST(Results, ThatAreNoneAreRefused) {
+TEST(Results, RejectInvalidText) {
   const auto refused = [](const std::string& text, const std::string& part) {
     expect_error([&] { parse_results(text, "results.json"); }, Fault::data, "results.json: " + part);
   };
@@ -80,7 +80,7 @@ TEST(Results, ThatAreNoneAreRefused) {
           "detection at index 1: segmentation: RLE text");
 }
 
-TEST(Results, AreReadAsPycocotoolsReadsThem) {
+TEST(Results, MatchPycocotools) {
   Findings findings;
   const std::vector<Detection> found = parse_results(
       R"([{"image_id": "7", "category_id": 2, "score": 1, "bbox": [NaN, 2, -3, 4], "segmentation": "unused"},
@@ -95,7 +95,7 @@ TEST(Results, AreReadAsPycocotoolsReadsThem) {
   EXPECT_EQ(findings.summary(), "numbers NaN or Infinity, which JSON has no form for: 1 read as NaN (first: byte 58)");
 }
 
-TEST(Results, OfTheSamplesSurviveBeingWritten) {
+TEST(Results, RoundTripOfSamples) {
   for (const char* name :
        {"instances_val2014_fakebbox100_results.json", "instances_val2014_fakesegm100_results.json"}) {
     const std::filesystem::path path = test_data("coco_eval") / name;

@@ -1,4 +1,5 @@
-// Masks against pycocotools, whose answers are in polygons.json (see make_polygons.py), and bit by bit.
+// RLE masks against pycocotools, whose results are in polygons.json (see make_polygons.py), and against pixel-wise
+// references.
 #include "data/coco/rle.h"
 
 #include <cmath>
@@ -28,7 +29,7 @@ std::vector<uint8_t> random_pixels(int64_t height, int64_t width, double density
   return pixels;
 }
 
-TEST(Rle, OfPolygonsIsThatOfPycocotools) {
+TEST(Rle, PolygonsMatchPycocotools) {
   const Json all = references();
   int set = 0;
   for (const Json& polygon : all["polygons"]) {
@@ -43,7 +44,7 @@ TEST(Rle, OfPolygonsIsThatOfPycocotools) {
   EXPECT_GT(set, 40);
 }
 
-TEST(Rle, MergesAndIntersectionsOverUnionsAreThoseOfPycocotools) {
+TEST(Rle, MergeAndIouMatchPycocotools) {
   const Json all = references();
   int overlapping = 0;
   for (const Json& pair : all["pairs"]) {
@@ -64,7 +65,7 @@ TEST(Rle, MergesAndIntersectionsOverUnionsAreThoseOfPycocotools) {
   EXPECT_GT(overlapping, 20);
 }
 
-TEST(Rle, HasTheSamePixelsInEveryForm) {
+TEST(Rle, RoundTripOfAllForms) {
   uint64_t seed = 0;
   for (const auto& [height, width] : {std::pair{1, 1}, {1, 40}, {40, 1}, {7, 11}, {64, 48}})
     for (const double density : {0.0, 0.01, 0.5, 0.99, 1.0}) {
@@ -86,7 +87,7 @@ TEST(Rle, HasTheSamePixelsInEveryForm) {
     }
 }
 
-TEST(Rle, MergesPixelByPixel) {
+TEST(Rle, MergeMatchesPixelwiseReference) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     std::vector<std::vector<uint8_t>> pixels;
     std::vector<Rle> masks;
@@ -105,8 +106,8 @@ TEST(Rle, MergesPixelByPixel) {
   }
 }
 
-// Other programs write runs that are empty within a mask, or at its end.
-TEST(Rle, MayHaveEmptyRuns) {
+// Other programs write empty runs inside of or at the end of masks.
+TEST(Rle, AcceptsEmptyRuns) {
   const Rle odd{2, 4, {0, 0, 3, 0, 1, 2, 0, 1, 1, 0}}, plain{2, 4, {4, 3, 1}};
   EXPECT_EQ(decode(odd), decode(plain));
   EXPECT_EQ(bounds(odd), bounds(plain));
@@ -120,7 +121,7 @@ TEST(Rle, MayHaveEmptyRuns) {
   EXPECT_EQ(parse(to_text(odd), 2, 4), odd);
 }
 
-TEST(Rle, TextThatIsNoneIsRefused) {
+TEST(Rle, RejectsInvalidText) {
   const auto refused = [](const std::string& text, const std::string& part) {
     expect_error([&] { parse(text, 4, 5); }, Fault::data, part);
   };
@@ -138,7 +139,7 @@ TEST(Rle, TextThatIsNoneIsRefused) {
   EXPECT_EQ(parse("d0", 4, 5).counts, std::vector<uint32_t>{20});
 }
 
-TEST(Rle, SizesThatDoNotFitAreRefused) {
+TEST(Rle, RejectsInvalidSizes) {
   for (const auto& [height, width] :
        {std::pair<int64_t, int64_t>{0, 5}, {5, -1}, {65501, 1}, {50000, 50000}, {INT64_MAX, INT64_MAX}}) {
     expect_error([&, h = height, w = width] { parse("0", h, w); }, Fault::data, "a size of");
@@ -163,7 +164,7 @@ TEST(Rle, SizesThatDoNotFitAreRefused) {
   expect_error([] { encode(std::vector<uint8_t>(3), 2, 2); }, Fault::config, "3 pixels for a mask of 2 x 2");
 }
 
-TEST(Polygon, ThatIsAbsurdIsRefused) {
+TEST(Polygon, RejectsOutOfRange) {
   const auto refused = [](const std::vector<double>& xy, const std::string& part) {
     expect_error([&] { from_polygon(xy, 600, 800); }, Fault::data, part);
   };
@@ -179,12 +180,12 @@ TEST(Polygon, ThatIsAbsurdIsRefused) {
   refused(zigzag, "passes from column to column 16000000 times");
 }
 
-TEST(Polygon, MayBeAsLargeAsItsBounds) {
+TEST(Polygon, AcceptsLimits) {
   const double far = kMaxCoordinate;
   EXPECT_EQ(area(from_polygon(std::vector<double>{-far, -far, far, -far, far, far, -far, far}, 600, 800)), 480000u);
 }
 
-TEST(Polygon, OfSeveralPartsIsTheirUnion) {
+TEST(Polygon, PartsAreMerged) {
   const std::vector<std::vector<double>> parts = {{0, 0, 4, 0, 4, 4, 0, 4}, {2, 2, 6, 2, 6, 6, 2, 6}};
   EXPECT_EQ(area(from_polygons(parts, 10, 10)), 28u);
   expect_error([] { from_polygons({}, 10, 10); }, Fault::config, "no masks");

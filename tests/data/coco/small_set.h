@@ -7,7 +7,7 @@ namespace dtrain::data::coco {
 
 using Json = nlohmann::json;
 
-// Two images, of which the second has the smaller id, three categories with gaps, and an annotation of every kind.
+// Two images with descending ids, three categories with id gaps, and an annotation of every kind.
 inline const Json kSmallSet = Json::parse(R"({
   "info": {"year": 2014, "nested": [[{"id": 1}], {"annotations": [1, null]}]},
   "images": [{"id": 9, "file_name": "b/two.jpg", "width": 10, "height": 8, "license": 3, "flickr": ["x"]},

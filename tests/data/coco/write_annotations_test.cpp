@@ -1,4 +1,4 @@
-// What is written of annotations is read as the same.
+// Round trip of annotations.
 #include "data/coco/write_annotations.h"
 
 #include <cmath>
@@ -30,7 +30,7 @@ Annotations all_kinds() {
   return all;
 }
 
-TEST(WriteAnnotations, AreReadAsTheSame) {
+TEST(WriteAnnotations, RoundTrip) {
   const Annotations written = all_kinds(), read = parse_annotations(to_json(written), "set.json");
   ASSERT_EQ(read.images.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
@@ -55,7 +55,7 @@ TEST(WriteAnnotations, AreReadAsTheSame) {
   }
 }
 
-TEST(WriteAnnotations, RefuseWhatNoFileCanHold) {
+TEST(WriteAnnotations, RejectInvalidValues) {
   Annotations endless = all_kinds(), unknown = all_kinds();
   endless.annotations[0].area = std::nan("");
   expect_error([&] { to_json(endless); }, Fault::numeric, "has the number nan");

@@ -1,4 +1,4 @@
-"""Files for the parity tests, by NumPy alone: safetensors and PNG."""
+"""File formats of the parity tests in plain NumPy: safetensors and PNG."""
 
 import json
 import struct
@@ -33,7 +33,7 @@ def load_safetensors(path):
     result = {}
     for name, entry in header.items():
         begin, end = (8 + size + offset for offset in entry["data_offsets"])
-        if entry["dtype"] == "BF16":  # the upper half of a float32
+        if entry["dtype"] == "BF16":  # upper half of a float32
             values = (np.frombuffer(data[begin:end], np.uint16).astype(np.uint32) << 16).view(np.float32)
         else:
             values = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]])

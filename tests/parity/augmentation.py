@@ -1,8 +1,8 @@
-"""Augmentation against torchvision on PIL images: every change of colour and geometry on the same images and amounts,
-the magnitudes and policies of AutoAugment and its kin. Mixup and CutMix with their loss against their formulas.
+"""Augmentation against torchvision on PIL images: every image op with the same images and magnitudes, the magnitudes
+and policies of AutoAugment, RandAugment and TrivialAugment, and Mixup and CutMix with their loss against their
+formulas.
 
-Usage: augmentation.py PARITY_AUGMENTATION; that is the program that runs the engine's side. Bytes have to be equal to
-the bit.
+Usage: augmentation.py PARITY_AUGMENTATION; that is the program that runs the engine's side. Bytes must be equal.
 """
 
 import pathlib
@@ -101,7 +101,7 @@ def compare_magnitudes(program, report):
             theirs = levels.double().numpy() if levels.ndim > 0 else np.zeros(bins)
             mine = np.array(ours[op][1:], float)
             report.check(f"{bins} {kind} magnitudes of {op}", mine, theirs, 1e-6)
-            # The last digit of torch.linspace, which differs between its versions, can decide on a whole pixel.
+            # The last digit of torch.linspace, which varies between versions, can decide about a whole pixel.
             clear = np.abs(theirs - theirs.round()) > 1e-4
             if op.startswith("Translate") and (mine.astype(int) != theirs.astype(int))[clear].any():
                 report.fail(f"{op} moves by other pixels")

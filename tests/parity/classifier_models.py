@@ -16,7 +16,7 @@ class Case:
     norm: tuple = (1e-5, 0.9, True)
     dataset: str = "imagenet"
     auxiliary_head: bool = False
-    bound: float = 1e-3  # of the worst gradient of a tensor
+    bound: float = 1e-3  # for the largest gradient error of a tensor
 
     def make(self, classes):
         return Reference(lambda net, x: self.network(net, x, classes), self.norm)
@@ -313,7 +313,7 @@ CASES = (
     Case("alexnet", 24, cifar_alexnet, dataset="cifar10"),
     Case("densenet40_k12", 16, densenet(12, 12), dataset="cifar10", bound=0.01),
     Case("overfeat", 79, overfeat),
-    # No input of a ReLU is nearer to 0 than 1.4e-5 at 179 pixels; at 155 one is at 7e-6, which AVX2 rounds to its other
-    # side, and at 139, 147 and 159 they are nearer still. Below 120 the last batch norms have too few pixels.
+    # No ReLU input is closer to 0 than 1.4e-5 at 179 pixels. At 155 one is at 7e-6, which AVX2 rounds to the other
+    # side; at 139, 147 and 159 they are closer. Below 120 the last batch norms have too few pixels.
     Case("inception4", 179, inception4, INCEPTION),
 )

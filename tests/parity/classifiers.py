@@ -1,10 +1,9 @@
 """Each family of classifiers against PyTorch in double precision: logits, loss, statistics and all gradients of a step.
 
 Usage: classifiers.py PARITY_MODEL [--device cpu|gpu] [--precision fp32|bf16|fp16] [MODEL...]; PARITY_MODEL is the
-program that runs the engine's side.
-The references in classifier_models.py are written from tf_cnn_benchmarks' definitions. As resnet50.py explains, few
-inputs of ReLUs may lie near 0: hence the offsets. In the largest networks there are some nevertheless, each of which
-moves the gradients of a tensor or two: hence the wider bounds of those.
+program that runs the engine's side. The references in classifier_models.py implement tf_cnn_benchmarks' definitions.
+Few ReLU inputs may be close to 0, as resnet50.py explains: hence the offsets. The largest networks have some
+nevertheless, each of which changes the gradients of one or two tensors: hence their wider bounds.
 """
 
 import copy
@@ -37,7 +36,7 @@ def state(model):
 
 
 def reference_step(model, images, labels, rounded=False):
-    """What parity_model writes, by torch; in bf16 where `rounded`."""
+    """Output of parity_model, computed by torch; in bf16 where `rounded`."""
     model.eval()
     with torch.no_grad():
         result = {"eval_logits": model(images)}
@@ -78,13 +77,13 @@ def joined(tensors, names):
 
 
 def compare_all(report, name, ours, expected, bound):
-    """All tensors as one vector."""
+    """All tensors concatenated to one vector."""
     report.check(name, joined(ours, expected), joined(expected, expected), bound, "l2")
 
 
 def compare_worst(report, name, ours, expected, bound):
-    """The worst tensor of many. A gradient that is 0, or next to it, because the batch norm after it takes offsets
-    away, is measured against a hundredth of what is usual."""
+    """Largest error over all tensors. Gradients that are about 0, because the following batch norm cancels offsets, are
+    compared relative to a hundredth of the median norm."""
     norms = {key: np.linalg.norm(value) for key, value in expected.items()}
     least = 0.01 * np.median(list(norms.values()))
     errors = {key: np.linalg.norm(ours[key] - expected[key]) / max(norms[key], least) for key in expected}
@@ -93,8 +92,8 @@ def compare_worst(report, name, ours, expected, bound):
 
 
 def compare_rounded(report, name, ours, expected, torchs):
-    """Activations of 8 or 11 bits: see resnet50.py. Where a ReLU near 0 moves more than that, PyTorch's own step in
-    bf16 says how much is usual."""
+    """Activations of 8 or 11 bits: see resnet50.py. Where ReLU inputs close to 0 change more, PyTorch's step in bf16 is
+    the yardstick."""
     unit = {"bf16": 2**-8, "fp16": 2**-11}[options.precision]
     for key, units in (("eval_logits", 8), ("logits", 8), ("losses", 2)):
         report.check(f"{name}: {key}", ours[key], expected[key], units * unit, "l2")
@@ -111,7 +110,7 @@ def compare(report, case):
     model = case.make(CLASSES)
     images = torch.randn(BATCH, 3, case.size, case.size)
     with torch.no_grad():
-        model.eval()(images[:1])  # makes the layers
+        model.eval()(images[:1])  # creates the layers
     initialize(model)
     labels = torch.randint(0, CLASSES, (BATCH,))
     ours = engine_step(case, state(model), images, labels)

@@ -1,6 +1,6 @@
-"""COCO's twelve statistics by dtrain-mask-rcnn eval against those of pycocotools: of the sample of coco_eval, of
-perturbations of its detections, of random ground truth with crowds, empty images and detections of equal scores, and of
-ground truth and detections that pycocotools takes although they are odd.
+"""The twelve COCO metrics of dtrain-mask-rcnn eval against pycocotools: for the sample of coco_eval, perturbations of
+its detections, random ground truth with crowds, empty images and tied scores, and invalid ground truth and detections
+that pycocotools accepts.
 
 Usage: coco_evaluation.py DTRAIN_MASK_RCNN
 """
@@ -29,7 +29,7 @@ SAMPLES = {"bbox": "boxes", "segm": "masks"}
 
 
 def statistics(program, folder, truth, results, iou_type):
-    """The engine's twelve numbers."""
+    """The engine's twelve metrics."""
     paths = [os.path.join(folder, name) for name in ("truth.json", "results.json")]
     for path, content in zip(paths, (truth, results)):
         with open(path, "w", encoding="utf-8") as file:
@@ -50,7 +50,7 @@ def moved(rng, result):
 
 
 def perturbed(rng, results):
-    """The detections in another order: some missing, some twice, some elsewhere or of another class, many of equal
+    """The detections shuffled: some missing, some duplicated, some moved or with another class, many with equal
     scores."""
     categories = sorted({one["category_id"] for one in results})
     made = []
@@ -65,8 +65,8 @@ def perturbed(rng, results):
 
 
 def odd_truth(rng, made):
-    """The set with what pycocotools takes and no specification allows: ids that are strings, 0 or another's; annotations
-    of unlisted images and categories; images of ids alone; categories without names; boxes of negative size."""
+    """The set with irregularities that pycocotools accepts: ids that are strings, 0 or duplicates; annotations of
+    unlisted images and categories; images with only an id; categories without names; boxes of negative size."""
     truth = json.loads(json.dumps(made["truth"]))
     annotations = truth["annotations"]
     for image in truth["images"]:
@@ -110,7 +110,7 @@ def with_string_ids(truth, results):
 
 
 def odd_cases():
-    """Sets of the same form as those of cases(), in which each kind of detections has a truth of its own."""
+    """Sets of the form of cases(), in which each kind of detections has separate ground truth."""
     for seed in range(0, SETS, 3):
         rng, made = random.Random(seed), random_set(seed)
         if not made["boxes"]:
@@ -128,7 +128,7 @@ def cases():
     """Pairs of a name and a set as random_set makes them."""
     for seed in range(SETS):
         made = random_set(seed)
-        if made["boxes"]:  # pycocotools takes no empty list
+        if made["boxes"]:  # pycocotools rejects an empty list
             yield f"random set {seed}", made
     yield from odd_cases()
     if not DATA.is_dir():

@@ -1,15 +1,15 @@
-"""What comparisons of detectors share: images, and the boxes that the engine draws."""
+"""Shared parts of detector comparisons: images, and the engine's random sampling of boxes."""
 
 from parity import np, torch
 from torchvision.models.detection._utils import BalancedPositiveNegativeSampler
 
 SEED, STEP = 11, 5  # of the engine's random numbers
 SIZES = [(160, 224), (131, 192)]  # height and width of each image on the canvas
-OBJECTS = 5  # room for objects; the second image has fewer
+OBJECTS = 5  # capacity for objects; the second image has fewer
 
 
 def philox(seed, stream, counters):
-    """The four words of libdtrain/core/rng.h for each counter."""
+    """The four Philox words of libdtrain/core/rng.h for each counter."""
     low = np.uint64(0xFFFFFFFF)
     counters = np.asarray(counters, np.uint64)
     c = [counters & low, counters >> np.uint64(32)]
@@ -23,7 +23,7 @@ def philox(seed, stream, counters):
 
 
 class EngineSampler(BalancedPositiveNegativeSampler):
-    """Draws the boxes that the engine draws. `places` maps the boxes of an image to the engine's numbers for them."""
+    """Samples the boxes that the engine samples. `places` maps the boxes of an image to the engine's indices."""
 
     stream = 0
     places = staticmethod(lambda labels: np.arange(len(labels)))

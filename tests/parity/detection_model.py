@@ -1,4 +1,4 @@
-"""A Mask R-CNN of torchvision's with random weights, and batches for it, in torchvision's form and in the engine's."""
+"""torchvision's Mask R-CNN with random weights, and batches in torchvision's form and in the engine's."""
 
 from parity import nhwc, np, torch
 from torchvision.models.detection import mask_rcnn
@@ -7,20 +7,20 @@ from torchvision.ops.misc import FrozenBatchNorm2d
 
 
 def make_model(**options):
-    """torchvision's Mask R-CNN with random weights whose losses and detections are neither nothing nor infinite."""
+    """torchvision's Mask R-CNN with random weights that give finite losses and some detections."""
     backbone = resnet_fpn_backbone(
         backbone_name="resnet50", weights=None, norm_layer=FrozenBatchNorm2d, trainable_layers=3
     )
     model = mask_rcnn.MaskRCNN(backbone, num_classes=91, **options)
     for name, module in model.named_modules():
         if isinstance(module, FrozenBatchNorm2d):
-            # The sums of residual blocks shall not grow from stage to stage.
+            # Keeps the magnitude of residual blocks constant across stages.
             size = 0.3 if name.endswith("bn3") else 1.0
             torch.nn.init.uniform_(module.weight, 0.5 * size, size)
             torch.nn.init.normal_(module.bias, 0, 0.1)
             torch.nn.init.normal_(module.running_mean, 0, 0.1)
             torch.nn.init.uniform_(module.running_var, 0.5, 2.0)
-    # Scores and boxes that differ, so that there is something to find.
+    # Varied scores and boxes, so that there are detections.
     for parameter, deviation in ((model.rpn.head.cls_logits.weight, 0.05), (model.rpn.head.bbox_pred.weight, 0.02)):
         torch.nn.init.normal_(parameter, 0, deviation)
     torch.nn.init.normal_(model.roi_heads.box_predictor.cls_score.weight, 0, 0.5)
@@ -29,7 +29,7 @@ def make_model(**options):
 
 
 def make_truth(generator, height, width, count):
-    """Ellipses, so that masks are not their boxes."""
+    """Ellipses, so that masks differ from their boxes."""
     rows, columns = np.mgrid[:height, :width] + 0.5
     masks, boxes = [], []
     for _ in range(count):
@@ -46,13 +46,13 @@ def make_truth(generator, height, width, count):
 
 
 def runs_of(mask):
-    """Where the runs of a mask end, column by column, the first of zeros."""
+    """Run ends of the mask, column by column, starting with zeros."""
     flat = np.concatenate([[0], mask.T.ravel()]).astype(np.int8)
     return np.append(np.flatnonzero(np.diff(flat)), mask.size).astype(np.int32)
 
 
 def batch_of(images, sizes, targets, room):
-    """What the engine's programs read; `room` for objects in each image."""
+    """Input of the engine's programs; `room`: capacity for objects per image."""
     n = len(targets)
     batch = {"images": nhwc(images), "sizes": np.float32(sizes)}
     batch["counts"] = np.int32([len(target["labels"]) for target in targets])

@@ -1,7 +1,7 @@
-"""The ops of a two-stage detector against torchvision's: what is chosen exactly, numbers to a bound.
+"""Ops of a two-stage detector against torchvision: selections exactly, values within a bound.
 
 Usage: detection_ops.py PARITY_OPS [--device cpu|gpu]; PARITY_OPS is the program that runs the engine's side. Both sides
-compute in float32, so that IoUs are compared bit by bit.
+use float32, so that IoUs are compared bit for bit.
 """
 
 import os

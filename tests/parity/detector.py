@@ -1,6 +1,6 @@
-"""Mask R-CNN (ResNet-50 and FPN) against torchvision's on the same random weights and images: the maps of the pyramid,
-proposals, detections with masks, and, with regions drawn by the engine's random numbers on both sides, all losses and
-the gradients of all parameters. torchvision computes in double precision.
+"""Mask R-CNN (ResNet-50, FPN) against torchvision with the same random weights and images: feature maps, proposals,
+detections with masks, and, with regions sampled by the engine's random numbers on both sides, all losses and the
+gradients of all parameters. torchvision computes in double precision.
 
 Usage: detector.py PARITY_DETECTOR [--device cpu|gpu]
 """
@@ -12,8 +12,8 @@ from detection_batch import OBJECTS, SIZES, EngineSampler, make_images
 from detection_model import batch_of, make_model, make_truth
 from torchvision.models.detection.image_list import ImageList
 
-# As in parity_detector. The time goes into the masks of detections. Proposals are numbered by their scores, and what is
-# drawn depends on their numbers: with this few no two scores are so close that rounding could exchange them.
+# As in parity_detector. Masks of detections dominate the run time. Sampling depends on the order of proposals by score:
+# with so few, no two scores are close enough for rounding to swap them.
 FOUND, CANDIDATES, PROPOSALS = 20, 200, 100
 LEVELS = ["0", "1", "2", "3", "pool"]
 
@@ -33,7 +33,7 @@ def detect(model, images):
 
 
 def train(model, images, targets):
-    """The losses in the engine's order, and the gradients."""
+    """Losses in the engine's order, and gradients."""
     model.train()
     room = model.rpn._post_nms_top_n["training"]
     model.rpn.fg_bg_sampler.__class__ = model.roi_heads.fg_bg_sampler.__class__ = EngineSampler
@@ -42,7 +42,7 @@ def train(model, images, targets):
     proposals, rpn = model.rpn(ImageList(images, SIZES), maps, targets)
     counts = [len(boxes) for boxes in proposals]
 
-    # The engine has room for all proposals in front of the ground truth.
+    # The engine has capacity for all proposals in front of the ground truth.
     remaining = iter(counts)
 
     def places(labels):
@@ -60,7 +60,7 @@ def train(model, images, targets):
 
 
 def compare_boxes(name, ours, theirs, bound):
-    """Boxes of each image, as many and in the same order."""
+    """Boxes of each image, of equal number and order."""
     for i, expected in enumerate(theirs):
         count = len(expected)
         report.check(f"{name} of image {i}, {count}", ours[i][:count], expected.numpy(), bound)
@@ -107,8 +107,8 @@ losses, gradients = train(model, images, targets)
 for i, name in enumerate(["total", "objectness", "boxes of proposals", "classes", "boxes", "masks"]):
     print(f"     loss of {name}: {ours['losses'][i]:.7f}, expected {losses[i]:.7f}")
     report.check(f"loss of {name}", ours["losses"][i : i + 1], losses[i : i + 1], 2e-6)
-# A gate of a ReLU or a cell that a sample falls into may be another one in double precision, which moves the gradients of
-# single tensors by up to 1e-3, torchvision's own in single precision, too.
+# A ReLU gate or a sampled cell may differ in double precision, which changes gradients of single tensors by up to 1e-3,
+# as does torchvision's single precision.
 def worst(ours):
     errors = {name: report.error(ours[name], gradients[name], "l2") for name in gradients}
     return max(errors, key=errors.get)

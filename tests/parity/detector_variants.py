@@ -1,7 +1,6 @@
-"""Cascade Mask R-CNN, and Mask R-CNN without a feature pyramid (C4) and with group norm everywhere, against
-compositions of torchvision's parts in double precision, on the same random weights and images: proposals, detections
-with masks, and, with regions drawn by the engine's random numbers on both sides, all losses and the gradients of all
-parameters.
+"""Cascade Mask R-CNN, Mask R-CNN without FPN (C4) and with group norm everywhere, against compositions of torchvision's
+parts in double precision, with the same random weights and images: proposals, detections with masks, and, with regions
+sampled by the engine's random numbers on both sides, all losses and the gradients of all parameters.
 
 Usage: detector_variants.py PARITY_DETECTOR [--device cpu|gpu]
 """
@@ -24,8 +23,8 @@ IOUS, WEIGHTS = [0.5, 0.6, 0.7], [[10, 10, 5, 5], [20, 20, 10, 10], [30, 30, 15,
 ANCHOR_SIZES = (32, 64, 128, 256, 512)
 RATIOS = (0.5, 1.0, 2.0)
 DETECTED = ["boxes", "scores", "classes"]
-# By how much what is found, the gradient of the worst parameter and that of all may be off. Group norms magnify what
-# rounding does: torchvision's own single precision is off by 5e-5, 8e-3 and 3e-3 with them.
+# Tolerances of detections, of the worst parameter's gradient and of the whole gradient. Group norms amplify rounding:
+# torchvision's single precision has errors of 5e-5, 8e-3 and 3e-3 with them.
 BOUNDS = {"cascade": (1e-5, 2e-3, 1e-4), "c4": (1e-5, 2e-3, 1e-4), "gn": (2e-4, 3e-2, 1e-2)}
 DEVIATIONS = {"cls_logits": 0.05, "head.bbox_pred": 0.02, "cls_score": 0.5, "predictor.bbox_pred": 0.1}
 
@@ -51,7 +50,7 @@ def make_rpn(channels, sizes, ratios):
 
 
 class Cascade(nn.Module):
-    """Over a feature pyramid."""
+    """Cascade of box heads over a feature pyramid."""
 
     ious, weights = IOUS, WEIGHTS
 
@@ -136,7 +135,7 @@ class GroupNormed(nn.Module):
         super().__init__()
         body = resnet50(norm_layer=group_norm)
         for name, module in body.named_modules():
-            if name.endswith("bn3"):  # the sums of residual blocks shall not grow
+            if name.endswith("bn3"):  # keeps the magnitude of residual blocks constant
                 nn.init.uniform_(module.weight, 0.15, 0.3)
         stages = {f"layer{i}": str(i - 1) for i in range(1, 5)}
         channels = [256, 512, 1024, 2048]
@@ -165,18 +164,18 @@ def by_image(tensor, regions):
 
 
 def match(boxes, target, iou):
-    """The class and the object of each box, and whether its class is other than background."""
+    """Class and object index of each box, and whether its class is foreground."""
     overlaps = ops.box_iou(boxes, target["boxes"])
     best, objects = overlaps.max(1)
     return torch.where(best >= iou, target["labels"][objects], 0), objects
 
 
 def draw(proposals, targets):
-    """The regions of the first head: proposals and objects, of which the engine draws some."""
+    """Regions of the first head: proposals and ground truth, sampled as in the engine."""
     candidates = [torch.cat([boxes, target["boxes"]]) for boxes, target in zip(proposals, targets)]
     sampler = EngineSampler(REGIONS, POSITIVES / REGIONS)
     sampler.stream = 1
-    # The engine has room for all proposals in front of the objects.
+    # The engine has capacity for all proposals in front of the ground truth.
     counts = iter([len(boxes) for boxes in proposals])
 
     def places(labels):
@@ -225,7 +224,7 @@ def head_losses(model, maps, regions, targets):
 
 
 def train(model, images, targets):
-    """The losses in the engine's order, their sum in front, and the gradients."""
+    """Total loss, losses in the engine's order, and gradients."""
     model.train()
     maps = model.maps(images)
     proposals, dense = model.rpn(ImageList(images, SIZES), maps, targets)
@@ -269,7 +268,7 @@ def detect(model, images):
 
 
 def spread_heads(model):
-    """Scores and boxes that differ, so that there is something to find."""
+    """Varied scores and boxes, so that there are detections."""
     for name, parameter in model.named_parameters():
         for part, deviation in DEVIATIONS.items():
             if name.endswith(part + ".weight"):
@@ -314,7 +313,7 @@ def compare(report, form, model):
     losses, gradients = train(model, images, targets)
     print(f"     {form}: losses {losses}, ours {ours['losses']}")
     report.check(f"{form}: losses", ours["losses"], losses, 2e-6)
-    # See detector.py about single gates of a ReLU.
+    # See detector.py about single ReLU gates.
     errors = {name: report.error(our_gradients[name], gradients[name], "l2") for name in gradients}
     worst = max(errors, key=errors.get)
     name = f"{form}: gradient, worst of {len(errors)} ({worst})"
@@ -325,7 +324,7 @@ def compare(report, form, model):
 
 options = arguments()
 report = Report()
-SEED_OF_WEIGHTS = 4  # no input of a ReLU lies within rounding of 0
+SEED_OF_WEIGHTS = 4  # no ReLU input is within rounding of 0
 torch.manual_seed(SEED_OF_WEIGHTS)
 generator = np.random.default_rng(SEED_OF_WEIGHTS)
 for form, kind in (("cascade", Cascade), ("c4", C4), ("gn", GroupNormed)):

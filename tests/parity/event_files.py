@@ -1,5 +1,5 @@
-"""What TensorBoard shows of trainings of a classifier and of a detector against what they say of themselves: scalars
-against the metrics file, histograms against checkpoints, images, the settings as a text, and hyper-parameters.
+"""TensorBoard's view of a classifier's and a detector's training against their own records: scalars against the metrics
+file, histograms against checkpoints, images, settings as text, and hyper-parameters.
 
 Usage: event_files.py DTRAIN_CNN_BENCHMARKS, with dtrain-data and dtrain-mask-rcnn beside it
 """
@@ -71,7 +71,7 @@ DETECTOR_SETTINGS = [
     "PREPROC.MAX_SIZE=96",
     "TRAIN.BASE_LR=0.02",
 ]
-# Of TensorPack's tags, what the metrics file calls them.
+# TensorPack's tags -> names in the metrics file.
 DETECTOR_TAGS = {
     "total_cost": "total_loss",
     "learning_rate": "learning_rate",
@@ -101,7 +101,7 @@ class Shown:
         self.url = board.launch() + "data/"
 
     def wait_for(self, tag, values):
-        """Until it has read a file to its end, where the last of these values is."""
+        """Waits until it has read a file up to the last of these values."""
         for _ in range(300):
             if tag in self.of("scalars", "tags").get("train", {}):
                 if len(self.of("scalars", "scalars", run="train", tag=tag)) == values:
@@ -143,7 +143,7 @@ def check_scalars(shown, metrics):
 
 
 def limits():
-    """The buckets' limits above 0, as TensorFlow makes them."""
+    """Positive bucket limits, as in TensorFlow."""
     limit, all_limits = 1e-12, []
     while limit < 1e20:
         all_limits.append(limit)

@@ -1,5 +1,5 @@
-"""Weights of torchvision's and timm's modules, saved under their names, against what the engine makes of images with
-them: logits of all families that both have, and refusals where a family only shares its name.
+"""Weights of torchvision and timm, saved with their names and loaded by the engine: logits of all shared families, and
+errors for families that share only the name.
 
 Usage: foreign_weights.py PARITY_ONNX [--all | NAME...]; PARITY_ONNX is the program that runs the engine's side.
 """
@@ -23,9 +23,9 @@ with python_packages.required():
 from arrays import load_safetensors, save_safetensors  # noqa: E402
 
 CLASSES = 9
-BOUND = 1e-4  # of the largest logit
-MEAN, SCALE = (120, 110, 100), (0.017, 0.018, 0.019)  # parity_onnx's
-# In images of 2^k + 1 pixels TensorFlow's padding is symmetric, as PyTorch's is.
+BOUND = 1e-4  # relative to the largest logit
+MEAN, SCALE = (120, 110, 100), (0.017, 0.018, 0.019)  # as in parity_onnx
+# For images of 2^k + 1 pixels TensorFlow's padding is symmetric, as PyTorch's is.
 ODD = 65
 
 
@@ -37,7 +37,7 @@ def of_timm(name, **options):
     return lambda: timm.create_model(name, num_classes=CLASSES, **options)
 
 
-# Our model, the library, its module, the size of the images, the file's ending, and what the engine says in refusal.
+# Our model, library, its module, image size, file extension, and the engine's error if rejected.
 SOME = [
     ("resnet18", "torchvision", of_torchvision("resnet18"), ODD, "safetensors", None),
     ("resnet50_v1.5", "timm", of_timm("resnet50"), ODD, "npz", None),
@@ -59,7 +59,7 @@ OTHERS = [
 
 
 def pool_as_tensorflow(module):
-    """timm's strided average pools count the padding, TensorFlow's, whose weights timm has, do not."""
+    """timm's strided average pools include padding, unlike TensorFlow's, whose weights timm has."""
 
     def forward(pool, x):
         padded = timm.layers.pad_same(x, pool.kernel_size, pool.stride)

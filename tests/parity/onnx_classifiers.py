@@ -1,5 +1,4 @@
-"""What ONNX Runtime makes of images with an exported classifier against what the engine makes of them: one of each kind
-of model, or, as an argument says, every model of the catalogue.
+"""Exported classifiers in ONNX Runtime against the engine: one model per family, or every model of the catalogue.
 
 Usage: onnx_classifiers.py PARITY_ONNX [--all | NAME...]; PARITY_ONNX is the program that runs the engine's side.
 """
@@ -21,10 +20,10 @@ with python_packages.required():
 from arrays import load_safetensors  # noqa: E402
 
 CLASSES = 7
-BOUND = 1e-4  # of the largest logit
+BOUND = 1e-4  # relative to the largest logit
 DEPTHS = (18, 34, 50, 101, 152)
 SMALL_DEPTHS = (20, 32, 44, 56, 110)
-# Name, data set, size of the images, and conventions. Odd sizes, because TensorFlow's padding then has two forms.
+# Name, data set, image size and conventions. Odd sizes, for which TensorFlow's padding has two variants.
 SOME = [
     ("resnet18", "imagenet", 65),
     ("resnet50", "imagenet", 64, "padding=same", "stride=3x3", "epsilon=0.01"),

@@ -1,5 +1,5 @@
-"""What ONNX Runtime finds with an exported detector against what predict finds: small detectors with random weights, by
-the conventions of several programs, on images that are resized and on one that is not.
+"""Exported detectors in ONNX Runtime against predict: small detectors with random weights and the conventions of
+several programs, on resized images and on one of the original size.
 
 Usage: onnx_export.py DTRAIN_MASK_RCNN
 """
@@ -22,7 +22,7 @@ with python_packages.required():
 from arrays import save_safetensors, write_png  # noqa: E402
 
 CLASSES, CHANNELS, HIDDEN, FEATURES = 5, 32, 64, 48
-BOUND = 1e-4  # of scores, of boxes by the image's longer side, of the share of mask pixels on another side of 1/2
+BOUND = 1e-4  # scores; boxes relative to the longer side; fraction of differing mask pixels
 SMALL = [
     f"FPN.NUM_CHANNEL={CHANNELS}",
     f"FPN.FRCNN_FC_HEAD_DIM={FEATURES}",
@@ -38,7 +38,7 @@ TOWERS = [
     "FPN.MRCNN_HEAD_FUNC='maskrcnn_up4conv_gn_head'",
 ]
 NOTHING = ["TEST.RESULT_SCORE_THRESH=0.999999"]
-# Name, preset, configuration, height and width of the image, and the short edge that it is resized to.
+# Name, preset, configuration, image height and width, and the short edge after resizing.
 CASES = [
     ("torchvision", "torchvision", BOTTLENECKS, 100, 141, 150),
     ("torchvision, not resized", "torchvision", BASIC, 128, 171, 128),
@@ -51,14 +51,14 @@ CASES = [
 
 
 class Weights:
-    """Random weights by torchvision's names, so that there is something to find."""
+    """Random weights with torchvision's names, such that there are detections."""
 
     def __init__(self, preset, config):
         self.random = np.random.default_rng(5)
         self.tensors = {}
         self.bottlenecks = "BACKBONE.BOTTLENECK=False" not in config
         self.towers = TOWERS[0] in config
-        self.tower_biases = not self.towers or preset != "torchvision"  # a norm that follows at once needs none
+        self.tower_biases = not self.towers or preset != "torchvision"  # not needed directly before a norm
         blocks = next(json.loads(entry.split("=")[1]) for entry in config if "NUM_BLOCKS" in entry)
         stages = self.backbone(blocks)
         for i, channels in enumerate(stages):
@@ -125,7 +125,7 @@ class Weights:
         else:
             self.layer(head + ".fc6", (FEATURES, CHANNELS * 49))
             self.layer(head + ".fc7", (FEATURES, FEATURES))
-        self.layer(predictor + "cls_score", (CLASSES, FEATURES), 0.7)  # equal scores have no order
+        self.layer(predictor + "cls_score", (CLASSES, FEATURES), 0.7)  # ties would have no defined order
         self.layer(predictor + "bbox_pred", (4 * CLASSES, FEATURES))
 
     def mask_head(self):
@@ -137,14 +137,14 @@ class Weights:
 
 
 def smooth_image(height, width, random):
-    """Bytes [height, width, 3] with edges and shades."""
+    """Pixels [height, width, 3] with edges and gradients."""
     coarse = random.uniform(0, 255, (height // 8 + 2, width // 8 + 2, 3))
     enlarged = np.repeat(np.repeat(coarse, 8, 0), 8, 1)[:height, :width]
     return np.uint8(np.clip(enlarged + random.normal(0, 12, enlarged.shape), 0, 255))
 
 
 def mask_of(segmentation):
-    """COCO's compressed runs as booleans [height, width]."""
+    """COCO's compressed RLE as booleans [height, width]."""
     counts, text, at = [], segmentation["counts"].encode(), 0
     while at < len(text):
         value = shift = 0
@@ -163,7 +163,7 @@ def mask_of(segmentation):
 
 
 def compare(name, line, found, whole_pixels, least):
-    """Whether ONNX Runtime's findings are those of predict, at least as many as stated."""
+    """Whether ONNX Runtime's detections match predict, with at least as many as stated."""
     expected = line["detections"]
     if len(expected) != len(found["scores"]) or len(expected) < least:
         print(f"FAIL {name}: {len(found['scores'])} detections, expected {len(expected)}, at least {least}")

@@ -1,15 +1,15 @@
 """Every op against PyTorch in double precision: values and gradients of one set of random inputs per case.
 
 Usage: ops.py PARITY_OPS [--device cpu|gpu]; PARITY_OPS is the program that runs the engine's side. Errors are relative
-to the largest element of the reference. Bounds: EXACT where each result is one rounding of exact operands; SUM where it
-is a sum of up to a few thousand products, in float32.
+to the largest element of the reference. Bounds: EXACT for results that are one rounding of exact operands; SUM for sums
+of up to a few thousand products in float32.
 """
 
 import os
 from parity import Report, arguments, load_safetensors, nhwc, run, save_safetensors, scratch, torch, torchvision
 import torch.nn.functional as F
 
-EXACT, SUM, CONV = 1.2e-7, 3e-6, 1e-5  # CONV leaves room for Winograd's transforms
+EXACT, SUM, CONV = 1.2e-7, 3e-6, 1e-5  # CONV includes the error of Winograd transforms
 
 options = arguments()
 report = Report()
@@ -22,7 +22,7 @@ def random(*shape):
 
 
 def case(name, op, tensors, reference, bound, options="", gradients=True):
-    """`reference` maps the tensors, as doubles, to {output name: tensor}; the first output leads to the gradients."""
+    """`reference` maps tensors (as doubles) to {output name: tensor}; gradients are of the first output."""
     doubles = {}
     for key, tensor in tensors.items():
         inputs[f"{name}.{key}"] = nhwc(tensor)
@@ -141,7 +141,7 @@ def losses():
 
 
 def roi_align(name, sizes, scales, size, ratio, aligned):
-    """Regions of two images that lie inside them, across their edges and outside, in all sizes; some are padding."""
+    """Regions of two images inside, across and outside of the border, of all sizes; some are padding."""
     count, channels = 60, 12
     maps = {f"map{i}": random(2, channels, h, w) for i, (h, w) in enumerate(sizes)}
     corners = 80 * torch.rand(count, 2, generator=generator) - 16
@@ -204,7 +204,7 @@ def detection():
 
 
 def optimizer(name, options, make):
-    """Five updates of one tensor; the gradient of each step is given."""
+    """Five updates of one tensor with given gradients."""
     steps, p = 5, random(200)
     gradients = random(steps, 200)
 

@@ -77,7 +77,7 @@ void print_policy(const Arguments& arguments) {
                 change.bin);
 }
 
-// Batches of 4 images of 7 x 5 pixels: what goes in, what was drawn, and what comes out.
+// Mixes batches of 4 images of 7 x 5 pixels: inputs, drawn parameters and results.
 void mix(const Arguments& arguments) {
   constexpr int64_t kRows = 4, kHeight = 7, kWidth = 5, kClasses = 6;
   const auto context = parity_context("cpu");

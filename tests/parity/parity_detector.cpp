@@ -1,9 +1,10 @@
-// The engine's side of detector.py and detector_variants.py: what a detector of torchvision's conventions finds, and
-// its losses and gradients.
+// The engine's side of detector.py and detector_variants.py: detections, losses and gradients of a detector with
+// torchvision's conventions.
 //   parity_detector BATCH FOLDER cpu|gpu [cascade|c4|gn]
 // BATCH holds `images` [n, h, w, 3], normalised and padded, `sizes` [n, 2], `counts` [n], `boxes` [n, g, 4], `classes`
-// [n, g], `run_ends` [n, r] and `run_begins` [n, g + 1]. FOLDER holds weights.safetensors, and gets results.safetensors
-// (the maps `P2` ..., `proposals` and `proposal_counts`, `detected_*`, `losses`) and gradients.safetensors.
+// [n, g], `run_ends` [n, r] and `run_begins` [n, g + 1]. FOLDER holds weights.safetensors and receives
+// results.safetensors (maps `P2` ..., `proposals` and `proposal_counts`, `detected_*`, `losses`) and
+// gradients.safetensors.
 #include <cstdio>
 
 #include "libdtrain/train/weights.h"

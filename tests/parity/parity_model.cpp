@@ -1,11 +1,11 @@
-// The engine's side of resnet50.py and classifiers.py: trains a classifier for a few steps from given weights on one
+// The engine's side of resnet50.py and classifiers.py: trains a classifier for a few steps from given weights on a
 // given batch.
 //   parity_model BATCH FOLDER name=NAME dataset=NAME classes=... auxiliary_head=0|1 lr=... momentum=...
 //   weight_decay=... steps=... device=cpu|gpu precision=fp32|bf16|fp16
-// BATCH holds `images` [n, h, w, 3] and `labels` [n]; FOLDER holds weights.safetensors, and gets results.safetensors
-// (`logits` of the first step, `eval_logits` and, with prepared weights, `inferred_logits` before it, `losses` of all),
-// gradients.safetensors (of the first step), first.safetensors and, of several steps, last.safetensors (weights after
-// the first and the last step).
+// BATCH holds `images` [n, h, w, 3] and `labels` [n]. FOLDER holds weights.safetensors and receives results.safetensors
+// (`logits` of the first step, `eval_logits` and, with prepared weights, `inferred_logits` before it, `losses` of all
+// steps), gradients.safetensors (of the first step), first.safetensors and, for several steps, last.safetensors
+// (weights after the first and last step).
 #include <cstdio>
 #include <map>
 

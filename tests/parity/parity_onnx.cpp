@@ -1,8 +1,8 @@
-// The engine's side of onnx_classifiers.py and foreign_weights.py: exports a classifier of random or given weights and
-// says what it makes of images.
+// The engine's side of onnx_classifiers.py and foreign_weights.py: exports a classifier with random or given weights,
+// and computes its logits.
 //   parity_onnx FOLDER name=NAME dataset=NAME size=... classes=... [padding=...] [stride=1x1|3x3] [epsilon=...]
 //               [weights=FILE]
-// Writes model.onnx, weights.safetensors and results.safetensors: `images` [n, 3, h, w] from 0 to 1, and `logits`.
+// Writes model.onnx, weights.safetensors and results.safetensors: `images` [n, 3, h, w] in [0, 1], and `logits`.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -35,7 +35,7 @@ class Random {
   std::mt19937 generator_{7};
 };
 
-// Nothing is as it is at first, so that what is left out shows, and images are not lost on the way to the logits.
+// Randomises all values, so that omissions show, with magnitudes that keep logits dependent on the images.
 void randomize(ParameterStore& store, Random& random) {
   for (const Parameter& parameter : store.parameters()) {
     const bool scale = parameter.name.ends_with(".weight");

@@ -65,7 +65,7 @@ class Case {
   const Var& var(const std::string& input) { return vars_[input] = tape->variable(tensor(input)); }
   void result(const std::string& output, const Tensor& tensor) { results_.add(context, name_ + "." + output, tensor); }
 
-  // Notes y and, where an upstream gradient is given, the gradients of all inputs.
+  // Stores y and, if an upstream gradient is given, the gradients of all inputs.
   void finish(const Var& y) {
     result("y", y.value);
     if (!has("dy")) return;
@@ -112,7 +112,7 @@ void run_conv2d(Case& test) {
   test.finish(conv2d(*test.tape, x, w, bias, conv_options(test)));
 }
 
-// batch_norm, or conv_bn_act where there is a `w`.
+// batch_norm, or conv_bn_act if there is a `w`.
 void run_batch_norm(Case& test) {
   const Var &x = test.var("x"), &gamma = test.var("gamma"), &beta = test.var("beta");
   const Var* residual = test.has("residual") ? &test.var("residual") : nullptr;
@@ -211,7 +211,7 @@ void run_match_boxes(Case& test) {
   test.result("matched", matched);
 }
 
-// The largest scores of a row of boxes, and those of them that are kept.
+// Top-k scores of a row of boxes, and non-maximum suppression.
 void run_nms(Case& test) {
   const Tensor scores = test.tensor("scores"), boxes = test.tensor("boxes");
   const auto k = static_cast<int64_t>(test.number("k", 1)), m = static_cast<int64_t>(test.number("m", 1));

@@ -1,7 +1,7 @@
-// The engine's side of preprocessing.py: what every preprocessing of ImageNet makes of images.
+// The engine's side of preprocessing.py: output of every ImageNet preprocessing preset.
 //   parity_preprocessing RESULTS SIZE SAMPLES IMAGE...     RESULTS is a safetensors file
-// Its tensors `<preprocessing>[+distortions].<train|eval>.<image>.<sample>` are the pixels [size, size, 3] before they
-// are normalised, and with `.normalized` after that, both f32.
+// Tensors `<preprocessing>[+distortions].<train|eval>.<image>.<sample>` are the pixels [size, size, 3] before
+// normalisation, `.normalized` ones after it, both f32.
 #include <cstdio>
 
 #include "apps/cli/vision.h"
@@ -12,7 +12,7 @@
 namespace dtrain {
 namespace {
 
-// preprocessing.py has the same.
+// Keep equal to preprocessing.py.
 constexpr uint64_t kSeed = 7, kEpoch = 3;
 constexpr data::Box kBoxes[] = {{0.1f, 0.2f, 0.5f, 0.6f}, {0.55f, 0.5f, 0.9f, 0.95f}};
 

@@ -1,7 +1,7 @@
-// The engine's side of torchvision_resize.py: what the preset torchvision makes of images before it detects.
+// The engine's side of torchvision_resize.py: preprocessing of detection images by the preset torchvision.
 //   parity_resize IMAGES RESULTS float64|float32
-// IMAGES holds `sizes` [n, 2] and `image0`, `image1` ... [h, w, 3] of whole numbers, all f32. RESULTS gets the `sizes`
-// after resizing and the images, resized and normalised. The last argument is PREPROC.RESIZE_SCALE_DTYPE.
+// IMAGES holds `sizes` [n, 2] and `image0`, `image1` ... [h, w, 3] with integer values, all f32. RESULTS receives the
+// `sizes` after resizing, and the resized, normalised images. The last argument is PREPROC.RESIZE_SCALE_DTYPE.
 #include <algorithm>
 #include <cstdio>
 

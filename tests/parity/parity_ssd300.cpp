@@ -1,7 +1,7 @@
-// The engine's side of ssd300.py: what an SSD300 finds, and its losses and gradients.
+// The engine's side of ssd300.py: detections, losses and gradients of an SSD300.
 //   parity_ssd300 BATCH FOLDER cpu|gpu
 // BATCH holds `images` [n, 300, 300, 3], normalised, `counts` [n], `boxes` [n, g, 4] and `classes` [n, g]. FOLDER holds
-// weights.safetensors, and gets results.safetensors (`default_boxes`, `losses`, `detected_*` and, in Mode::eval,
+// weights.safetensors and receives results.safetensors (`default_boxes`, `losses`, `detected_*` and, in Mode::eval,
 // `deltas` and `logits`) and gradients.safetensors.
 #include <cstdio>
 

@@ -1,10 +1,9 @@
-"""Every preprocessing of ImageNet against its definition in NumPy: from the same decoded pixels and the same random
-numbers, the crop, the resize, the flip, the distortion of colours, the cast and the normalisation.
+"""Every ImageNet preprocessing preset against its definition in NumPy, from the same decoded pixels and random numbers:
+crop, resize, flip, colour distortion, cast and normalisation.
 
-Usage: preprocessing.py PARITY_PREPROCESSING; that is the program that runs the engine's side. The arithmetic is that of
-TensorFlow's kernels, of PIL and of the programs that use them, written down from their definitions. Bytes have to be
-equal to the bit; floats agree within BOUND levels of 255 (the engine merges multiplications and additions), and within
-NORMALIZED after the normalisation.
+Usage: preprocessing.py PARITY_PREPROCESSING; that is the program that runs the engine's side. The NumPy arithmetic
+follows the definitions of TensorFlow's kernels, PIL and the predecessor programs. Bytes must be equal; floats agree
+within BOUND levels of 255 (the engine uses FMA contraction), and within NORMALIZED after normalisation.
 """
 
 import argparse
@@ -23,8 +22,8 @@ except ImportError:
 from arrays import load_safetensors, write_png
 
 BOUND, NORMALIZED = 1e-4, 1e-6  # relative to 255, 4e-7
-# The last digit of a float decides which level a distorted colour is cut off to.
-DISTORTED_BYTES = 0.002  # the share of them that may be one level off
+# The last digit of a float decides how a distorted colour is truncated.
+DISTORTED_BYTES = 0.002  # fraction that may differ by one level
 F = np.float32
 SEED, EPOCH, SIZE, SAMPLES = 7, 3, 56, 12
 BOXES = [(0.1, 0.2, 0.5, 0.6), (0.55, 0.5, 0.9, 0.95)]
@@ -33,7 +32,7 @@ MEAN = F([123.68, 116.78, 103.94])
 
 
 def philox(seed, stream, counter):
-    """The four words of libdtrain/core/rng.h."""
+    """The four Philox words of libdtrain/core/rng.h."""
     c = [counter & 0xFFFFFFFF, counter >> 32, stream & 0xFFFFFFFF, stream >> 32]
     k0, k1 = seed & 0xFFFFFFFF, seed >> 32
     for _ in range(10):
@@ -68,7 +67,7 @@ class Random:
 
 
 def sample_distorted_bounding_box(height, width, boxes, random, area=(0.05, 1), aspect=(0.75, 1.33)):
-    """x, y, width, height by TensorFlow's op, with 100 tries for a tenth of a box."""
+    """x, y, width, height by TensorFlow's op, with 100 attempts to cover a tenth of a box."""
     low_area, high_area = (F(share) * F(width) * F(height) for share in area)
     for _ in range(100):
         ratio = random.uniform(*aspect)
@@ -99,7 +98,7 @@ def sample_distorted_bounding_box(height, width, boxes, random, area=(0.05, 1), 
 
 
 def random_resized_crop(height, width, random):
-    """x, y, width, height as torchvision draws them."""
+    """x, y, width, height by torchvision's RandomResizedCrop."""
     for _ in range(10):
         target = height * width * (0.08 + 0.92 * float(random.uniform()))
         low, high = math.log(3 / 4), math.log(4 / 3)
@@ -133,7 +132,7 @@ def interpolate(image, rows, columns):
 
 
 def crop_and_resize(image, box, height, width):
-    """tf.image.crop_and_resize of one box (ymin, xmin, ymax, xmax); what roundings put outside lies on the edge."""
+    """tf.image.crop_and_resize of one box (ymin, xmin, ymax, xmax); clamps samples rounded beyond the edge."""
     places = []
     for size, out, low, high in ((image.shape[0], height, *box[::2]), (image.shape[1], width, *box[1::2])):
         step = (F(high) - F(low)) * F(size - 1) / F(out - 1)
@@ -143,7 +142,7 @@ def crop_and_resize(image, box, height, width):
 
 
 def resize_pil(image, height, width):
-    """PIL's resize(BILINEAR): triangles as wide as the scale, in 22-bit fixed point, rounded to bytes each way."""
+    """PIL's resize(BILINEAR): triangle filter scaled to the reduction, 22-bit fixed point, bytes after each pass."""
     for axis, out in ((1, width), (0, height)):
         size = image.shape[axis]
         scale = size / out
@@ -201,7 +200,7 @@ def centre(image, odd=lambda rest: rest // 2):
 
 
 def cropped(image, crop, random):
-    """A window, mirrored half of the time."""
+    """A crop, flipped with probability 1/2."""
     x, y, w, h = crop
     window = image[y : y + h, x : x + w]
     return window[:, ::-1] if random.uniform() < 0.5 else window
@@ -272,7 +271,7 @@ def standard_aws(pixels):
     return (pixels - F([121, 115, 100])) * (1 / F([70, 68, 71]))
 
 
-# The pixels and the normalisation of each.
+# Pixels and normalisation of each preset.
 PREPROCESSINGS = {
     "tf_cnn": (tf_cnn, plus_minus_one),
     "tf_cnn+distortions": (lambda *sample: tf_cnn(*sample, distortions=True), plus_minus_one),
@@ -286,7 +285,7 @@ PREPROCESSINGS = {
 
 
 def make_image(generator, height, width):
-    """Soft shapes and noise, with the extremes and a flat part."""
+    """Smooth shapes and noise, with extreme values and a constant region."""
     coarse = generator.integers(0, 256, (height // 16 + 2, width // 16 + 2, 3))
     image = resize_legacy(coarse, height, width) + generator.normal(0, 12, (height, width, 3))
     image[: height // 4, : width // 4] = 255

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes down what the installed torchvision makes of images before it detects, and what it finds: the expected values of
-torchvision_resize.py, where the installed version is another one. To be run with the newest torchvision, once:
+"""Records preprocessing and detections of the installed torchvision: expected values of torchvision_resize.py for
+another version than the installed one. Run it once with the newest torchvision:
 
     python3 -m venv newest && newest/bin/pip install torch torchvision
     newest/bin/python tests/parity/record_torchvision.py > tests/parity/torchvision_newest.json

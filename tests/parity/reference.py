@@ -1,4 +1,4 @@
-"""Networks in PyTorch that are written as one function, with TensorFlow's padding and the engine's dropout masks."""
+"""PyTorch networks written as single functions, with TensorFlow's padding and the engine's dropout masks."""
 
 from parity import np, torch
 
@@ -20,7 +20,7 @@ def philox(stream, blocks, seed=0):
 
 
 def padded(x, kernel, stride, border, value=0.0):
-    """Adds what TensorFlow's SAME adds, or kernel // 2 on each side ("half"), or nothing ("valid")."""
+    """Adds TensorFlow's SAME padding, kernel // 2 on each side ("half"), or none ("valid")."""
     if border == "valid":
         return x
     widths = []
@@ -35,9 +35,8 @@ def pair(size):
 
 
 class Reference(torch.nn.Module):
-    """`network(self, x)` gives logits, or a pair of them and those of an auxiliary head. Layers are made in the first
-    run, under the paths that they are called by. `norm` holds the epsilon and decay of batch norms, and whether they
-    scale."""
+    """`network(self, x)` returns logits, or a pair with the logits of an auxiliary head. The first run creates the
+    layers under the paths of their calls. `norm`: epsilon and decay of batch norms, and whether they have a gamma."""
 
     def __init__(self, network, norm=(1e-5, 0.9, True)):
         super().__init__()
@@ -78,7 +77,7 @@ class Reference(torch.nn.Module):
         return F.max_pool2d(padded(x, pair(kernel), pair(stride), border, -float("inf")), kernel, stride)
 
     def mean_pool(self, x, kernel, stride, border):
-        """The padding does not count."""
+        """Average without padding."""
         def pooled(y):
             return F.avg_pool2d(padded(y, pair(kernel), pair(stride), border), kernel, stride)
 

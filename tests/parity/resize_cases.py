@@ -1,5 +1,5 @@
-"""What torchvision_resize.py compares, and record_torchvision.py writes down: sizes, images, and a small Mask R-CNN. All
-numbers are drawn by NumPy's RandomState, whose streams no version changes."""
+"""Cases of torchvision_resize.py and record_torchvision.py: sizes, images, and a small Mask R-CNN. Random numbers come
+from NumPy's RandomState, whose streams are the same in all versions."""
 
 from parity import np, torch
 from torchvision.models.detection import mask_rcnn
@@ -9,15 +9,15 @@ from torchvision.ops.misc import FrozenBatchNorm2d
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SHORT, LONG = 800, 1333
-IMAGES = [(424, 640), (375, 500), (640, 427), (333, 500)]  # of the first three the scale's type decides the size
-SAMPLES = 24  # values of each resized image that are written down
-# Of the detector, so that it takes a second. 200 / 106 in float32 is a little less than in float64.
+IMAGES = [(424, 640), (375, 500), (640, 427), (333, 500)]  # the scale's type affects the size of the first three
+SAMPLES = 24  # recorded values per resized image
+# For the detector, such that it takes a second. 200 / 106 in float32 is slightly less than in float64.
 DETECTOR_IMAGE, DETECTOR_SHORT, DETECTOR_LONG = (106, 160), 200, 333
 FOUND, CANDIDATES, PROPOSALS = 15, 100, 60
 
 
 def sizes():
-    """130 sizes such as photographs have."""
+    """130 sizes of typical photographs."""
     draw = np.random.RandomState(1)
     shorter = draw.randint(240, 641, 65)
     return [(int(h), 640) for h in shorter] + [(500, int(w)) for w in draw.randint(240, 501, 65)]
@@ -36,7 +36,7 @@ def transform():
 
 
 def resized(pixels):
-    """[h, w, 3] uint8 to the normalised image [H, W, 3] that torchvision's detector sees."""
+    """[h, w, 3] uint8 -> normalised image [H, W, 3] as input of torchvision's detector."""
     tensor = torch.from_numpy(pixels).permute(2, 0, 1).float() / 255
     rule = transform()
     image, _ = rule.resize(rule.normalize(tensor), None)
@@ -49,7 +49,7 @@ def new_size(height, width):
 
 
 def samples_of(tensor):
-    """Values in places that follow from the shape alone, and the mean of all."""
+    """Values at positions that depend on the shape only, and the mean."""
     flat = np.float64(tensor).ravel()
     places = np.random.RandomState(7).randint(0, flat.size, SAMPLES)
     return [float(flat.mean())] + [float(value) for value in flat[places]]
@@ -81,7 +81,7 @@ def make_detector():
         elif name.endswith("running_mean") or (value.dim() == 1 and ".bn" in name and name.endswith("bias")):
             state[name] = draw.normal(0, 0.1, shape)
         elif value.dim() == 1 and name.endswith("weight"):
-            size = 0.3 if "bn2" in name else 1.0  # the sums of residual blocks shall not grow
+            size = 0.3 if "bn2" in name else 1.0  # keeps the magnitude of residual blocks constant
             state[name] = draw.uniform(0.5 * size, size, shape)
         elif name.endswith("bias"):
             state[name] = np.zeros(shape)
@@ -93,7 +93,7 @@ def make_detector():
 
 
 def detections():
-    """[class, score, x1, y1, x2, y2] of each, the best first, and the weights that found them."""
+    """[class, score, x1, y1, x2, y2] of each detection by descending score, and the weights."""
     model, state = make_detector()
     pixels = image(*DETECTOR_IMAGE)
     with torch.no_grad():

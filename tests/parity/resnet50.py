@@ -1,13 +1,14 @@
-"""ResNet-50 v1.5 against torchvision's: weights both ways, logits, loss, all gradients, statistics, ten SGD steps.
+"""ResNet-50 v1.5 against torchvision: weights in both directions, logits, loss, all gradients, statistics, ten SGD
+steps.
 
 Usage: resnet50.py PARITY_MODEL [--device cpu|gpu] [--precision fp32|bf16|fp16]; PARITY_MODEL is the program that runs
-the engine's side. The reference is torchvision's model in double precision, from the same weights and batch. What
-torch's own first step in float32 is off by is printed beside ours.
+the engine's side. The reference is torchvision's model in double precision with the same weights and batch. The error
+of torch's first step in float32 is printed beside ours.
 
-A ReLU whose input is within rounding of 0 may open in one run and stay shut in the other, and a single such element
-moves the gradients of all layers below by up to a percent: among the millions of a network initialised as usual there
-are always some, in torch's own float32 run too. Hence batch norms whose offset is about 2.3 deviations here: 1 % of
-the elements are cut off, and hardly any is that close.
+A ReLU whose input is within rounding of 0 may be open in one run and closed in the other. A single such element changes
+the gradients of all lower layers by up to a percent. With usual initialisation the millions of activations always
+include some, also in torch's float32 run. Therefore batch norms have offsets of about 2.3 standard deviations here: 1 %
+of the elements are cut off, and hardly any is close to 0.
 """
 
 import copy
@@ -23,9 +24,9 @@ report = Report()
 
 
 def offsets(name):
-    if name == "bn1":  # after one convolution nothing has lost precision yet, and max-pooling hides what is below 0
+    if name == "bn1":  # after one convolution rounding is negligible, and max-pooling hides negative values
         return -0.1, 0.1
-    return (0.2, 0.6) if name.endswith("bn3") else (1.5, 2)  # a shortcut that a bn3 is added to lies above 0 already
+    return (0.2, 0.6) if name.endswith("bn3") else (1.5, 2)  # bn3 is added to a shortcut that is positive already
 
 
 def make_model():
@@ -45,7 +46,7 @@ def state(model):
 
 
 def train(model, images, labels, steps):
-    """What parity_model writes, by torch."""
+    """Output of parity_model, computed by torch."""
     decayed = [p for p in model.parameters() if p.dim() > 1]
     others = [p for p in model.parameters() if p.dim() == 1]
     groups = [{"params": decayed, "weight_decay": DECAY}, {"params": others}]
@@ -78,7 +79,7 @@ def compare(name, ours, single, double, bound):
 
 
 def compare_worst(name, ours, single, double, names, bound):
-    """The worst tensor of many, each by its own norm."""
+    """Largest error over all tensors, each relative to its norm."""
     errors = {key: report.error(ours[key], double[key], "l2") for key in names}
     worst = max(errors, key=errors.get)
     compare(f"{name}, worst of {len(errors)} ({worst})", ours[worst], single and single[worst], double[worst], bound)
@@ -89,7 +90,7 @@ def joined(tensors):
 
 
 def changes(after):
-    """What training changed: a stricter measure than the values, most of which it hardly moves."""
+    """Change by training: stricter than comparing values, which training hardly changes."""
     return {name: np.float64(after[name]) - initial[name] for name in names}
 
 
@@ -111,7 +112,7 @@ with scratch() as folder:
 single = train(copy.deepcopy(model), images, labels, 1)
 double = train(model.double(), images.double(), labels, STEPS)
 
-# What is trained here loads there: strict, by name and shape.
+# Weights trained here load there: strict, by name and shape.
 exported = {name: torch.from_numpy(value.copy()) for name, value in ours["last"].items()}
 torchvision.models.resnet50().load_state_dict(exported, strict=True)
 
@@ -121,8 +122,8 @@ if len(names) != 161 or len(statistics) != 106:
     report.fail(f"{len(names)} parameters and {len(statistics)} statistics, expected 161 and 106")
 print("losses of the ten steps:", np.round(double["losses"], 3))
 if options.precision != "fp32":
-    # Each activation is rounded to 8 or 11 bits, about a hundred times in a row: what is left of a single tensor's
-    # digits varies, so the gradients are compared as one vector.
+    # Each activation is rounded to 8 or 11 bits about a hundred times in a row. The remaining precision of single
+    # tensors varies, so gradients are compared as one vector.
     unit = {"bf16": 2**-8, "fp16": 2**-11}[options.precision]
     compare("logits, evaluation", ours["eval_logits"], None, double["eval_logits"], 8 * unit)
     compare("logits, training", ours["logits"], None, double["logits"], 8 * unit)
@@ -134,17 +135,17 @@ compare("logits, evaluation", ours["eval_logits"], single["eval_logits"], double
 compare("logits, inferred", ours["inferred_logits"], single["eval_logits"], double["eval_logits"], 3e-6)
 compare("logits, training", ours["logits"], single["logits"], double["logits"], 5e-6)
 compare("loss", ours["losses"][:1], single["losses"], double["losses"][:1], 1e-6)
-# The gradient of an offset in front of a ReLU and another batch norm is the small rest of a sum that cancels.
+# The gradient of an offset before a ReLU and another batch norm is a small remainder after cancellation.
 compare_worst("gradient", ours["gradients"], single["gradients"], double["gradients"], names, 1e-4)
 compare_worst("statistics after a step", ours["first"], single["first"], double["first"], statistics, 5e-6)
 compare_worst("parameters after a step", ours["first"], single["first"], double["first"], names, 2e-7)
 compare("losses of ten steps", ours["losses"], None, double["losses"], 2e-6)
-# Ten steps amplify rounding: 5e-6 without Winograd's kernels, 1.4e-5 with them, at first gradients that differ by a
-# factor of two. The parameters move by about a hundredth of their size, and that change may be off by 3e-3 below: hence
-# 3e-5.
+# Ten steps amplify rounding: 5e-6 without Winograd kernels, 1.4e-5 with them, where initial gradients differ by a
+# factor of two. Parameters change by about a hundredth of their magnitude, and the change may have an error of 3e-3
+# below: hence 3e-5.
 compare_worst("parameters after ten steps", ours["last"], None, double["last"], names, 3e-5)
-# The values are rounded to float32 in every step, which is a visible share of what moves little: too large a share to
-# compare the offsets, which are about 2 and move by 1e-5.
+# Values are rounded to float32 in every step, a visible fraction of small changes: too large a fraction to compare the
+# offsets, which are about 2 and change by 1e-5.
 weights = [name for name in names if initial[name].ndim > 1]
 compare_worst("change in ten steps", changes(ours["last"]), None, changes(double["last"]), weights, 3e-3)
 compare_worst("statistics after ten steps", ours["last"], None, double["last"], statistics, 3e-5)

@@ -1,10 +1,10 @@
 """MobileNet and NASNet against PyTorch in double precision: logits, loss, and all gradients of one step.
 
 Usage: separable_models.py PARITY_MODEL [--device cpu|gpu]; PARITY_MODEL is the program that runs the engine's side. The
-networks are written here from their papers and from TensorFlow's definitions, with the names of the engine's
-parameters. Which features dropout left out is found from the gradient of the last layer, to which they give nothing.
-As resnet50.py explains, few inputs of ReLUs may lie near 0: batch norms have offsets. What is multiplied without a
-ReLU between, as in NASNet, has smaller ones.
+networks follow their papers and TensorFlow's definitions, with the engine's parameter names. The dropout mask is
+reconstructed from the gradient of the last layer, which is 0 for dropped features. Batch norms have offsets, because
+few ReLU inputs may be close to 0, as resnet50.py explains; offsets are smaller where products follow without a ReLU, as
+in NASNet.
 """
 
 import os
@@ -16,7 +16,7 @@ BATCH, CLASSES = 2, 1000
 
 
 class Network(torch.nn.Module):
-    """Layers are made when they are first called, under the path they are called by."""
+    """Layers are created on their first call, under the path of the call."""
 
     def __init__(self, epsilon):
         super().__init__()
@@ -42,14 +42,14 @@ class Network(torch.nn.Module):
         return norm(x)
 
     def finish(self, x, path):
-        """The mean over the pixels, dropout by the mask `kept`, and logits."""
+        """Spatial mean, dropout with the mask `kept`, and logits."""
         self.pooled = x.mean((2, 3))
         linear = self.layer(path, lambda: torch.nn.Linear(x.shape[1], CLASSES))
         return linear(self.pooled if self.kept is None else self.pooled * self.kept)
 
 
 def padded(x, kernel, stride, value=0.0):
-    """TensorFlow's SAME."""
+    """TensorFlow's SAME padding."""
     sides = []
     for size in (x.shape[3], x.shape[2]):
         total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
@@ -80,7 +80,7 @@ class MobileNet(Network):
 
 
 class NasNet(Network):
-    """The mobile form for ImageNet."""
+    """The mobile variant for ImageNet."""
 
     NORMAL = (("5x5", 0, "3x3", 1), ("5x5", 1, "3x3", 1), ("mean", 0, "none", 1), ("mean", 1, "mean", 1), ("3x3", 0, "none", 0))
     REDUCTION = (("5x5", 0, "7x7", 1), ("max", 0, "7x7", 1), ("mean", 0, "5x5", 1), ("none", 3, "mean", 2), ("3x3", 2, "max", 0))
@@ -151,8 +151,8 @@ def initialize(model, offset):
 
 
 def dropped(pooled, logits, labels, gradient, rate):
-    """What dropout multiplied the features by: the last layer's gradient is a sum over the images of the gradient of the
-    logits times the features."""
+    """Dropout factors of the features: the last layer's gradient is the sum over images of the logits' gradient times
+    the features."""
     by_logits = (torch.softmax(logits, 1) - F.one_hot(labels, CLASSES)) / len(labels)
     features = torch.linalg.lstsq(by_logits.T, gradient).solution
     return (features.abs() > 1e-3 * pooled.abs().max()).double() / (1 - rate)
@@ -192,7 +192,7 @@ def compare(name, model, size, rate, parameters, offset, bound):
     report.check(f"{name}: gradients", np.concatenate([gradients[key].ravel() for key in expected]),
                  np.concatenate([value.ravel() for value in expected.values()]), bound, "l2")
     norms = {key: np.linalg.norm(value) for key, value in expected.items()}
-    least = 0.01 * np.median(list(norms.values()))  # the rest of a sum that cancels is measured against what is usual
+    least = 0.01 * np.median(list(norms.values()))  # yardstick for remainders after cancellation
     errors = {key: np.linalg.norm(gradients[key] - expected[key]) / max(norms[key], least) for key in expected}
     worst = max(errors, key=errors.get)
     print(f"{'ok  ' if errors[worst] <= 20 * bound else 'FAIL'} {name}: worst of {len(errors)} gradients ({worst}): {errors[worst]:.1e}")

@@ -1,11 +1,11 @@
-"""SSD300 against a PyTorch model of the same random weights: default boxes, what the heads say, losses with hard
-negative mining, the gradients of all parameters, and detections. PyTorch computes the network in single precision,
-which in double takes it a minute, and all else in double precision.
+"""SSD300 against a PyTorch model with the same random weights: default boxes, head outputs, losses with hard negative
+mining, the gradients of all parameters, and detections. PyTorch computes the network in single precision, because
+double precision takes a minute, and everything else in double precision.
 
 Usage: ssd300.py PARITY_SSD300 [--device cpu|gpu]
 
-The reference is written from tf_cnn_benchmarks' definitions. Its boxes are fractions of an image, shape by shape; those
-of the engine's heads are pixels, cell by cell.
+The reference implements tf_cnn_benchmarks' definitions. Its boxes are fractions of the image, shape by shape; the
+engine's head outputs are in pixels, cell by cell.
 """
 
 import itertools
@@ -22,7 +22,7 @@ SIDES, STEPS = (38, 19, 10, 5, 3, 1), (8, 16, 32, 64, 100, 300)
 SCALES = (21, 45, 99, 153, 207, 261, 315)
 RATIOS = ((2,), (2, 3), (2, 3), (2, 3), (2,), (2,))
 SHAPES = [2 + 2 * len(ratios) for ratios in RATIOS]
-# After the backbone: channels of the 1x1 and of the 3x3 convolution, its stride and border.
+# Extra layers: channels of the 1x1 and of the 3x3 convolution, its stride and padding.
 LAYERS = (
     (256, 512, 2, "same"),
     (256, 512, 2, "same"),
@@ -61,7 +61,7 @@ def block(net, x, path, width, stride):
 
 
 def network(net, x):
-    """The deltas and logits of all boxes, shape by shape."""
+    """Deltas and logits of all boxes, shape by shape."""
     x = net.norm_relu(net.conv(x, "conv1", 64, 7, 2, "half", bias=False), "bn1")
     x = net.max_pool(x, 3, 2, "same")
     for stage, blocks in enumerate((3, 4, 6)):
@@ -82,7 +82,7 @@ def network(net, x):
 
 
 def cell_by_cell():
-    """The number, shape by shape, of each box of the engine's heads."""
+    """Index, shape by shape, of each box of the engine's heads."""
     order, first = [], 0
     for side, shapes in zip(SIDES, SHAPES):
         numbers = first + np.arange(shapes * side * side).reshape(shapes, side * side)
@@ -92,7 +92,7 @@ def cell_by_cell():
 
 
 def initialize(model):
-    """Weights by which few inputs of ReLUs lie near 0, and heads that say much."""
+    """Weights with few ReLU inputs close to 0, and large head outputs."""
     for name, module in model.named_modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             torch.nn.init.uniform_(module.weight, 0.5, 1.0)
@@ -107,7 +107,7 @@ def initialize(model):
 
 
 def make_truth(generator, count):
-    """Boxes of all sizes, of which some overlap with no default box by half. Rounding shall not decide on matches."""
+    """Boxes of all sizes, some without any default box of IoU 0.5. Matches must not depend on rounding."""
     boxes = np.zeros((0, 4), np.float32)
     while len(boxes) < count:
         size = generator.uniform(10, 200, 2)
@@ -124,8 +124,8 @@ def ious(boxes):
 
 
 def match(boxes):
-    """The ground truth of each default box, or -1: that of the largest IoU, from 0.5 on; and each ground truth has the
-    default box that fits it best, the first one where several want it."""
+    """Ground truth of each default box, or -1: the one of largest IoU, at least 0.5. Each ground truth also gets its
+    best default box, the first ground truth in a conflict."""
     iou = ious(boxes)
     best, matched = iou.max(0)
     matched[best < 0.5] = -1
@@ -146,7 +146,7 @@ def decode(deltas):
 
 
 def image_losses(deltas, logits, boxes, classes):
-    """Of the classes and of the boxes of one image, and how many boxes are matched."""
+    """Class and box losses of one image, and the number of matched boxes."""
     matched = match(boxes)
     positive = matched >= 0
     count = int(positive.sum())
@@ -172,8 +172,8 @@ def detect(deltas, logits):
 
 
 def paired(boxes, scores, classes, expected_boxes, expected_scores, expected_classes):
-    """For each expected detection the row of one of ours, or None where there is none: of the same class, and of a score
-    that is no further away than rounding may take it, the nearest box. Those that score alike have no certain order."""
+    """For each expected detection our matching row, or None: the nearest box of the same class and of equal score
+    within rounding. Ties have no defined order."""
     rows, left = [], set(range(len(classes)))
     for box, score, kind in zip(expected_boxes, expected_scores, expected_classes):
         alike = [row for row in left if classes[row] == kind and abs(scores[row] - score) <= 1e-5 * score]
@@ -192,7 +192,7 @@ generator = np.random.default_rng(3)
 model = Reference(network, norm=(1e-4, 0.997, True))
 images = torch.randn(2, 3, SIDE, SIDE)
 with torch.no_grad():
-    model.eval()(images[:1])  # makes the layers
+    model.eval()(images[:1])  # creates the layers
 initialize(model)
 truth = [make_truth(generator, count) for count in (12, 3)]
 with scratch() as folder:

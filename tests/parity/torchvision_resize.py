@@ -1,6 +1,6 @@
-"""Images of sizes that are not the network's: sizes and pixels after resizing, and what a detector finds, against the
-newest torchvision, as torchvision_newest.json has it (see record_torchvision.py), and, with the older rule of sizes,
-against the installed one where that is older than 0.16.
+"""Resizing of images to the detector's input: sizes, pixels and detections against the newest torchvision, recorded in
+torchvision_newest.json (see record_torchvision.py), and, with the older size rule, against the installed version if it
+is older than 0.16.
 
 Usage: torchvision_resize.py PARITY_RESIZE [DTRAIN_MASK_RCNN]
 """
@@ -20,7 +20,7 @@ newest = json.loads((pathlib.Path(__file__).parent / "torchvision_newest.json").
 
 
 def ours(folder, scale):
-    """Sizes and images by the engine, whose scale is of this type."""
+    """Sizes and images by the engine with a scale of this type."""
     tensors = {f"image{i}": np.float32(cases.image(*size)) for i, size in enumerate(cases.IMAGES)}
     tensors["sizes"] = np.float32(cases.sizes())
     paths = [os.path.join(folder, name) for name in ("images.safetensors", "resized.safetensors")]
@@ -52,7 +52,7 @@ with scratch() as folder:
         compare_sizes(f"torchvision {torchvision.__version__}", np.int64(found["sizes"]),
                       [cases.new_size(*size) for size in cases.sizes()])
         for i, size in enumerate(cases.IMAGES):
-            # Its source coordinates are rounded differently: by half a float's last digit, 3e-5 of a pixel, at edges.
+            # Source coordinates are rounded differently: by half a float's last digit, 3e-5 of a pixel, at edges.
             report.check(f"{size} by float32", found[f"image{i}"], cases.resized(cases.image(*size)), 1e-4)
 
     _, weights = cases.make_detector()

@@ -1,9 +1,9 @@
-"""Attacks on the programs, a row each: what is tried, the command, its exit code, and a pattern that some line of its
-output has to match. Each runs in an empty folder with a shell that knows $D, a set of TFRecords, cnn, a short training
-of lenet on the CPU, and scale, a small prediction. A row passes only if the command ends by itself and if no line of
-its output was forged by what it was given. A new program adds rows; `attacks.py WORD...` runs those that have one of
-the words in their names or commands. With DTRAIN_SANITIZED those that limit the address space, of which sanitizers
-reserve terabytes, are left out.
+"""Attacks on the programs, one row each: title, command, exit code, and a pattern that a line of the output must match.
+Each command runs in an empty folder, in a shell with $D (a set of TFRecords), cnn (a short training of lenet on the
+CPU) and scale (a small prediction). A row passes if the command ends by itself and no line of its output was forged by
+the input. Each new program adds rows. `attacks.py WORD...` runs the rows with one of the words in their title or
+command. With DTRAIN_SANITIZED, rows that limit the address space are skipped, because sanitizers reserve terabytes of
+it.
 """
 
 import concurrent.futures
@@ -19,33 +19,33 @@ from attack_results import finish
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(os.environ.get("DTRAIN_BIN_DIR", ROOT / "build" / "bin"))
-LIMIT = 120  # seconds: whatever takes longer hangs
+LIMIT = 120  # seconds until a command counts as hanging
 FORGED = "error: forged"
 
 SHELL = """
 PATH=$1:$PATH D=$2
 ulimit -c 0
-export OMP_NUM_THREADS=2  # limits on memory are met however many cores there are
+export OMP_NUM_THREADS=2  # memory limits must not depend on the number of cores
 cnn() { dtrain-cnn-benchmarks --model=lenet --device=cpu --image_size=28 --batch_size=2 --num_warmup_batches=0 "$@"; }
 scale() { dtrain-scale --images_per_sec=300 --batch_size=64 --gpus=1,8 "$@"; }
-# COCO's annotations: one image of this file name, width and height, and one object of this segmentation.
+# COCO annotations: one image with this file name, width and height, and one object with this segmentation.
 coco() {
   printf '{"images":[{"id":1,"file_name":"%s","width":%s,"height":%s}],"categories":[{"id":1,"name":"a"}],' "$1" $2 $3
   printf '"annotations":[{"id":1,"image_id":1,"category_id":1,"iscrowd":0,"segmentation":%s}]}' "$4"
 }
-# An object of JSON with $1 keys.
+# A JSON object with $1 keys.
 keys() { seq 1 $1 | sed 's/.*/"&":0/' | paste -sd, | sed 's/.*/{&}/'; }
 # 200 MB that take a second to read.
 spaces() { head -c 200000000 /dev/zero | tr '\\0' ' ' > $1; }
-# Asks the command that was started last to stop once it has opened the file $1.
+# Sends SIGTERM to the last background command once it has opened the file $1.
 stop_once_it_reads() {
   until ls -l /proc/$!/fd | grep -q $1; do kill -0 $! || break; sleep 0.02; done
   kill -TERM $!; wait $!
 }
 score() { echo '[]' > R.json; dtrain-mask-rcnn eval --annotations=A.json --results=R.json "$@"; }
-# Safetensors with this header, of less than 256 bytes, and 16 bytes of zeros.
+# A safetensors file with this header, shorter than 256 bytes, and 16 zero bytes.
 safetensors() { printf "\\x$(printf %x ${#1})\\0\\0\\0\\0\\0\\0\\0"; printf %s "$1"; head -c 16 /dev/zero; }
-# Serves a training that the command "$1" has damaged, until the server says so, which then has to end on request.
+# Serves a training that the command "$1" has damaged, waits for the server to report it, and stops the server.
 serve_broken() {
   cnn --num_batches=1 --train_dir=T >/dev/null 2>&1
   eval "$1"
@@ -54,7 +54,7 @@ serve_broken() {
   kill -TERM $!; wait $!; code=$?; cat log; return $code
 }
 serve() { dtrain-serve --device=cpu --port=0 "$@"; }
-# A short training of the model "$1"; classification with its weights, in int8 by the calibration "$2".
+# A short training of model "$1"; classification with its weights in int8 with the calibration "$2".
 train() { cnn --model=$1 --num_batches=1 --train_dir=$1 >/dev/null 2>&1; W=$1/checkpoints/step-1/model.safetensors; }
 int8() { train $1; dtrain-classify --weights=$W --device=cpu --precision=int8 --calibration=$2 x.jpg; }
 # The calibration c.json of lenet.
@@ -63,7 +63,7 @@ eval "$3"
 """
 
 ROWS = [
-    # What belongs to the user.
+    # User's files.
     ("a plot to a full device", "mknod full c 1 7 && scale --plot=full; code=$?; [ -c full ] || exit 99; exit $code",
      6, r"full: No space left"),
     ("a plot through a link", "echo old > target; ln -s target link; scale --plot=link && [ -L link ] && "
@@ -299,7 +299,7 @@ ROWS = [
 
 
 def run(row, data):
-    """What is wrong; empty where the row holds."""
+    """The reason of the failure, or "" if the row passes."""
     name, command, code, pattern = row
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(["bash", "-c", SHELL, "attack", PROGRAMS, data, command], cwd=folder,

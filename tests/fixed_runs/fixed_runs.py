@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Fixed runs: what a dozen small runs of dtrain-cnn-benchmarks print, return and save has to be what is recorded in
-expected/, so that a change which is meant to change nothing shows that it does not.
+"""Golden tests: output, exit code and checkpoints of a dozen small runs of dtrain-cnn-benchmarks must equal the records
+in expected/, so that refactorings are proven to change nothing.
 
-    fixed_runs.py [RUN...]                      compares with the records; ctest does so for each run on its own
+    fixed_runs.py [RUN...]                      compares with the records; ctest runs each test separately
     fixed_runs.py --reference BIN_DIR [RUN...]  compares with the programs of BIN_DIR, bit for bit on any machine
-    fixed_runs.py --record BIN_DIR [RUN...]     makes the records anew with the programs of BIN_DIR
+    fixed_runs.py --record BIN_DIR [RUN...]     rewrites the records with the programs of BIN_DIR
 
-The programs that are tested are those in DTRAIN_BIN_DIR. Speeds, times, memory, paths, hosts and versions are masked,
-and of what is on stderr only the kinds of lines are compared.
+DTRAIN_BIN_DIR holds the programs under test. Speeds, times, memory, paths, hosts and versions are masked. For stderr
+only the kinds of lines are compared.
 
-How numbers are rounded depends on the compiler, on oneDNN, on the instructions that oneDNN takes and on the caches that
-it sees. So each process computes with one thread and with AVX2, which every processor has that runs the programs, and
-signature.json holds the rest. Where that is true of this machine and build as well, checksums have to be equal.
-Elsewhere checksums that differ are reported as skipped, and numbers may differ by TOLERANCE.
+Rounding depends on the compiler, on oneDNN, on the instruction set that oneDNN uses and on the cache sizes that it
+detects. Therefore every process runs with one thread and AVX2, the minimum that the programs require; signature.json
+holds the remaining factors. Where they match this machine and build, checksums must be equal. Elsewhere differing
+checksums are reported as skipped, and numbers may differ by TOLERANCE.
 """
 
 import argparse
@@ -33,13 +33,13 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 EXPECTED = HERE / "expected"
 SIGNATURE = HERE / "signature.json"
-CHECKPOINT = HERE / "checkpoint" / "step-4"  # made by an earlier version, and not made anew while it is there
+CHECKPOINT = HERE / "checkpoint" / "step-4"  # made by an earlier version; recording keeps an existing one
 MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none")
 SKIPPED = 77
-# Relative, besides the last digit that is shown. With oneDNN's kernels for SSE4.1, AVX or AVX-512, which round
-# otherwise, losses differ by 0.0006 at most, and no accuracy does.
+# Relative, in addition to the last printed digit. With oneDNN's kernels for SSE4.1, AVX or AVX-512, which round
+# differently, losses differ by at most 0.0006, and accuracies do not.
 TOLERANCE = 0.002
-# Variables of the caller's that would change what a run does.
+# Variables of the environment that would affect a run.
 FOREIGN = ("DTRAIN_", "HOROVOD_", "K_MPI_", "DNNL_", "ONEDNN_", "OMP_", "GOMP_")
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.])")
 MASKS = (
@@ -68,8 +68,8 @@ class Build:
         return re.search(rf"^{name}:\w+=(.*)$", self.cache, re.MULTILINE)[1]
 
     def signature(self):
-        """What the bits of a run depend on besides its flags. Xbyak tells oneDNN nothing about the caches of processors
-        that are not Intel's, so that all those are alike."""
+        """Factors other than flags that determine the bits of a run. Xbyak does not report cache sizes of non-Intel
+        processors to oneDNN, so that all of those are alike."""
         compiler = next(self.programs.parent.glob("CMakeFiles/*/CMakeCXXCompiler.cmake")).read_text()
         name, version = (re.search(rf'CMAKE_CXX_COMPILER_{word} "([^"]+)"', compiler)[1] for word in ("ID", "VERSION"))
         libraries = subprocess.run(["ldd", self.programs / "dtrain-cnn-benchmarks"], check=True, text=True,
@@ -109,7 +109,7 @@ def caches():
 
 
 class Run:
-    """One or more starts of the program, which share a folder with data and a train_dir. `lines` says what they did."""
+    """One or more runs of the program that share a data folder and a train_dir. `lines` describes them."""
 
     def __init__(self, build, folder):
         self.build, self.folder, self.lines, self.errors = build, pathlib.Path(folder), [], ""
@@ -124,8 +124,7 @@ class Run:
         self.lines += [f"{path.name}: {checksum(path)}" for path in sorted(self.data.iterdir())]
 
     def start(self, *flags, ranks=1, fault="", stop_in=None, stop_after=0.0):
-        """Runs the program to its end, and returns its log. A SIGTERM is sent to it `stop_after` seconds into step
-        `stop_in`."""
+        """Runs the program to its end and returns its log. Sends SIGTERM `stop_after` seconds into step `stop_in`."""
         flags = ("--device=cpu", "--num_intra_threads=1", "--display_every=1", *flags)
         command = [*((*MPIRUN, "-np", str(ranks)) if ranks > 1 else ()),
                    self.build.programs / "dtrain-cnn-benchmarks", *flags]
@@ -141,7 +140,7 @@ class Run:
             errors.seek(0)
             notices = errors.read()
         self.errors += notices
-        if process.returncode < 0:  # by somebody else: no run here does that
+        if process.returncode < 0:  # killed by someone else; no run here is
             raise RuntimeError(f"{command[0]} was ended by {signal.Signals(-process.returncode).name}:\n{log}{notices}")
         self.lines += ["", *self.masked(f"== {ranks} x DTRAIN_FAULT='{fault}' {' '.join(flags)}"), *self.masked(log),
                        "", f"exit code {process.returncode}, {kinds_of(notices, ranks)}"]
@@ -176,8 +175,8 @@ def checksum(path):
 
 
 def kinds_of(notices, ranks):
-    """Notices by kind, and the steps that errors name. Which ranks still speak when a job of several ends is a matter
-    of time, and so is whether one of them is called slow: then only whether there is an error counts."""
+    """Notices by kind, and the steps named in errors. Which ranks still report when a job of several ends, and whether
+    one is reported as slow, depends on timing: then only the presence of an error counts."""
     count = {kind: len(re.findall(f"^{kind}: ", notices, re.MULTILINE)) for kind in ("note", "warning", "error")}
     steps = sorted(set(re.findall(r"\bstep \d+", " ".join(re.findall("^error: .*", notices, re.MULTILINE)))))
     if ranks > 1:
@@ -185,8 +184,8 @@ def kinds_of(notices, ranks):
     return ", ".join(f"{kind}: {number}" for kind, number in count.items()) + "".join(f" ({step})" for step in steps)
 
 
-# The runs, a function test_* each: CMakeLists.txt reads their names, and those of several ranks have `ranks` in theirs.
-# ResNet-20's learning rates are low, so that training does not magnify rounding.
+# The runs, one function test_* each; CMakeLists.txt parses their names, and runs of several ranks have `ranks` in
+# theirs. ResNet-20 has low learning rates, so that training does not amplify rounding.
 
 
 def resnet(run, steps, *flags):
@@ -231,7 +230,7 @@ def test_resume(run):
 
 
 def test_stop(run):
-    """In the middle of the seconds that step 5 lasts: more of them, where that is missed on a busy machine."""
+    """Stops in the middle of step 5; retries with a longer step if a busy machine misses it."""
     for seconds in (1, 5, 25):
         fresh = Run(run.build, tempfile.mkdtemp(dir=run.folder))
         flags = lenet(fresh, 8, "--batch_size=8", "--optimizer=adam", "--init_learning_rate=0.001", *saving(fresh, 3))
@@ -297,7 +296,7 @@ def done(name, build):
 
 
 def near(expected, found):
-    """Whether two lines differ in no more than checksums and TOLERANCE."""
+    """Whether two lines differ only in checksums, and in numbers by at most TOLERANCE."""
     expected, found = (re.sub(r"\bsha256 \w+", "sha256", line) for line in (expected, found))
     if NUMBER.sub("#", expected) != NUMBER.sub("#", found):
         return False
@@ -310,7 +309,7 @@ def last_digit(number):
 
 
 def expect(expected, name, build, why_not_exact):
-    """Whether a run does what is expected, to the bit where there is no reason against it."""
+    """Whether the run matches its record, bit for bit unless there is a known reason."""
     run = done(name, build)
     found = run.lines
     if why_not_exact and len(found) == len(expected):

@@ -1,4 +1,4 @@
-// Weights in either format, told by their first bytes.
+// Weight files in either format, detected by the first bytes.
 #include "libdtrain/io/array_file.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-// Calibrations for int8. What is accepted has to be what would be written for it.
+// Calibration files for int8. Accepted input must be canonical: equal to its serialisation.
 #include "libdtrain/train/calibration_file.h"
 #include "tests/fuzz/fuzz.h"
 

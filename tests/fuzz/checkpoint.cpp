@@ -1,4 +1,4 @@
-// The state of a checkpoint and its manifest, chosen by the first byte.
+// State and manifest of a checkpoint, selected by the first byte.
 #include "libdtrain/train/checkpoint_files.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-// Names of classes beside shards.
+// Class-name files beside shards.
 #include "data/class_names.h"
 
 #include "tests/fuzz/fuzz.h"

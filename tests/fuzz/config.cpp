@@ -1,4 +1,4 @@
-// A file for --config of dtrain-cnn-benchmarks, and its entries as values of flags.
+// --config files of dtrain-cnn-benchmarks, and their entries as flag values.
 #include "apps/cli/config_file.h"
 #include "apps/cnn_benchmarks/flags.h"
 #include "tests/fuzz/fuzz.h"

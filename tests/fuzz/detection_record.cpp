@@ -1,4 +1,4 @@
-// Records of object detection, and the masks in them.
+// Object detection records and their masks.
 #include "data/detection_record.h"
 
 #include "data/detection_masks.h"

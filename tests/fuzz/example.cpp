@@ -1,4 +1,4 @@
-// The wire format of tf.Example, and the boxes in it.
+// Wire format of tf.Example, and the boxes in it.
 #include "data/example.h"
 
 #include "data/imagenet.h"

@@ -1,4 +1,4 @@
-// A command line of dtrain-cnn-benchmarks, an argument per line, up to what it comes to on this machine.
+// Command line of dtrain-cnn-benchmarks, one argument per line, up to the resolved plan.
 #include <sstream>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// What the fuzzers share. Each reads bytes as a program would that got them from outside: it may refuse them with an
-// Error of the right fault, and nothing else may happen.
+// Shared parts of the fuzzers. Each parses untrusted bytes: it may reject them with an Error of the expected fault, and
+// nothing else may happen.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace dtrain::fuzz {
 
-// Calls read(); an Error of another fault is a finding, as is any other exception.
+// Calls read(). An Error of another fault is a finding, as is any other exception.
 template <class Read>
 int expect(Fault fault, Read&& read) {
   try {
@@ -26,7 +26,7 @@ int expect(Fault fault, Read&& read) {
 
 inline std::string text_of(const uint8_t* data, size_t size) { return {reinterpret_cast<const char*>(data), size}; }
 
-// A folder of this process in memory, which is removed at its end.
+// Per-process folder in memory, removed on exit.
 inline const std::filesystem::path& folder() {
   struct Folder {
     Folder() {
@@ -41,7 +41,7 @@ inline const std::filesystem::path& folder() {
   return folder.path;
 }
 
-// The path of a file that holds these bytes.
+// Path of a file with these contents.
 inline std::string file_of(const char* name, const std::string& bytes) {
   const std::string path = folder() / name;
   write_file(path, bytes);

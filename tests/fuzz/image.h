@@ -1,4 +1,4 @@
-// Opens and decodes an image as a worker of the loader does.
+// Opens and decodes an image as a loader worker does.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace dtrain::fuzz {
 
-// The first byte chooses between the whole image and a window of it.
+// The first byte selects the whole image or a window.
 inline int decode(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const int choice = data[0];
-  // The exact size on the heap, so that the sanitizer sees a byte too many.
+  // Exact size on the heap, for AddressSanitizer.
   const std::vector<std::byte> encoded(reinterpret_cast<const std::byte*>(data + 1),
                                        reinterpret_cast<const std::byte*>(data + size));
   static data::ImageDecoder decoder{{.limits = {.max_pixels = 1 << 17, .max_scans = 20}}};

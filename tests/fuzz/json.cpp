@@ -1,4 +1,4 @@
-// JSON from outside: what is accepted has the tree that nlohmann's own parser makes of it.
+// JSON parser with limits: accepted input has the same tree as with nlohmann's parser.
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 

@@ -1,4 +1,4 @@
-// Text files of classes and of the labels of images.
+// Class lists and label files.
 #include "data/label_file.h"
 #include "tests/fuzz/fuzz.h"
 

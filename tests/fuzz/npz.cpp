@@ -1,4 +1,4 @@
-// NumPy's archives of arrays.
+// NumPy .npz archives.
 #include "libdtrain/io/npz.h"
 
 #include "tests/fuzz/fuzz.h"

@@ -1,4 +1,4 @@
-// PNGs, whose checksums are made to hold.
+// PNG with repaired checksums.
 #include "tests/checksums.h"
 #include "tests/fuzz/image.h"
 

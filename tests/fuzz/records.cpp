@@ -1,4 +1,4 @@
-// TFRecord files, plain and gzip: read from the beginning to the end, past bad records, and by an index.
+// TFRecord files, plain and gzip: sequential reading past bad records, and by index.
 #include "data/record_index.h"
 #include "libdtrain/io/record_file.h"
 #include "tests/checksums.h"

@@ -1,4 +1,4 @@
-// What a stranger sends to a rank of a TCP group, and the texts of peers.
+// Messages of strangers to a rank of a TCP group, and messages of peers.
 #include <sys/socket.h>
 
 #include "libdtrain/distributed/tcp_socket.h"

@@ -1,4 +1,4 @@
-// Weights as safetensors.
+// Safetensors files.
 #include "libdtrain/io/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-// Lists of skipped images, and that they are the same after they were written.
+// Lists of skipped images, and their round trip.
 #include <stdexcept>
 
 #include "data/bad_record.h"

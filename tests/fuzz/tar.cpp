@@ -1,4 +1,4 @@
-// Tar archives, and those within them.
+// Tar archives, also nested.
 #include "data/image_tar.h"
 #include "tests/fuzz/fuzz.h"
 

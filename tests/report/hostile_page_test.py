@@ -1,7 +1,7 @@
-"""Pages of dtrain-report and `dtrain-data check` with names that mean harm, in a real browser: as series, events, runs,
-titles, classes, files and pictures. Each is shown as it is, nothing of it runs, nothing is asked of elsewhere.
+"""Pages of dtrain-report and `dtrain-data check` with hostile names of series, events, runs, titles, classes, files and
+pictures, in a real browser: names are displayed verbatim, nothing is executed, and no request leaves the page.
 
-Exit codes: 0 all is well, 1 something is not, 77 a tool is missing.
+Exit codes: 0 passed, 1 failed, 77 a tool is missing.
 """
 import json
 import os
@@ -23,7 +23,7 @@ def chunk(name, data):
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
-# Of one pixel.
+# A PNG of one pixel.
 PNG = (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)) +
        chunk(b"IDAT", zlib.compress(b"\0\x80")) + chunk(b"IEND", b""))
 
@@ -66,7 +66,7 @@ class Page:
 
 
 def write_run(folder):
-    """A run with each name as a series, an event, a class, a picture and an annotated image."""
+    """A run with each name as series, event, class, picture and annotated image."""
     folder.mkdir()
     with open(folder / "metrics.jsonl", "w") as file:
         for step in (1, 2, 3):

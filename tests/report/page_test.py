@@ -1,10 +1,10 @@
-"""Reports of real trainings in a real browser, headless Chromium: a classifier that was killed and goes on, a detector
-with its evaluation, and 100,000 steps. What is tried: no request leaves the page, no error is in its script, the
-keyboard reaches every curve, whatever can be focused and every image has a name for screen readers, light and dark
-differ, and a telephone's width is enough.
+"""Reports of real trainings in headless Chromium: a classifier that was killed and resumed, a detector with evaluation,
+and a run of 100,000 steps. Checks: no request leaves the page, the script reports no error, the keyboard reaches every
+curve, all focusable elements and images have accessible names, light and dark mode differ, and a phone's width
+suffices.
 
-Usage: page_test.py [FOLDER]   keeps the reports and pictures of them in FOLDER
-Exit codes: 0 all is well, 1 something is not, 77 a tool is missing.
+Usage: page_test.py [FOLDER]   keeps the reports and screenshots in FOLDER
+Exit codes: 0 passed, 1 failed, 77 a tool is missing.
 """
 
 import json
@@ -41,7 +41,7 @@ def newest(train_dir):
 
 
 def train_classifier(folder):
-    """A run that is killed at some step, goes on, and is stopped."""
+    """A run that is killed, resumed and stopped."""
     data, train_dir = folder / "data", folder / "classifier"
     run("dtrain-data", "synthesize", "--output", data, "--classes=3", "--image_size=24", "--train=40", "--validation=10",
         "--shards=2", "--seed=1")
@@ -81,7 +81,7 @@ def classify(train_dir, images):
 
 
 def write_long_run(folder):
-    """100,000 steps of three ranks, with hostile names."""
+    """A run of 100,000 steps and three ranks with hostile names."""
     with open(folder / "long.jsonl", "w") as file:
         for step in range(1, 100_001):
             row = {"step": step, "loss": 7 / (1 + step / 1e4) + step % 7 / 10, "learning_rate": 0.1, "images_per_sec": 300,
@@ -93,7 +93,7 @@ def write_long_run(folder):
 
 
 def check_names(page):
-    """What can be focused, and every image, has a name."""
+    """All focusable elements and all images have accessible names."""
     nodes = page.call("Accessibility.getFullAXTree")["nodes"]
     seen = set()
     for node in nodes:

@@ -5,6 +5,7 @@
 
 #include "apps/cli/input_notices.h"
 #include "apps/detection/recorded_categories.h"
+#include "data/coco/detection_message.h"
 #include "libdtrain/core/cores.h"
 #include "libdtrain/distributed/group.h"
 #include "libdtrain/distributed/read_texts.h"
@@ -15,10 +16,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What one split's detections come to, from the texts of all ranks.
+// A split and the detections of each rank in it, encoded.
 struct Scoring {
   ValidationSplit split;
-  std::vector<std::string> texts;
+  std::vector<std::string> messages;
 };
 
 Evaluation score(const std::vector<Scoring>& splits, const Group& group, const TaskOptions& options, uint64_t examples,
@@ -26,10 +27,9 @@ Evaluation score(const std::vector<Scoring>& splits, const Group& group, const T
   Evaluation evaluation{.examples = examples};
   for (const Scoring& scoring : splits) {
     std::vector<data::coco::Detection> detections;
-    for (size_t rank = 0; rank < scoring.texts.size(); ++rank)
-      read_text(group, static_cast<int>(rank), scoring.texts[rank], "detections", [&](const std::string& text) {
-        for (data::coco::Detection& one : data::coco::parse_results(text, "detections of a rank"))
-          detections.push_back(std::move(one));
+    for (size_t rank = 0; rank < scoring.messages.size(); ++rank)
+      read_text(group, static_cast<int>(rank), scoring.messages[rank], "detections", [&](const std::string& message) {
+        for (data::coco::Detection& one : data::coco::parse_detections(message)) detections.push_back(std::move(one));
       });
     for (MetricValue& value : options.score(scoring.split, detections)) evaluation.values.push_back(std::move(value));
   }
@@ -90,20 +90,18 @@ Loss DetectionTask::forward(Tape& tape, int micro_step) {
 std::optional<std::string> DetectionTask::detect(const ValidationSplit& split, const EvaluationRequest& request,
                                                  int64_t& batches, data::LoaderStats& images) {
   Input input(model_.device(), split.images, loader_options(false), 1);
-  std::string text;
-  data::coco::ResultWriter writer([&](std::string_view part) { text += part; });
+  std::string message;
   while (!(request.stop && request.stop(batches + 1))) {
     const std::optional<DeviceBatch> batch = input.next();
     if (!batch) {
-      writer.finish();
       images.add(input.stats());
-      return text;
+      return message;
     }
     Tape tape(model_.device(), Mode::eval);
     const models::Detections found = model_.detect(tape, *batch);
     for (const auto& image :
          detections_of(model_.device(), found, input.places(), split.images->categories(), options_.paste))
-      for (const data::coco::Detection& one : image) writer.add(one);
+      for (const data::coco::Detection& one : image) data::coco::append_detection(message, one);
     if (++batches % request.progress_every == 0 && request.progress)
       request.progress(batches, request.progress_every * options_.evaluation_batch * group_.size());
   }

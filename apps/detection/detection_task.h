@@ -81,7 +81,8 @@ class DetectionTask final : public cli::ImageTask {
 
  private:
   data::LoaderOptions loader_options(bool training) const;
-  // This rank's detections as text; nothing where request.stop said so. Adds to the counts of `batches` and `images`.
+  // This rank's detections, encoded by append_detection; nothing where request.stop returned true. Adds to `batches`
+  // and `images`.
   std::optional<std::string> detect(const ValidationSplit& split, const EvaluationRequest& request, int64_t& batches,
                                     data::LoaderStats& images);
   // On all ranks what the chief has come to.

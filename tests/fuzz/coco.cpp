@@ -1,6 +1,6 @@
-// COCO's files and masks. The first byte says what follows: a file of annotations, the same with files that are looked
-// for, ground truth to score, a file of results, the size and text of an RLE, or the size and corners of a polygon.
-// What is accepted has to survive being written and used.
+// COCO annotations, results and masks, and messages of detections. The first byte selects the input: annotations (a),
+// annotations with lookup of image files (f), ground truth to score (s), results (d), a message of detections (m), size
+// and text of an RLE (r), otherwise size and vertices of a polygon. Accepted input must survive use and a round trip.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "data/coco/detection_message.h"
 #include "data/coco/evaluate.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -35,7 +36,7 @@ void use(const Rle& mask) {
   require(decode(merge(both)) == pixels && decode(merge(both, true)) == pixels, "a mask is not its own union");
 }
 
-// Scores the truth as its own detections.
+// Scores ground truth against itself.
 void score(const Annotations& truth, EvaluationOptions::Compare compare) {
   if (truth.categories.size() > 50) return;
   std::vector<Detection> detections;
@@ -62,7 +63,7 @@ void use(const Annotations& truth) {
   score(truth, EvaluationOptions::Compare::boxes);
 }
 
-// Masks of large images take longer to draw than a fuzzer waits.
+// Rasterising masks of large images exceeds the fuzzer's timeout.
 bool has_small_images(const Annotations& truth) {
   return std::ranges::all_of(truth.images, [](const Image& image) { return image.height * image.width <= 1'000'000; });
 }
@@ -75,7 +76,7 @@ void use_truth(const std::string& text) {
     score(truth, EvaluationOptions::Compare::masks);
 }
 
-// Every other image is found, in names that never lead out of their folder.
+// Finds every other image file, and requires that no name escapes the folder.
 void use_found(const std::string& text) {
   bool is_found = false;
   const auto complete = [&](Image& image, const std::string&) {
@@ -89,7 +90,7 @@ void use_found(const std::string& text) {
   use(parse_annotations(text, "annotations", {.complete = complete}));
 }
 
-// JSON has a form for it.
+// Can be written as JSON.
 bool is_finite(const Detection& detection) {
   const auto all_finite = [](const auto& numbers) {
     return std::ranges::all_of(numbers, [](double number) { return std::isfinite(number); });
@@ -99,18 +100,28 @@ bool is_finite(const Detection& detection) {
          std::ranges::all_of(detection.polygons, all_finite);
 }
 
+void require_same(const std::vector<Detection>& a, const std::vector<Detection>& b) {
+  require(a.size() == b.size(), "results are lost when they are written");
+  for (size_t i = 0; i < a.size(); ++i)
+    require(a[i].image_id == b[i].image_id && a[i].category_id == b[i].category_id && a[i].score == b[i].score &&
+                a[i].box == b[i].box && a[i].mask == b[i].mask && (a[i].mask || a[i].polygons == b[i].polygons),
+            "a result is not the same after it was written");
+}
+
+void use_message(const std::string& text) {
+  const std::vector<Detection> detections = parse_detections(text);
+  std::string message;
+  for (const Detection& detection : detections) append_detection(message, detection);
+  require_same(parse_detections(message), detections);
+}
+
 void use(std::vector<Detection> detections) {
   std::erase_if(detections, [](const Detection& detection) { return !is_finite(detection); });
   std::string text;
   ResultWriter writer([&](std::string_view piece) { text += piece; });
   for (const Detection& detection : detections) writer.add(detection);
   writer.finish();
-  const std::vector<Detection> again = parse_results(text, "again");
-  require(again.size() == detections.size(), "results are lost when they are written");
-  for (size_t i = 0; i < again.size(); ++i)
-    require(again[i].box == detections[i].box && again[i].mask == detections[i].mask &&
-                (again[i].mask || again[i].polygons == detections[i].polygons) && again[i].score == detections[i].score,
-            "a result is not the same after it was written");
+  require_same(parse_results(text, "again"), detections);
 }
 
 }  // namespace
@@ -129,6 +140,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         return use_found(text);
       case 'd':
         return use(parse_results(text, "results"));
+      case 'm':
+        return use_message(text);
       case 'r':
         return use(parse(text.substr(4), height, width));
       default:

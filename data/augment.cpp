@@ -271,8 +271,8 @@ MakePreprocess make_preprocess(const PreprocessOptions& options) {
 
 MakeDefer make_defer(const PreprocessOptions& options) {
   check(options);
-  DT_CHECK(options.preset != Preset::aws, "the aws preset is made on the host only");
-  DT_CHECK(!options.training || !options.distort_color, "colours are distorted on the host only");
+  DT_CHECK(options.preset != Preset::aws, "the aws preset is supported on the host only");
+  DT_CHECK(!options.training || !options.distort_color, "distort_color is supported on the host only");
   return [options]() -> Defer {
     return [augment = std::make_shared<Augment>(options)](
                std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,

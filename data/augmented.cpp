@@ -120,7 +120,7 @@ std::unique_ptr<SampleReader> AugmentedDataset::reader() const { return std::mak
 }  // namespace
 
 std::shared_ptr<Dataset> augmented(std::shared_ptr<Dataset> dataset, const SampleAugmentation& augmentation) {
-  DT_CHECK(dataset, "augmentation of no data set");
+  DT_CHECK(dataset, "augmentation: no data set");
   if (!augmentation.any()) return dataset;
   return std::make_shared<AugmentedDataset>(std::move(dataset), augmentation);
 }

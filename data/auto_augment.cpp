@@ -37,7 +37,7 @@ std::span<const ImageOp> drawn_ops() {
 bool is_signed(ImageOp op) { return ImageOp::shear_x <= op && op <= ImageOp::sharpness; }
 
 double magnitude_of(ImageOp op, int bin, int bins, bool wide, int width, int height) {
-  DT_CHECK(bins > 1 && bin >= 0 && bin < bins, "a change of images of magnitude ", bin, " of ", bins);
+  DT_CHECK(bins > 1 && bin >= 0 && bin < bins, "image op: magnitude bin ", bin, " of ", bins);
   const auto up_to = [&](double most) { return static_cast<double>(level_of(0, static_cast<float>(most), bin, bins)); };
   constexpr double kTranslated = 150.0 / 331.0;
   switch (op) {

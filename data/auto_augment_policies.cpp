@@ -66,7 +66,7 @@ std::span<const PolicyChange> policy_changes(AugmentPolicy policy) {
     case AugmentPolicy::svhn:
       return kSvhn;
     default:
-      throw Error("a policy without pairs of changes");
+      throw Error("augmentation policy without sub-policies");
   }
 }
 

@@ -159,7 +159,7 @@ std::optional<FilesKind> kind_of_records(const std::string& directory) {
       example.parse(record->bytes);
       if (example.find("image/class/label") != nullptr) return FilesKind::labelled_images;
       if (example.find("image/object/class/label") != nullptr) return FilesKind::objects;
-    } catch (const Error&) {  // whoever opens the files says what is wrong with them
+    } catch (const Error&) {  // opening the split reports the error
     }
   }
   return {};

@@ -21,7 +21,7 @@ void add_line(std::string_view line, const std::string& where, ClassNames& names
   if (wrong != std::errc{} || label < 0 || label > kMostLabel || name == 0 || name == rest.npos)
     throw Error(Fault::data, concat(where, ": expected a label from 0 to ", kMostLabel, " and a name"));
   if (!names.emplace(label, rest.substr(name)).second)
-    throw Error(Fault::data, concat(where, ": label ", label, " is there twice"));
+    throw Error(Fault::data, concat(where, ": duplicate label ", label));
 }
 
 }  // namespace

@@ -77,18 +77,18 @@ void DetectionOptions::check() const {
   resize.check();
   DT_CHECK(
       !stretch || (stretch->height > 0 && stretch->width > 0 && stretch->height <= kMaxEntries / 3 / stretch->width),
-      "images that all become ", stretch->width, "x", stretch->height, " pixels large");
-  DT_CHECK(!object_crops || (stretch && !masks), "crops by objects are of one size and without masks");
-  DT_CHECK(multiple > 0, "canvases in multiples of ", multiple, " pixels");
+      "images stretched to ", stretch->width, "x", stretch->height, " pixels");
+  DT_CHECK(!object_crops || (stretch && !masks), "object_crops needs stretch and no masks");
+  DT_CHECK(multiple > 0, "canvases in multiples of ", multiple, " pixels: expected at least 1");
   for (const ImageSize& canvas : canvases)
     DT_CHECK(canvas.height > 0 && canvas.width > 0 && canvas.height <= kMaxEntries / 3 / canvas.width, "a canvas of ",
              canvas.width, "x", canvas.height, " pixels");
-  DT_CHECK(flip_probability >= 0 && flip_probability <= 1, "images are mirrored with probability ", flip_probability);
+  DT_CHECK(flip_probability >= 0 && flip_probability <= 1, "flip probability ", flip_probability, ": expected 0 to 1");
   DT_CHECK(jitter.brightness >= 0 && jitter.brightness <= 1 && jitter.contrast >= 0 && jitter.contrast <= 1 &&
                jitter.saturation >= 0 && jitter.saturation <= 1 && jitter.hue >= 0 && jitter.hue <= 0.5f,
-           "colours change by ", jitter.brightness, ", ", jitter.contrast, ", ", jitter.saturation, " and ", jitter.hue,
+           "colour jitter of ", jitter.brightness, ", ", jitter.contrast, ", ", jitter.saturation, " and ", jitter.hue,
            ": expected 0 to 1, the hue 0 to 0.5");
-  DT_CHECK(max_boxes >= 0 && max_boxes <= kMaxEntries && max_runs >= 0 && max_runs <= kMaxEntries, "room for ",
+  DT_CHECK(max_boxes >= 0 && max_boxes <= kMaxEntries && max_runs >= 0 && max_runs <= kMaxEntries, "capacity for ",
            max_boxes, " boxes and ", max_runs, " runs");
 }
 

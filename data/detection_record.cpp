@@ -65,7 +65,7 @@ coco::Polygons unpacked_polygons(std::string_view bytes) {
       if (!(std::abs(value) <= coco::kMaxCoordinate))
         throw Error(Fault::data, concat("a polygon with the coordinate ", value));
   }
-  if (polygons.empty()) throw Error(Fault::data, "a segmentation of no polygon");
+  if (polygons.empty()) throw Error(Fault::data, "a segmentation without polygons");
   return polygons;
 }
 
@@ -101,7 +101,7 @@ const DetectionRecord& DetectionRecordReader::read(std::span<const std::byte> re
   const ImageInfo info = decoder_.open(record_.encoded);
   if (info.height != record_.height || info.width != record_.width)
     throw Error(Fault::data, concat("image/width and image/height are ", record_.width, "x", record_.height,
-                                    ", those of the image ", info.width, "x", info.height));
+                                    ", the image is ", info.width, "x", info.height));
   coco::check_mask_size(record_.height, record_.width);
   record_.source_id = list("image/source_id", views_) && !views_.empty() ? views_.front() : std::string_view();
   record_.filename = list("image/filename", views_) && !views_.empty() ? views_.front() : std::string_view();

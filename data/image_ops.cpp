@@ -209,7 +209,7 @@ void ImageEditor::apply(ImageOp op, double magnitude, Image& image) {
     case ImageOp::invert:
       return change_levels(image, [](int level) { return 255 - level; });
   }
-  throw Error(concat("no change of images has the number ", static_cast<int>(op)));
+  throw Error(concat("unknown image op ", static_cast<int>(op)));
 }
 
 void ImageEditor::scale_brightness(Image& image, float factor) {

@@ -45,7 +45,7 @@ const std::vector<Box>& BoxReader::read(const Example& example) {
 class ImagenetDataset::Reader final : public SampleReader {
  public:
   explicit Reader(const ImagenetDataset& dataset) : dataset_(dataset), preprocess_(dataset.make_preprocess_()) {
-    DT_CHECK(preprocess_, "a data set of images whose preprocessing makes nothing");
+    DT_CHECK(preprocess_, "image data set: the preprocessing factory returned null");
     if (dataset.make_defer_) defer_ = dataset.make_defer_();
   }
 
@@ -93,8 +93,8 @@ ImagenetDataset::ImagenetDataset(const ImagenetOptions& options, MakePreprocess 
       layout_(labelled_images(make_preprocess.shape, make_preprocess.dtype)),
       make_preprocess_(std::move(make_preprocess)),
       make_defer_(std::move(make_defer)) {
-  DT_CHECK(make_preprocess_.make, "a data set of images without preprocessing: ", options.directory);
-  DT_CHECK(classes_ > 0 && classes_ <= INT32_MAX, "a data set of ", classes_, " classes");
+  DT_CHECK(make_preprocess_.make, "image data set without preprocessing: ", options.directory);
+  DT_CHECK(classes_ > 0 && classes_ <= INT32_MAX, "image data set of ", classes_, " classes");
   DT_CHECK(label_offset_ > INT32_MIN && label_offset_ < INT32_MAX, "label offset ", label_offset_);
 }
 

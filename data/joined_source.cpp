@@ -10,7 +10,7 @@ namespace {
 class JoinedSource final : public DetectionSource {
  public:
   explicit JoinedSource(std::vector<std::shared_ptr<const DetectionSource>> sources) : sources_(std::move(sources)) {
-    DT_CHECK(!sources_.empty(), "no sources of images to join");
+    DT_CHECK(!sources_.empty(), "joined source: no sources");
     for (const auto& source : sources_) {
       for (const uint64_t begin : std::span(source->shard_begins()).subspan(shard_begins_.empty() ? 0 : 1))
         shard_begins_.push_back(begins_.back() + begin);

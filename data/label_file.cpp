@@ -91,7 +91,7 @@ class ImageLabels {
     if (label == labels_.end())
       fail_at(path_, line,
               concat(name, " is not one of the ", labels_.size(), " classes",
-                     is_number(name) ? "; the numbers of ImageNet's development kit follow an order of its own: give "
+                     is_number(name) ? "; the numbers of ImageNet's development kit have another order: give "
                                        "the names"
                                      : ""));
     image.label = label->second;

@@ -24,7 +24,7 @@ void check(const Dataset& dataset, const LoaderOptions& options) {
            " of ", options.ranks);
   DT_CHECK(options.workers >= 0 && options.workers <= kMaxThreads, "loader: ", options.workers,
            " workers, expected 0 to ", kMaxThreads);
-  DT_CHECK(options.repeats > 0, "loader: samples that come ", options.repeats, " times: expected at least 1");
+  DT_CHECK(options.repeats > 0, "loader: ", options.repeats, " repeats per sample: expected at least 1");
   const int64_t rows = options.batch * options.ranks;
   DT_CHECK(options.group_batch >= 0 && options.group_batch % rows == 0, "loader: ", options.group_batch,
            " samples a step, expected a multiple of the ", rows, " of all ranks");

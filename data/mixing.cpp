@@ -66,7 +66,7 @@ Mixture draw_mixture(const MixingOptions& options, int width, int height, uint64
 
 BatchMixer::BatchMixer(const MixingOptions& options, uint64_t seed, int distance, std::shared_ptr<Allocator> allocator)
     : options_(options), seed_(seed), distance_(distance), allocator_(std::move(allocator)) {
-  DT_CHECK(distance > 0, "mixing of rows that are ", distance, " apart");
+  DT_CHECK(distance > 0, "mixing of rows at distance ", distance, ": expected at least 1");
 }
 
 void BatchMixer::add_to(Batch& batch) {

@@ -88,7 +88,8 @@ bool NewShards::has_source() const {
 
 void NewShards::write_skipped() { write_whole(files_, path_ + "/" + kSkippedFile, to_json(skipped_)); }
 
-// Reuses no shard if the manifest or the skip list is unreadable, and none with skipped records if skipping is disabled.
+// Reuses no shard if the manifest or the skip list is unreadable, and none with skipped records if skipping is
+// disabled.
 void NewShards::find_done() try {
   std::error_code unknown;
   SkippedRecords skipped = read_skipped(path_ + "/" + kSkippedFile);

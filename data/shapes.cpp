@@ -238,10 +238,10 @@ class Drawing {
 
 Scene draw_scene(const SceneOptions& options, uint64_t index) {
   for (const int side : {options.width, options.height})
-    DT_CHECK(side >= SceneOptions::kMinSide && side <= SceneOptions::kMaxSide, "drawn scenes have sides of ",
-             SceneOptions::kMinSide, " to ", SceneOptions::kMaxSide, " pixels, not ", side);
-  DT_CHECK(options.noise >= 0 && options.noise <= SceneOptions::kMaxNoise, "noise of drawn scenes is from 0 to ",
-           SceneOptions::kMaxNoise, " levels, not ", options.noise);
+    DT_CHECK(side >= SceneOptions::kMinSide && side <= SceneOptions::kMaxSide, "synthetic scenes with sides of ", side,
+             " pixels, expected ", SceneOptions::kMinSide, " to ", SceneOptions::kMaxSide);
+  DT_CHECK(options.noise >= 0 && options.noise <= SceneOptions::kMaxNoise, "synthetic scenes with noise of ",
+           options.noise, " levels, expected 0 to ", SceneOptions::kMaxNoise);
   return Drawing(options, index).draw();
 }
 

@@ -128,7 +128,7 @@ std::vector<std::string> find_shards(const std::string& directory, const std::st
   }
   if (holders.size() > 1)
     throw Error(Fault::data, concat(holders[0], " and ", holders[1], " both hold ", split,
-                                    "-*-of-* files; keep those of one data set"));
+                                    "-*-of-* files; keep the files of one data set"));
   if (paths.empty())
     throw Error(Fault::data, concat(directory, ": no ", split, "-*-of-* files in it or in its folder ", split,
                                     "; make them with dtrain-data"));

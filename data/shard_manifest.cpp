@@ -77,7 +77,7 @@ void require_all_in_place(const std::string& directory) {
   const std::string folder = concat(directory, "/", kNewShards);
   std::error_code unknown;
   if (std::filesystem::exists(concat(folder, "/", kShardManifest), unknown))
-    throw Error(Fault::data, concat(directory, ": not all of its new shards are in their places, some are in ", folder,
+    throw Error(Fault::data, concat(directory, ": new shards are only partly in place, the others are in ", folder,
                                     "; wait for dtrain-data or, where it was killed, start it again as before"));
 }
 

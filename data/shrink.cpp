@@ -52,7 +52,7 @@ void copy_feature(const Example::Entry& entry, ExampleWriter& writer) {
 }  // namespace
 
 ShrunkImage shrink_image(std::span<const std::byte> encoded, const ShrinkOptions& options) {
-  DT_CHECK(options.size > 0, "images shrunk to ", options.size, " pixels");
+  DT_CHECK(options.size > 0, "images resized to ", options.size, " pixels: expected at least 1");
   ImageDecoder decoder({.orientation = options.orientation});
   const ImageInfo info = decoder.open(encoded);
   const ImageView image = decoder.decode();

@@ -52,10 +52,10 @@ std::string drawn_class_name(int drawn_class, int classes) {
 }
 
 Image draw_image(int drawn_class, int classes, int size, uint64_t seed, uint64_t index) {
-  DT_CHECK(classes >= 2 && classes <= kMaxDrawnClasses, "drawn images have 2 to ", kMaxDrawnClasses, " classes, not ",
-           classes);
-  DT_CHECK(drawn_class >= 0 && drawn_class < classes, "drawn class ", drawn_class, " of ", classes);
-  DT_CHECK(size >= 8 && size <= 4096, "drawn images are 8 to 4096 pixels wide, not ", size);
+  DT_CHECK(classes >= 2 && classes <= kMaxDrawnClasses, "synthetic images of ", classes, " classes, expected 2 to ",
+           kMaxDrawnClasses);
+  DT_CHECK(drawn_class >= 0 && drawn_class < classes, "class ", drawn_class, " of ", classes);
+  DT_CHECK(size >= 8 && size <= 4096, "synthetic images of ", size, " pixels, expected 8 to 4096");
   RandomStream random(seed, index);
   const int kind = drawn_class % kDrawnKinds, colours = (classes + kDrawnKinds - 1) / kDrawnKinds;
   const bool texture = kind >= 5;

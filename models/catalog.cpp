@@ -75,7 +75,7 @@ Classifier make_classifier(ParameterStore& store, const ClassifierInfo& info, co
   DT_CHECK(entry != entries().end(), "unknown model '", info.name, "' for ", info.dataset);
   DT_CHECK(options.classes >= 0 && options.image_size >= 0, "model ", info.name, " with ", options.classes,
            " classes and images of ", options.image_size, " pixels");
-  DT_CHECK(!options.auxiliary_head || info.auxiliary_head, "model ", info.name, " has no auxiliary head to ask for");
+  DT_CHECK(!options.auxiliary_head || info.auxiliary_head, "model ", info.name, " has no auxiliary head");
   Classifier model{info.name, options.classes ? options.classes : info.classes,
                    options.image_size ? options.image_size : info.image_size};
   Trace trace(model.image_size);

@@ -21,13 +21,13 @@ int64_t classes_of_weights(const ParameterStore& store, const ClassifierInfo& in
   const ArrayFile file(path, fault);
   auto matrices = store.parameters() | std::views::reverse |
                   std::views::filter([](const Parameter& one) { return one.shape.rank() == 2; });
-  DT_CHECK(!matrices.empty(), "model ", info.name, " has no last layer whose rows are its classes");
+  DT_CHECK(!matrices.empty(), "model ", info.name, " has no linear layer with one row per class");
   const std::string& last = matrices.front().name;
   for (const WeightNames* const names : names_of(info)) {
     const ArrayEntry* const entry = file.find(foreign_name(*names, store, last).text);
     if (entry && entry->shape.rank() >= 2 && entry->shape[0] >= 1) return entry->shape[0];
   }
-  throw Error(fault, concat(path, ": no matrix ", last, ", the classifier of ", info.name,
+  throw Error(fault, concat(path, ": no weight ", last, " of the last layer of ", info.name,
                             ": these are not the weights of this model"));
 }
 

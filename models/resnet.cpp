@@ -164,7 +164,7 @@ Var ResNet::stage(Tape& tape, size_t index, Var x) const {
 }
 
 Var ResNet::operator()(Tape& tape, const Var& x) const {
-  DT_CHECK(fc_, "ResNet: built without classes, it gives features() alone");
+  DT_CHECK(fc_, "ResNet: built without classes; call features()");
   Var y = stem(tape, x);
   for (size_t i = 0; i < stages_.size(); ++i) y = stage(tape, i, std::move(y));
   return (*fc_)(tape, global_average_pool(tape, y));

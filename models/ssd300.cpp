@@ -123,7 +123,7 @@ Var joined(Tape& tape, const std::vector<Var>& outputs, int64_t width) {
 }
 
 const SsdOptions& checked(const SsdOptions& options) {
-  DT_CHECK(options.classes >= 2, "SSD300: ", options.classes, " classes, expected the background and one at least");
+  DT_CHECK(options.classes >= 2, "SSD300: ", options.classes, " classes, expected at least 2, background included");
   DT_CHECK(options.per_class >= 1 && options.per_image >= 1, "SSD300: ", options.per_class, " boxes per class and ",
            options.per_image, " per image, expected 1 at least");
   return options;

@@ -44,7 +44,7 @@ class ById {
         continue;
       }
       if (!merges && !is_same(kept[at->second], item))
-        throw Error(Fault::data, concat(where, ": ", what, " ", item.id, " is there twice"));
+        throw Error(Fault::data, concat(where, ": duplicate ", what, " ", item.id));
       findings.add(concat("lines with the id of another ", what), "taken for it", concat(what, " ", item.id));
       kept[at->second] = std::move(item);
     }
@@ -269,7 +269,7 @@ Annotations Reader::read(const TextSource& source) {
                             {"categories", "category", [this](Record& record) { take_category(record); }},
                             {"annotations", "annotation", [this](Record& record) { take_annotation(record); }}});
   for (uint64_t i = 0; i < non_finite.count; ++i)
-    result_.findings.add("numbers NaN or Infinity, which JSON has no form for", "read as missing",
+    result_.findings.add("numbers NaN or Infinity, which are invalid JSON", "read as missing",
                          concat("byte ", non_finite.first));
   resolve_all();
   if (options_.strict) result_.findings.refuse(where_);

@@ -20,8 +20,7 @@ void append_numbers(std::string& text, std::span<const double> numbers) {
 
 void append_json(std::string& text, double number) {
   if (!std::isfinite(number))
-    throw Error(Fault::numeric,
-                concat("what is to be written has the number ", number, ", which JSON has no form for"));
+    throw Error(Fault::numeric, concat("JSON output has the number ", number, ", expected finite numbers"));
   char digits[32];
   text.append(digits, std::to_chars(digits, digits + sizeof(digits), number).ptr);
 }

@@ -86,8 +86,8 @@ std::vector<uint32_t> crossings(const std::vector<Edge>& edges, int height, int 
   int64_t count = 0;
   for (const Edge& edge : edges) count += std::max(edge.last(width) - edge.first() + 1, 0);
   if (count > kMaxCrossings)
-    throw Error(Fault::data, concat("the outline of a polygon passes from column to column ", count,
-                                    " times, expected at most ", kMaxCrossings));
+    throw Error(Fault::data,
+                concat("the outline of a polygon crosses columns ", count, " times, expected at most ", kMaxCrossings));
   std::vector<uint32_t> pixels;
   pixels.reserve(static_cast<size_t>(count));
   for (const Edge& edge : edges)

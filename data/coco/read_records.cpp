@@ -126,25 +126,24 @@ bool Events::value(Kind kind, int64_t whole, double real, const std::string* tex
     case Place::outside:
       fail("a single value, expected an object or a list");
     case Place::file:
-      if (list_ < lists_.size()) fail(concat(lists_[list_].key, " is no list"));
+      if (list_ < lists_.size()) fail(concat(lists_[list_].key, " is not a list"));
       break;
     case Place::list:
-      fail(concat(lists_[list_].what, " at index ", record_.index, " is no object"));
+      fail(concat(lists_[list_].what, " at index ", record_.index, " is not an object"));
     case Place::record:
       if (key_ != Key::other) set(record_.at(key_));
       break;
     case Place::box:
-      coordinate(record_.box, record_.box_problem, "bbox holds something that is no number");
+      coordinate(record_.box, record_.box_problem, "bbox contains a non-number");
       break;
     case Place::polygon:
-      coordinate(polygon_, record_.segmentation_problem,
-                 "segmentation holds a polygon with something that is no number");
+      coordinate(polygon_, record_.segmentation_problem, "segmentation has a polygon with a non-number");
       break;
     case Place::size:
-      add(record_.size, "segmentation has a size with something that is no number");
+      add(record_.size, "segmentation has a size with a non-number");
       break;
     case Place::runs:
-      add(record_.runs, "segmentation has counts with something that is no number");
+      add(record_.runs, "segmentation has counts with a non-number");
       break;
     case Place::polygons:
       note(record_.segmentation_problem, "segmentation is a list that holds something other than lists of coordinates");
@@ -160,8 +159,8 @@ bool Events::value(Kind kind, int64_t whole, double real, const std::string* tex
 
 Place Events::within_file(Kind kind) {
   if (list_ == lists_.size()) return Place::other;
-  if (kind != Kind::list) fail(concat(lists_[list_].key, " is no list"));
-  if (seen_[list_]) fail(concat(lists_[list_].key, " is there twice"));
+  if (kind != Kind::list) fail(concat(lists_[list_].key, " is not a list"));
+  if (seen_[list_]) fail(concat("duplicate list '", lists_[list_].key, "'"));
   seen_[list_] = true;
   record_.what = lists_[list_].what;
   record_.index = 0;

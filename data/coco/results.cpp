@@ -29,7 +29,7 @@ std::vector<Detection> read(const TextSource& source, const ResultOptions& optio
   const NonFinite non_finite = read_records(
       source, {{"", "detection", [&](Record& record) { detections.push_back(take_detection(record, options)); }}});
   for (uint64_t i = 0; options.findings && i < non_finite.count; ++i)
-    options.findings->add("numbers NaN or Infinity, which JSON has no form for", "read as NaN",
+    options.findings->add("numbers NaN or Infinity, which are invalid JSON", "read as NaN",
                           concat("byte ", non_finite.first));
   return detections;
 }
@@ -45,7 +45,7 @@ std::vector<Detection> parse_results(std::string_view text, const std::string& w
 }
 
 void ResultWriter::add(const Detection& detection) {
-  DT_CHECK(!finished_, "a detection for a list of results that is finished");
+  DT_CHECK(!finished_, "results: a detection after finish()");
   std::string text =
       concat(empty_ ? "[" : ",\n", "{\"image_id\": ", detection.image_id, ", \"category_id\": ", detection.category_id);
   if (detection.box) append_json(text += ", \"bbox\": ", *detection.box);
@@ -58,7 +58,7 @@ void ResultWriter::add(const Detection& detection) {
 }
 
 void ResultWriter::finish() {
-  DT_CHECK(!finished_, "a list of results is finished twice");
+  DT_CHECK(!finished_, "results: finish() was called twice");
   write_(empty_ ? "[]\n" : "]\n");
   finished_ = true;
 }

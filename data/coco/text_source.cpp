@@ -30,8 +30,7 @@ void check_beginning(std::string_view text, const std::string& where) {
 }  // namespace
 
 bool JsonCharacters::fill() {
-  if (source_.stop != nullptr && source_.stop())
-    throw Error(Fault::resource, source_.where + ": the reading of it was stopped");
+  if (source_.stop != nullptr && source_.stop()) throw Error(Fault::resource, source_.where + ": reading was stopped");
   const std::string_view text = source_.next();
   at_ = text.data();
   end_ = at_ + text.size();

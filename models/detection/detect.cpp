@@ -20,7 +20,7 @@ std::vector<int32_t> on_host(Context& context, const Tensor& counts) {
 }
 
 // Maximum number of candidates in any image, of at most `all`.
-int64_t room_for_candidates(Context& context, const Tensor& passed, int64_t all) {
+int64_t candidates_capacity(Context& context, const Tensor& passed, int64_t all) {
   constexpr int64_t kStep = 64;
   const std::vector<int32_t> counts = on_host(context, passed);
   const int64_t most = *std::ranges::max_element(counts);
@@ -97,7 +97,7 @@ Detections Detector::find_boxes(Tape& tape, const std::vector<Var>& maps, const 
   const Scored scored = score_regions(tape, maps, rois, images, sizes);
   const Tensor scores = context.empty({n, p * c}), passed = context.empty({n}, DType::i32);
   class_candidates(context, scored.probabilities, proposals.counts, options.score_threshold, scores, passed);
-  const int64_t k = room_for_candidates(context, passed, p * c), d = options.per_image;
+  const int64_t k = candidates_capacity(context, passed, p * c), d = options.per_image;
   const Tensor best = context.empty({n, k}), indices = context.empty({n, k}, DType::i32);
   top_k(context, scores, {}, best, indices);
   const Tensor best_boxes = rows_of(context, scored.boxes.view({n, p * c, 4}), indices);

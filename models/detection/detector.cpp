@@ -24,10 +24,10 @@ size_t image_stages(const DetectorOptions& options) { return options.pyramid ? k
 
 // Options of the parts, as pyramid or C4 requires.
 DetectorOptions resolved(DetectorOptions options) {
-  DT_CHECK(options.classes >= 2, "detector: ", options.classes, " classes; expected background and at least another");
+  DT_CHECK(options.classes >= 2, "detector: ", options.classes, " classes; expected at least 2, background included");
   DT_CHECK(!options.cascade || (options.pyramid && !options.stages.empty()), "detector: a cascade of ",
            options.stages.size(), " heads", options.pyramid ? "" : " without a pyramid",
-           "; expected at least one, over a pyramid");
+           "; expected at least one head, and a pyramid");
   options.box.class_agnostic |= options.cascade;
   if (options.pyramid) return options;
   const C4Options& c4 = options.c4;
@@ -53,7 +53,7 @@ ResNet make_backbone(ParameterStore& store, Trace& trace, const DetectorOptions&
 
 std::vector<int64_t> stage_channels(const ResNetOptions& options) {
   DT_CHECK(options.blocks.size() == kStages && !options.cifar, "detector: a backbone of ", options.blocks.size(),
-           " stages; expected ImageNet's form, of ", kStages);
+           " stages; expected the ImageNet variant with ", kStages);
   const int64_t first = options.bottleneck ? 4 * options.width : options.width;
   return {first, 2 * first, 4 * first, 8 * first};
 }
@@ -86,7 +86,7 @@ MeanOver mean_of(const DetectorOptions& options) {
 }
 
 // Capacity for the positives of a batch. On a CPU their exact number, since reading it does not stall.
-int64_t room_for_positives(Context& context, const RoiSamples& regions, int64_t most) {
+int64_t positives_capacity(Context& context, const RoiSamples& regions, int64_t most) {
   if (!context.is_cpu()) return most;
   constexpr int64_t kStep = 8;
   const auto positives = static_cast<int64_t>(regions.totals.data<float>()[1]);
@@ -96,7 +96,7 @@ int64_t room_for_positives(Context& context, const RoiSamples& regions, int64_t 
 // Number of chunks of the positives' capacity on a GPU. A captured CUDA graph skips the mask head of empty chunks by a
 // condition on the device, without synchronisation and without dropping positives. More chunks would skip more, but
 // their convolutions would underuse the device.
-constexpr int64_t kParts = 4;
+constexpr int64_t kMaskChunks = 4;
 
 }  // namespace
 
@@ -227,20 +227,20 @@ Var Detector::own_masks(Tape& tape, const Var& aligned, const Tensor& classes) c
 
 Var Detector::masks_of_positives(Tape& tape, const Var& aligned, const Tensor& classes, const Tensor& count) const {
   if (tape.context().is_cpu()) return own_masks(tape, aligned, classes);
-  const int64_t m = classes.count(), rows = (m + kParts - 1) / kParts;
-  std::vector<Var> parts(static_cast<size_t>((m + rows - 1) / rows));
+  const int64_t m = classes.count(), rows = (m + kMaskChunks - 1) / kMaskChunks;
+  std::vector<Var> chunks(static_cast<size_t>((m + rows - 1) / rows));
   // The first chunk always runs. It comes last, hence first in backward, and stores the gradients that others add to.
-  for (size_t i = parts.size(); i-- > 0;) {
+  for (size_t i = chunks.size(); i-- > 0;) {
     const int64_t begin = static_cast<int64_t>(i) * rows, end = std::min(m, begin + rows);
     const auto record = [&] {
-      parts[i] = own_masks(tape, slice_rows(tape, aligned, begin, end), classes.slice(begin, end));
+      chunks[i] = own_masks(tape, slice_rows(tape, aligned, begin, end), classes.slice(begin, end));
     };
     if (i > 0)
       tape.run_or_skip(count, static_cast<float>(begin), record);
     else
       record();
   }
-  return concat_channels(tape, parts);
+  return concat_channels(tape, chunks);
 }
 
 Var Detector::mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSamples& regions,
@@ -248,7 +248,7 @@ Var Detector::mask_loss(Tape& tape, const std::vector<Var>& maps, const RoiSampl
   tape.part("mask head");
   Context& context = tape.context();
   const int64_t n = truth.boxes.dim(0);
-  const int64_t m = room_for_positives(context, regions, n * options_.box.positives);
+  const int64_t m = positives_capacity(context, regions, n * options_.box.positives);
   const PositiveSamples positives{context.empty({m, 4}), context.empty({m}, DType::i32), context.empty({m}, DType::i32),
                                   context.empty({m}, DType::i32), context.empty({m})};
   gather_positives(context, regions, n, mean_of(options_), positives);

@@ -52,7 +52,7 @@ BoxOutput box_head(OnnxGraph& graph, OnnxLayers& layers, const DetectorOptions& 
   x = graph.add("Flatten", {x});
   for (int i = 0; i < o.linear_layers; ++i) x = layers.relu(layers.linear(x, head + "." + linear_name(o, i)));
   if (layers.rows(predictor + "bbox_pred.weight") != 4 * options.classes)
-    throw Error(Fault::config, "ONNX: boxes that do not depend on classes cannot be exported");
+    throw Error(Fault::config, "ONNX: class-agnostic boxes cannot be exported");
   const OnnxValue deltas =
       graph.add("Reshape", {layers.linear(x, predictor + "bbox_pred"), graph.ints({-1, options.classes, 4})});
   return {layers.linear(x, predictor + "cls_score"), deltas};

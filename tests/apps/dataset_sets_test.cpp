@@ -96,7 +96,7 @@ TEST_F(DatasetSets, AnUnfinishedExchangeIsToldAndFinished) {
        {".shards", "train-00001-of-00004", "train-00002-of-00004", "train-00003-of-00004", "validation-00000-of-00001"})
     fs::copy(root / "new" / name, root / "set/.shards.new" / name);
   fs::copy(root / "new/train-00000-of-00004", root / "set/train-00000-of-00004", fs::copy_options::overwrite_existing);
-  const std::string told = "set: not all of its new shards are in their places, some are in set/.shards.new";
+  const std::string told = "set: new shards are only partly in place, the others are in set/.shards.new";
   expect("verify set", 2, told);
   expect("throughput set", 2, told);
   place_file(root / "in/train/a/broken.JPEG", "no image");

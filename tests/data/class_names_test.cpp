@@ -41,7 +41,7 @@ TEST(ClassNames, ReportsTheInvalidLine) {
     write_file(path, "1 a\n\n" + line + "\n");
     expect_error([&] { read_class_names(folder.path().string()); }, Fault::data, path + ": line 3: expected a label");
   }
-  expect_error([&] { class_names_from("1 a\n1 b", "x"); }, Fault::data, "x: line 2: label 1 is there twice");
+  expect_error([&] { class_names_from("1 a\n1 b", "x"); }, Fault::data, "x: line 2: duplicate label 1");
 }
 
 }  // namespace

@@ -88,13 +88,13 @@ TEST(DetectionCrops, RequireStretchWithoutMasks) {
   DetectionOptions options = stretched();
   options.object_crops = true;
   options.masks = true;
-  expect_error([&] { data.open(options); }, Fault::config, "crops by objects are of one size and without masks");
+  expect_error([&] { data.open(options); }, Fault::config, "object_crops needs stretch and no masks");
   options = {};
   options.object_crops = true;
-  expect_error([&] { data.open(options); }, Fault::config, "crops by objects are of one size and without masks");
+  expect_error([&] { data.open(options); }, Fault::config, "object_crops needs stretch and no masks");
   options = {};
   options.stretch = ImageSize{0, 60};
-  expect_error([&] { data.open(options); }, Fault::config, "images that all become 60x0 pixels large");
+  expect_error([&] { data.open(options); }, Fault::config, "images stretched to 60x0 pixels");
 }
 
 TEST(DetectionCrops, AllShapesShareALayout) {

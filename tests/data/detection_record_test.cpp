@@ -146,7 +146,7 @@ TEST(DetectionRecord, RejectsInvalidRecords) {
     DetectionRecordReader reader;
     expect_error([&] { reader.read(bytes_of(bytes)); }, Fault::data, part);
   };
-  refuses([](RecordParts& p) { p.height = 5; }, "image/width and image/height are 5x5, those of the image 5x4");
+  refuses([](RecordParts& p) { p.height = 5; }, "image/width and image/height are 5x5, the image is 5x4");
   refuses([](RecordParts& p) { p.labels = {3}; }, "image/object/bbox/xmin has 2 values, expected one for each of 1");
   refuses([](RecordParts& p) { p.floats[2].second = {.1f}; }, "image/object/bbox/ymin has 1 values");
   refuses([](RecordParts& p) { p.crowd = {0, 0, 0}; }, "image/object/is_crowd has 3 values");
@@ -170,7 +170,7 @@ TEST(DetectionRecord, RejectsInvalidSegmentations) {
     expect_error([&] { segmentation_of({.segmentation = segmentation}, 4, 5); }, Fault::data, part);
   };
   refuses("Q", "begins with neither R nor P");
-  refuses("P", "of no polygon");
+  refuses("P", "without polygons");
   refuses(std::string("P\6\0\0", 4), "a polygon");
   refuses(std::string("P\5\0\0\0", 5) + std::string(40, '\0'), "a polygon of 5 coordinates");
   refuses(std::string("P\6\0\0\0", 5) + std::string(47, '\0'), "a polygon of 6 coordinates in 47 bytes");

@@ -247,8 +247,8 @@ TEST(Detection, RejectsOptionsOutOfRange) {
   };
   refuses([](DetectionOptions& o) { o.multiple = 0; }, "multiples of 0");
   refuses([](DetectionOptions& o) { o.flip_probability = 1.5f; }, "probability 1.5");
-  refuses([](DetectionOptions& o) { o.jitter.hue = 0.6f; }, "colours change by");
-  refuses([](DetectionOptions& o) { o.max_boxes = -1; }, "room for -1 boxes");
+  refuses([](DetectionOptions& o) { o.jitter.hue = 0.6f; }, "colour jitter of");
+  refuses([](DetectionOptions& o) { o.max_boxes = -1; }, "capacity for -1 boxes");
   refuses([](DetectionOptions& o) { o.canvases = {{64, 90}}; }, "which no canvas holds");
   refuses([](DetectionOptions& o) { o.canvases = {{64, 0}}; }, "a canvas of 0x64");
   expect_error([] { DetectionDataset(nullptr, {}); }, Fault::config, "without a source");

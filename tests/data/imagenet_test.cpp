@@ -179,7 +179,7 @@ TEST(Imagenet, NumbersRecordsAcrossShards) {
   const auto dataset = open(directory.path());
   EXPECT_EQ(dataset->layout(), labelled_images({1, 1, 3}, DType::u8));
   const ImagenetOptions again{.directory = directory.path().string()};
-  expect_error([&] { ImagenetDataset(again, {}); }, Fault::config, "images without preprocessing");
+  expect_error([&] { ImagenetDataset(again, {}); }, Fault::config, "image data set without preprocessing");
   EXPECT_EQ(dataset->size(), 6u);
   EXPECT_EQ(dataset->shard_begins(), (std::vector<uint64_t>{0, 3, 6}));
   const RecordLocation at = dataset->locate(4);
@@ -233,7 +233,7 @@ TEST(Imagenet, BadRecordsFailOrAreSkipped) {
       loader.next();
     } catch (const Error& error) {
       const std::string message = error.what();
-      EXPECT_EQ(message.find(shard.string(), 1), std::string::npos) << "the place is told twice: " << message;
+      EXPECT_EQ(message.find(shard.string(), 1), std::string::npos) << "duplicate location: " << message;
     }
   }
   LoaderOptions options = evaluation(8);

@@ -87,7 +87,7 @@ TEST_F(ShardFiles, MayBeInASplitFolder) {
   EXPECT_EQ(found("validation"),
             (std::vector<std::string>{"val/validation-00000-of-00002", "val/validation-00001-of-00002"}));
   touch("train-00000-of-00001");
-  refuses("both hold train-*-of-* files; keep those of one data set");
+  refuses("both hold train-*-of-* files; keep the files of one data set");
   touch("validation/validation-00000-of-00001");
   refuses("val both hold validation-*-of-* files", "validation");
   remove("val/validation-00000-of-00002");

@@ -42,7 +42,7 @@ TEST(Shrink, ResizesTheShorterSide) {
   EXPECT_EQ(size(100, 333, {.size = 40}), std::pair(40, 133));
   EXPECT_EQ(size(60, 30, {.size = 40}), std::pair(60, 30));
   EXPECT_EQ(size(60, 30, {.size = 40, .stretch = true}), std::pair(40, 40));
-  expect_error([] { shrink_image(drawn_jpeg(8, 8, 90), {.size = 0}); }, Fault::config, "shrunk to 0 pixels");
+  expect_error([] { shrink_image(drawn_jpeg(8, 8, 90), {.size = 0}); }, Fault::config, "images resized to 0 pixels");
   expect_error([] { shrink_image({}, {}); }, Fault::data, "");
 }
 

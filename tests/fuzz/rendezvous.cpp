@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   shutdown(stranger.file(), SHUT_WR);
   for (tcp::Socket::Arrived arrived{}; sent && arrived != tcp::Socket::Arrived::gone;) {
     arrived = rank.receive(message, 1 << 16, why);
-    if (arrived == tcp::Socket::Arrived::yes) std::abort();  // nobody guesses the key
+    if (arrived == tcp::Socket::Arrived::yes) std::abort();  // the key cannot be guessed
   }
   return 0;
 }

@@ -75,7 +75,7 @@ TEST(ClassifierWeights, ConvolutionOverImageLoadsAsLinear) {
     EXPECT_EQ(torch_values(loaded, loaded.parameters()[i]), torch_values(ours, ours.parameters()[i]));
   EXPECT_EQ(loaded.buffers().front().value.data<float>()[0], 2);
   expect_error([&] { classes_of_weights(ours, classifier_info("mobilenet", "imagenet"), path, Fault::checkpoint); },
-               Fault::checkpoint, "no matrix fc.weight, the classifier of mobilenet");
+               Fault::checkpoint, "no weight fc.weight of the last layer of mobilenet");
 }
 
 }  // namespace

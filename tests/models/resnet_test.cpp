@@ -62,7 +62,8 @@ TEST(ResNet, WithoutClassesHasNoClassifier) {
   EXPECT_EQ(store.find("fc.weight"), nullptr);
   store.allocate(1);
   Tape tape(*context, Mode::eval);
-  expect_error([&] { model(tape, pictures(tape, 1, 32, 32)); }, Fault::config, "gives features() alone");
+  expect_error([&] { model(tape, pictures(tape, 1, 32, 32)); }, Fault::config,
+               "built without classes; call features()");
 }
 
 // Distillation: the student learns from a fixed teacher.

@@ -1,4 +1,4 @@
-"""What the parity tests share: safetensors files, layouts, and comparison with a stated bound."""
+"""Shared parts of the parity tests: safetensors files, layouts, and comparison with a stated bound."""
 
 import argparse
 import subprocess
@@ -19,7 +19,7 @@ torch.set_num_threads(2)
 
 
 def arguments(names=None):
-    """Those of every script and, where it is given, a list of names."""
+    """Parses the options of every script and, optionally, a list of names."""
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")

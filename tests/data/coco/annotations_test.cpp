@@ -100,14 +100,14 @@ TEST(Annotations, RejectContradictions) {
   const auto refused = [](const std::string& pointer, const Json& value, const std::string& part) {
     expect_refused(changed(pointer, value), "set.json: " + part);
   };
-  refused("/images/1/id", 9, "image 9 is there twice");
+  refused("/images/1/id", 9, "duplicate image 9");
   refused("/images/1/id", nullptr, "image at index 1: id is null, expected a whole number or a string");
-  refused("/categories/1/id", 90, "category 90 is there twice");
-  refused("/categories/2", 7, "category at index 2 is no object");
-  refused("/categories/2", {7}, "category at index 2 is no object");
+  refused("/categories/1/id", 90, "duplicate category 90");
+  refused("/categories/2", 7, "category at index 2 is not an object");
+  refused("/categories/2", {7}, "category at index 2 is not an object");
   refused("/categories/2", {{"id", 5}}, "category 5: name is missing, expected a string");
-  refused("/images", 5, "images is no list");
-  refused("/images", Json::object(), "images is no list");
+  refused("/images", 5, "images is not a list");
+  refused("/images", Json::object(), "images is not a list");
 }
 
 // Expects this number of annotations, and this finding.
@@ -135,8 +135,8 @@ TEST(Annotations, SkipUnusableObjects) {
   found("0/area", "big", 3, form + "area is the string 'big', expected a number)");
   found("0/area", -1, 3, form + "area is -1)");
   found("0/bbox", {1, 2, 3}, 3, form + "bbox has 3 numbers");
-  found("0/bbox", {1, 2, 3, "4"}, 3, form + "bbox holds something that is no number");
-  found("0/bbox", {1, 2, 3, {4}}, 3, form + "bbox holds something that is no number");
+  found("0/bbox", {1, 2, 3, "4"}, 3, form + "bbox contains a non-number");
+  found("0/bbox", {1, 2, 3, {4}}, 3, form + "bbox contains a non-number");
   found("0/bbox", 5, 3, form + "bbox is 5, expected a list");
   found("0/bbox", Json::object(), 3, form + "bbox is an object, expected a list");
   found("0/bbox", {1, 2, 1e300, 4}, 3, "boxes with numbers that are not finite or beyond 1e9: 1 left out");
@@ -186,14 +186,14 @@ TEST(Annotations, SkipInvalidSegmentations) {
   found({{"size", {8, 10}}}, " has no counts");
   found({{"size", {8, 10}}, {"counts", 5}}, " has no counts");
   found({{"size", 8}, {"counts", "05[2"}}, " has no size of two");
-  found({{"size", {8, "10"}}, {"counts", "05[2"}}, " has a size with something that is no number");
+  found({{"size", {8, "10"}}, {"counts", "05[2"}}, " has a size with a non-number");
   found({{"size", {8, -10}}, {"counts", "05[2"}}, " has no size of two");
   found({{"size", {8, 10}}, {"counts", "05[1"}}, ": RLE of 48 pixels for a mask of 8 x 10");
   found({{"size", {8, 10}}, {"counts", "05 2"}}, ": RLE text has a character of code 32");
   found({{"size", {8, 10}}, {"counts", {0, 5}}}, ": RLE of 5 pixels");
   found({{"size", {8, 10}}, {"counts", {0, 5.5, 74.5}}}, ": a run of 5.5 pixels");
   found({{"size", {8, 10}}, {"counts", {-1, 81}}}, ": a run of -1 pixels");
-  found({{"size", {8, 10}}, {"counts", {0, "80"}}}, " has counts with something that is no number");
+  found({{"size", {8, 10}}, {"counts", {0, "80"}}}, " has counts with a non-number");
   found({{"size", {65500, 65500}}, {"counts", {0, 80}}}, ": a size of 65500 x 65500");
   expect_found(
       changed("/annotations/0/segmentation", {{"size", {10, 8}}, {"counts", "05[2"}}), 3,

@@ -22,7 +22,7 @@ TEST(AnnotationsText, RejectsInvalidJson) {
   refused(std::string("{\0\"\0", 4), "text in UTF-16");
   refused("\x1f\x8b\x08", "compressed by gzip, expected JSON: unpack it by gunzip");
   refused("{\"images\": [{\"id\": 1e999}]}", "a number that is too large at byte");
-  refused("{\"images\": [], \"images\": []}", "images is there twice");
+  refused("{\"images\": [], \"images\": []}", "duplicate list 'images'");
   refused("{\"images\": [], \"annotations\": []}", "no list 'categories'");
   refused("[]", "a list, expected an object that holds lists");
   refused("5", "a single value, expected");
@@ -44,7 +44,7 @@ TEST(AnnotationsText, AcceptsPythonConstants) {
     EXPECT_EQ(all.images[0].file_name, "NaN/\"-Infinity");
     ASSERT_EQ(all.annotations.size(), 1u);
     EXPECT_EQ(all.findings.count("boxes with numbers that are not finite or beyond 1e9"), 2u);
-    EXPECT_EQ(all.findings.count("numbers NaN or Infinity, which JSON has no form for"), 3u);
+    EXPECT_EQ(all.findings.count("numbers NaN or Infinity, which are invalid JSON"), 3u);
   }
 }
 
@@ -87,7 +87,7 @@ TEST(AnnotationsText, StopsOnRequest) {
   static int pieces;
   pieces = 0;
   expect_error([&] { read_annotations(path, {.stop = [] { return ++pieces == 3; }}); }, Fault::resource,
-               path + ": the reading of it was stopped");
+               path + ": reading was stopped");
   EXPECT_EQ(pieces, 3);
   EXPECT_EQ(read_annotations(path, {.stop = [] { return false; }}).images.size(), kSmallSet["images"].size());
 }

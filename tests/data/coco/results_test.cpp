@@ -58,8 +58,8 @@ TEST(Results, RejectNonFiniteNumbers) {
       Fault::numeric, "has the number inf");
   EXPECT_EQ(text, "");
   writer.finish();
-  expect_error([&] { writer.finish(); }, Fault::config, "finished twice");
-  expect_error([&] { writer.add({1, 1, .5, Box{}, {}}); }, Fault::config, "that is finished");
+  expect_error([&] { writer.finish(); }, Fault::config, "called twice");
+  expect_error([&] { writer.add({1, 1, .5, Box{}, {}}); }, Fault::config, "after finish()");
 }
 
 TEST(Results, RejectInvalidText) {
@@ -68,7 +68,7 @@ TEST(Results, RejectInvalidText) {
   };
   refused("", "invalid JSON");
   refused("{\"annotations\": []}", "an object, expected a list");
-  refused("[5]", "detection at index 0 is no object");
+  refused("[5]", "detection at index 0 is not an object");
   refused("[{}]", "detection at index 0: image_id is missing, expected a whole number or a string");
   const std::string begin = R"([{"image_id": 1, "category_id": 2, "bbox": [1, 2, 3, 4], "score": 0.5}, {"image_id": )";
   refused(begin + R"(null}])", "detection at index 1: image_id is null, expected a whole number or a string");
@@ -92,7 +92,7 @@ TEST(Results, MatchPycocotools) {
   EXPECT_EQ(found[1].polygons, (Polygons{{1, 2, 3, 4, 5, 6}}));
   EXPECT_GE(found[1].image_id, int64_t{1} << 61);
   EXPECT_EQ(found[1].category_id, 2);
-  EXPECT_EQ(findings.summary(), "numbers NaN or Infinity, which JSON has no form for: 1 read as NaN (first: byte 58)");
+  EXPECT_EQ(findings.summary(), "numbers NaN or Infinity, which are invalid JSON: 1 read as NaN (first: byte 58)");
 }
 
 TEST(Results, RoundTripOfSamples) {

@@ -14,6 +14,7 @@ find_library(WEBP_LIBRARY webp REQUIRED)  # it brings no CMake package
 find_library(WEBPDEMUX_LIBRARY webpdemux REQUIRED)
 find_path(WEBP_INCLUDE_DIR webp/demux.h REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(Protobuf 3.21 REQUIRED)  # its lite runtime, and protoc
 find_package(prometheus-cpp REQUIRED)  # 1.0; its package does not say so
 find_library(HTTPLIB_LIBRARY cpp-httplib REQUIRED)  # 0.11; it brings no CMake package
 find_path(HTTPLIB_INCLUDE_DIR httplib.h REQUIRED)
@@ -32,12 +33,7 @@ if(DTRAIN_HAVE_MPI)
 endif()
 
 find_package(GTest 1.12 QUIET)
-find_package(Protobuf 3.21 QUIET)
-if(GTest_FOUND AND Protobuf_FOUND)
-  set(tests_found TRUE)
-endif()
-dtrain_resolve(TESTS "${tests_found}" "GoogleTest ${GTest_VERSION}, protobuf ${Protobuf_VERSION}"
-  "GoogleTest or protobuf not found")
+dtrain_resolve(TESTS "${GTest_FOUND}" "GoogleTest ${GTest_VERSION}" "GoogleTest not found")
 find_package(Doxygen 1.9 QUIET)  # the API reference
 find_package(benchmark 1.7 QUIET)
 dtrain_resolve(BENCHMARKS "${benchmark_FOUND}" "Google Benchmark ${benchmark_VERSION}" "Google Benchmark not found")

@@ -6,7 +6,7 @@ set(DTRAIN_CUDA_ARCHITECTURES "80-real;90-real;90-virtual" CACHE STRING
 set(DTRAIN_CUDA_ARCHITECTURES_RESULT "")
 set(DTRAIN_MPI AUTO CACHE STRING "multi-process training under MPI (Open MPI): AUTO, ON or OFF")
 set(DTRAIN_NCCL AUTO CACHE STRING "multi-GPU training (NCCL): AUTO, ON or OFF")
-set(DTRAIN_TESTS AUTO CACHE STRING "tests (GoogleTest, protobuf): AUTO, ON or OFF")
+set(DTRAIN_TESTS AUTO CACHE STRING "tests (GoogleTest): AUTO, ON or OFF")
 set(DTRAIN_BENCHMARKS AUTO CACHE STRING "benchmarks (Google Benchmark): AUTO, ON or OFF")
 set(DTRAIN_CPU_ARCH x86-64-v3 CACHE STRING "-march of CPU code; default and minimum: x86-64-v3 (AVX2, FMA)")
 set(DTRAIN_CPU_ARCH_RESULT "-march=${DTRAIN_CPU_ARCH}")

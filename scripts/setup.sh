@@ -5,12 +5,12 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libdnnl-dev nlohmann-json3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev
-  libgif-dev libtiff-dev libwebp-dev libsodium-dev libtomlplusplus-dev zlib1g-dev libhwloc-dev prometheus-cpp-dev
-  libcpp-httplib-dev openmpi-bin libopenmpi-dev)
+  libgif-dev libtiff-dev libwebp-dev libsodium-dev libtomlplusplus-dev zlib1g-dev libhwloc-dev libprotobuf-dev
+  protobuf-compiler prometheus-cpp-dev libcpp-httplib-dev openmpi-bin libopenmpi-dev)
 case "${1:-}" in
   build) ;;
   test) packages+=(ccache clang-16 libclang-rt-16-dev libomp-16-dev mold clang-format-14 doxygen git pkg-config
-    libgtest-dev libbenchmark-dev libprotobuf-dev protobuf-compiler libjpeg-turbo-progs python3-numpy python3-pil
+    libgtest-dev libbenchmark-dev libjpeg-turbo-progs python3-numpy python3-pil
     python3-torch python3-torchvision python3-yaml python3-jsonschema python3-pip python3-venv shellcheck openssh-client
     openssh-server iproute2 dpkg-dev file man-db curl unzip qemu-user buildah crun skopeo libnss-extrausers
     chromium-headless-shell nginx-light apache2-utils libnss3-tools

@@ -53,7 +53,7 @@ echo "$met of $met attacks were met as they should be"
 mkdir unpacked
 tar xzf packages/*.tar.gz -C unpacked --strip-components=1
 diff -r root/usr/share/doc/dtrain unpacked/share/doc/dtrain
-for library in libdnnl libfmt libgif libjpeg libpng16 libsodium libtiff libwebp libstdc++ libgomp; do
+for library in libdnnl libfmt libgif libjpeg libpng16 libprotobuf-lite libsodium libtiff libwebp libstdc++ libgomp; do
   found=$(ldd unpacked/bin/dtrain-info | sed -n "s|^\s*$library\.so[^ ]* => \([^ ]*\) .*|\1|p")
   [[ $(realpath "$found") == "$place"/unpacked/lib*/dtrain/* ]] || { echo "$library is taken from '$found'"; exit 1; }
 done

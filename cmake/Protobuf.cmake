@@ -1,0 +1,20 @@
+# dtrain_add_proto(target folder/name.proto user...): compiles the classes that protoc generates from a .proto file of the
+# current source folder into the library `target`. The sources of each user, a target too, include them as
+# "<source folder>/folder/name.pb.h". They are not held to our warnings, and are not installed.
+function(dtrain_add_proto target file)
+  cmake_path(GET file STEM name)
+  set(classes ${target}_${name}_proto)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  set(include_dir ${PROJECT_BINARY_DIR}/protos)
+  file(MAKE_DIRECTORY ${include_dir}/${folder})
+  add_library(${classes} OBJECT ${file})
+  protobuf_generate(TARGET ${classes} LANGUAGE cpp PROTOC_OUT_DIR ${include_dir}/${folder})
+  target_include_directories(${classes} SYSTEM PRIVATE ${include_dir}/${folder})
+  target_link_libraries(${classes} PRIVATE protobuf::libprotobuf-lite)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${classes}>)
+  target_link_libraries(${target} PRIVATE protobuf::libprotobuf-lite)
+  foreach(user IN LISTS ARGN)
+    target_include_directories(${user} SYSTEM PRIVATE ${include_dir} ${Protobuf_INCLUDE_DIRS})
+    add_dependencies(${user} ${classes})
+  endforeach()
+endfunction()

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "libdtrain/core/error.h"
-#include "libdtrain/io/protobuf.h"
+#include "libdtrain/io/event.pb.h"
 #include "libdtrain/io/record_file.h"
 
 namespace dtrain {
@@ -18,15 +18,11 @@ constexpr size_t kDigits = 10;  // of the seconds in a name
 constexpr uint64_t kLastSecond = 9'999'999'999;
 constexpr char kVersion[] = "brain.Event:2";
 
-enum EventField : uint32_t { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7 };
-constexpr uint32_t kStatus = 1;  // of a SessionLog
-constexpr uint64_t kStart = 1;
-
-std::string event(double wall_time, uint64_t step) {
-  std::string bytes;
-  put_double(bytes, kWallTime, wall_time);
-  if (step > 0) put_integer(bytes, kStep, step);
-  return bytes;
+tensorboard::Event event_at(double wall_time, uint64_t step) {
+  tensorboard::Event event;
+  event.set_wall_time(wall_time);
+  if (step > 0) event.set_step(static_cast<int64_t>(step));
+  return event;
 }
 
 // The seconds in the name of an event file.
@@ -57,14 +53,13 @@ std::string path_of(const EventFileOptions& options, double wall_time) {
 EventFile::EventFile(const EventFileOptions& options, std::optional<uint64_t> first_step, double wall_time,
                      FileSystem& files)
     : options_(options), file_(files, path_of(options, wall_time)) {
-  std::string version = event(wall_time, 0);
-  put_bytes(version, kFileVersion, kVersion);
+  tensorboard::Event version = event_at(wall_time, 0);
+  version.set_file_version(kVersion);
   append(version);
   if (first_step) {
-    std::string log = event(wall_time, *first_step), status;
-    put_integer(status, kStatus, kStart);
-    put_bytes(log, kSessionLog, status);
-    append(log);
+    tensorboard::Event start = event_at(wall_time, *first_step);
+    start.mutable_session_log()->set_status(tensorboard::SessionLog::START);
+    append(start);
   }
   flush();
 }
@@ -76,18 +71,19 @@ EventFile::~EventFile() {
   }
 }
 
-void EventFile::append(const std::string& event) {
-  const RecordFrame frame(std::as_bytes(std::span(event)));
+void EventFile::append(const tensorboard::Event& event) {
+  const std::string bytes = event.SerializeAsString();
+  const RecordFrame frame(std::as_bytes(std::span(bytes)));
   pending_ += frame.header();
-  pending_ += event;
+  pending_ += bytes;
   pending_ += frame.footer();
   ++events_;
 }
 
 void EventFile::add(uint64_t step, double wall_time, const Summary& summary) {
-  std::string bytes = event(wall_time, step);
-  put_bytes(bytes, kSummary, summary.bytes());
-  append(bytes);
+  tensorboard::Event event = event_at(wall_time, step);
+  *event.mutable_summary() = summary.message();
+  append(event);
   if (!oldest_) oldest_ = wall_time;
   if (events_ >= options_.most_pending || wall_time - *oldest_ >= options_.most_seconds) flush();
 }

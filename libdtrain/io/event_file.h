@@ -1,7 +1,4 @@
-// TensorBoard's event files: what a run has measured, as TensorFlow's writers leave it.
-//   Event      { 1: double wall_time  2: int64 step  oneof 3: string file_version  5: Summary  7: SessionLog }
-//   SessionLog { 1: enum status }
-// Each is a record of a TFRecord file. (TensorFlow, core/util/event.proto)
+// TensorBoard's event files: TFRecord files of Event messages (event.proto), as TensorFlow's writers leave them.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +10,11 @@
 #include "libdtrain/io/summary.h"
 
 namespace dtrain {
+
+// The generated class of event.proto.
+namespace tensorboard {
+class Event;
+}
 
 struct EventFileOptions {
   std::string folder{};  // must exist
@@ -40,7 +42,7 @@ class EventFile {
   const std::string& path() const { return file_.path(); }
 
  private:
-  void append(const std::string& event);
+  void append(const tensorboard::Event& event);
 
   EventFileOptions options_;
   OutputFile file_;

@@ -4,16 +4,11 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <limits>
-
-#include "libdtrain/io/protobuf.h"
 
 namespace dtrain {
 namespace {
 
 constexpr double kLargest = std::numeric_limits<double>::max();
-
-enum HistogramField : uint32_t { kMin = 1, kMax, kNum, kSum, kSumSquares, kBucketLimit, kBucket };
 
 // Where buckets end, in ascending order.
 std::vector<double> make_limits() {
@@ -55,47 +50,32 @@ size_t bucket_of(float value) {
   return bucket;
 }
 
-void put_doubles(std::string& out, uint32_t field, const std::vector<double>& values) {
-  put_length(out, field, sizeof(double) * values.size());
-  for (const double value : values) put_fixed(out, std::bit_cast<uint64_t>(value));
-}
-
 }  // namespace
 
-Histogram::Histogram() : buckets_(limits().size()), min_(kLargest), max_(-kLargest) {}
+Histogram::Histogram() : counts_(limits().size()) {}
 
 void Histogram::add(std::span<const float> values) {
   for (const float value : values) {
     if (!std::isfinite(value)) continue;
     const double number = value;
-    ++buckets_[bucket_of(value)];
-    ++count_;
-    min_ = std::min(min_, number);
-    max_ = std::max(max_, number);
-    sum_ += number;
-    squares_ += number * number;
+    ++counts_[bucket_of(value)];
+    ++statistics_.count;
+    statistics_.min = std::min(statistics_.min, number);
+    statistics_.max = std::max(statistics_.max, number);
+    statistics_.sum += number;
+    statistics_.sum_squares += number * number;
   }
 }
 
-std::string Histogram::bytes() const {
-  std::vector<double> ends, counts;
-  for (size_t i = 0; i < buckets_.size(); ++i) {
-    if (buckets_[i] == 0 && !counts.empty() && counts.back() == 0) {
-      ends.back() = limits()[i];
-      continue;
-    }
-    ends.push_back(limits()[i]);
-    counts.push_back(static_cast<double>(buckets_[i]));
+std::vector<HistogramBucket> Histogram::buckets() const {
+  std::vector<HistogramBucket> buckets;
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    if (counts_[i] == 0 && !buckets.empty() && buckets.back().count == 0)
+      buckets.back().limit = limits()[i];
+    else
+      buckets.push_back({limits()[i], counts_[i]});
   }
-  std::string message;
-  put_double(message, kMin, min_);
-  put_double(message, kMax, max_);
-  put_double(message, kNum, static_cast<double>(count_));
-  put_double(message, kSum, sum_);
-  put_double(message, kSumSquares, squares_);
-  put_doubles(message, kBucketLimit, ends);
-  put_doubles(message, kBucket, counts);
-  return message;
+  return buckets;
 }
 
 }  // namespace dtrain

@@ -1,14 +1,26 @@
 // Histograms of many numbers in TensorFlow's buckets, for TensorBoard.
-//   HistogramProto { 1: min  2: max  3: num  4: sum  5: sum_squares  6: repeated bucket_limit  7: repeated bucket },
-//   all of them doubles. (TensorFlow, core/lib/histogram/histogram.cc and core/framework/summary.proto)
+// (TensorFlow, core/lib/histogram/histogram.cc)
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace dtrain {
+
+struct HistogramStatistics {
+  uint64_t count = 0;
+  // Where there are no numbers: the largest double, and the least.
+  double min = std::numeric_limits<double>::max(), max = std::numeric_limits<double>::lowest();
+  double sum = 0, sum_squares = 0;
+};
+
+// Numbers from the limit of the bucket before, which is not below it, up to `limit`.
+struct HistogramBucket {
+  double limit = 0;
+  uint64_t count = 0;
+};
 
 // The limits of the buckets grow by a tenth each, from 1e-12 to 1e20 on both sides of 0; the outermost buckets are
 // open. A number that equals a limit belongs to the bucket above it. Sums are made in the order of the calls, so that
@@ -19,14 +31,14 @@ class Histogram {
   // Infinities and NaN belong to no bucket, and are left out.
   void add(std::span<const float> values);
 
-  uint64_t count() const { return count_; }
-  // The message, in which runs of empty buckets are one bucket, as TensorFlow writes them.
-  std::string bytes() const;
+  uint64_t count() const { return statistics_.count; }
+  const HistogramStatistics& statistics() const { return statistics_; }
+  // In ascending order, with each run of empty buckets as one bucket, as TensorFlow writes them.
+  std::vector<HistogramBucket> buckets() const;
 
  private:
-  std::vector<uint64_t> buckets_;
-  uint64_t count_ = 0;
-  double min_, max_, sum_ = 0, squares_ = 0;
+  std::vector<uint64_t> counts_;
+  HistogramStatistics statistics_;
 };
 
 }  // namespace dtrain

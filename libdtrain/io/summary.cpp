@@ -1,115 +1,106 @@
 #include "libdtrain/io/summary.h"
 
-#include "libdtrain/io/protobuf.h"
+#include "libdtrain/io/event.pb.h"
 
 namespace dtrain {
 namespace {
 
-enum SummaryField : uint32_t { kValue = 1 };
-enum ValueField : uint32_t { kTag = 1, kSimpleValue = 2, kImage = 4, kHistogram = 5, kTensor = 8, kMetadata = 9 };
-enum ImageField : uint32_t { kHeight = 1, kWidth, kColorspace, kEncoded };
-constexpr uint64_t kRgb = 3;
-enum TensorField : uint32_t { kDtype = 1, kShape = 2, kStringValue = 8 };
-constexpr uint64_t kFloat = 1, kString = 7;  // DataType
-constexpr uint32_t kDim = 2;                 // of a TensorShape
-enum MetadataField : uint32_t { kPluginData = 1 };
-enum PluginField : uint32_t { kPluginName = 1, kContent };
-// TensorBoard, plugins/hparams/plugin_data.proto
-enum HParamsField : uint32_t { kSessionStart = 3, kSessionEnd = 4 };
-enum StartField : uint32_t { kHParams = 1, kStartTime = 5 };
-enum EndField : uint32_t { kStatus = 1, kEndTime = 2 };
-constexpr uint64_t kSuccess = 1;
-enum EntryField : uint32_t { kKey = 1, kEntryValue = 2 };
-// google/protobuf/struct.proto
-enum AnyField : uint32_t { kNumber = 2, kText = 3, kBool = 4 };
+using tensorboard::HParamsPluginData;
+using tensorboard::TensorProto;
 
-std::string tagged_value(std::string_view tag) {
-  std::string value;
-  put_bytes(value, kTag, tag);
+constexpr int32_t kRgb = 3;
+
+HParamsPluginData::Value value_of(const HyperParameter& parameter) {
+  HParamsPluginData::Value value;
+  if (const bool* flag = std::get_if<bool>(&parameter)) value.set_bool_value(*flag);
+  if (const double* number = std::get_if<double>(&parameter)) value.set_number_value(*number);
+  if (const std::string* text = std::get_if<std::string>(&parameter)) value.set_string_value(*text);
   return value;
 }
 
 // Names the plugin that shows the value.
-void put_plugin(std::string& value, std::string_view plugin, std::string_view content) {
-  std::string data, metadata;
-  put_bytes(data, kPluginName, plugin);
-  put_bytes(data, kContent, content);
-  put_bytes(metadata, kPluginData, data);
-  put_bytes(value, kMetadata, metadata);
+void set_plugin(tensorboard::Summary::Value& value, const char* name, const std::string& content) {
+  tensorboard::SummaryMetadata::PluginData& plugin = *value.mutable_metadata()->mutable_plugin_data();
+  plugin.set_plugin_name(name);
+  plugin.set_content(content);
 }
 
-std::string any_of(const HyperParameter& parameter) {
-  std::string value;
-  if (const bool* flag = std::get_if<bool>(&parameter)) put_integer(value, kBool, *flag ? 1 : 0);
-  if (const double* number = std::get_if<double>(&parameter)) put_double(value, kNumber, *number);
-  if (const std::string* text = std::get_if<std::string>(&parameter)) put_bytes(value, kText, *text);
-  return value;
+// HParams reads the metadata alone; the tensor beside it has no elements.
+void set_session(tensorboard::Summary::Value& value, const HParamsPluginData& session) {
+  TensorProto& tensor = *value.mutable_tensor();
+  tensor.set_dtype(TensorProto::FLOAT);
+  tensor.mutable_tensor_shape()->add_dim()->set_size(0);
+  set_plugin(value, "hparams", session.SerializeAsString());
 }
 
 }  // namespace
 
-void Summary::scalar(std::string_view tag, double value) {
-  std::string message = tagged_value(tag);
-  put_float(message, kSimpleValue, static_cast<float>(value));
-  put_bytes(bytes_, kValue, message);
+Summary::Summary() : message_(std::make_unique<tensorboard::Summary>()) {}
+Summary::~Summary() = default;
+Summary::Summary(Summary&&) noexcept = default;
+Summary& Summary::operator=(Summary&&) noexcept = default;
+
+bool Summary::empty() const { return message_->value_size() == 0; }
+
+std::string Summary::bytes() const { return message_->SerializeAsString(); }
+
+tensorboard::Summary_Value& Summary::add(std::string_view tag) {
+  tensorboard::Summary::Value& value = *message_->add_value();
+  value.set_tag(tag.data(), tag.size());
+  return value;
 }
 
+void Summary::scalar(std::string_view tag, double value) { add(tag).set_simple_value(static_cast<float>(value)); }
+
 void Summary::histogram(std::string_view tag, const Histogram& histogram) {
-  std::string message = tagged_value(tag);
-  put_bytes(message, kHistogram, histogram.bytes());
-  put_bytes(bytes_, kValue, message);
+  tensorboard::HistogramProto& message = *add(tag).mutable_histo();
+  const HistogramStatistics& all = histogram.statistics();
+  message.set_min(all.min);
+  message.set_max(all.max);
+  message.set_num(static_cast<double>(all.count));
+  message.set_sum(all.sum);
+  message.set_sum_squares(all.sum_squares);
+  for (const HistogramBucket& bucket : histogram.buckets()) {
+    message.add_bucket_limit(bucket.limit);
+    message.add_bucket(static_cast<double>(bucket.count));
+  }
 }
 
 void Summary::image(std::string_view tag, int width, int height, std::string_view png) {
-  std::string image, message = tagged_value(tag);
-  put_integer(image, kHeight, static_cast<uint64_t>(height));
-  put_integer(image, kWidth, static_cast<uint64_t>(width));
-  put_integer(image, kColorspace, kRgb);
-  put_bytes(image, kEncoded, png);
-  put_bytes(message, kImage, image);
-  put_bytes(bytes_, kValue, message);
+  tensorboard::Summary::Image& image = *add(tag).mutable_image();
+  image.set_height(height);
+  image.set_width(width);
+  image.set_colorspace(kRgb);
+  image.set_encoded_image_string(png.data(), png.size());
 }
 
 void Summary::text(std::string_view tag, std::string_view markdown) {
-  std::string tensor, message = tagged_value(tag);
-  put_integer(tensor, kDtype, kString);
-  put_bytes(tensor, kShape, {});  // a scalar
-  put_bytes(tensor, kStringValue, markdown);
-  put_bytes(message, kTensor, tensor);
-  put_plugin(message, "text", {});
-  put_bytes(bytes_, kValue, message);
-}
-
-// All is in the metadata; the tensor beside it has no elements.
-void Summary::session(std::string_view tag, uint32_t kind, std::string_view information) {
-  std::string dim, shape, tensor, content, message = tagged_value(tag);
-  put_integer(dim, 1, 0);
-  put_bytes(shape, kDim, dim);
-  put_integer(tensor, kDtype, kFloat);
-  put_bytes(tensor, kShape, shape);
-  put_bytes(message, kTensor, tensor);
-  put_bytes(content, kind, information);
-  put_plugin(message, "hparams", content);
-  put_bytes(bytes_, kValue, message);
+  tensorboard::Summary::Value& value = add(tag);
+  TensorProto& tensor = *value.mutable_tensor();
+  tensor.set_dtype(TensorProto::STRING);
+  tensor.mutable_tensor_shape();  // a scalar
+  tensor.add_string_val(markdown.data(), markdown.size());
+  set_plugin(value, "text", {});
 }
 
 void Summary::session_start(const HyperParameters& parameters, double seconds) {
-  std::string start;
+  HParamsPluginData session;
+  HParamsPluginData::SessionStartInfo& start = *session.mutable_session_start_info();
   for (const auto& [name, parameter] : parameters) {
-    std::string entry;
-    put_bytes(entry, kKey, name);
-    put_bytes(entry, kEntryValue, any_of(parameter));
-    put_bytes(start, kHParams, entry);
+    HParamsPluginData::HParam& entry = *start.add_hparams();
+    entry.set_key(name);
+    *entry.mutable_value() = value_of(parameter);
   }
-  put_double(start, kStartTime, seconds);
-  session("_hparams_/session_start_info", kSessionStart, start);
+  start.set_start_time_secs(seconds);
+  set_session(add("_hparams_/session_start_info"), session);
 }
 
 void Summary::session_success(double seconds) {
-  std::string end;
-  put_integer(end, kStatus, kSuccess);
-  put_double(end, kEndTime, seconds);
-  session("_hparams_/session_end_info", kSessionEnd, end);
+  HParamsPluginData session;
+  HParamsPluginData::SessionEndInfo& end = *session.mutable_session_end_info();
+  end.set_status(HParamsPluginData::SessionEndInfo::SUCCESS);
+  end.set_end_time_secs(seconds);
+  set_session(add("_hparams_/session_end_info"), session);
 }
 
 }  // namespace dtrain

@@ -1,13 +1,8 @@
-// Summary: what TensorBoard shows of one step.
-//   Summary { 1: repeated Value }
-//   Value   { 1: string tag  9: SummaryMetadata  oneof 2: float simple_value  4: Image  5: HistogramProto  8: Tensor }
-//   Image   { 1: int32 height  2: int32 width  3: int32 colorspace  4: bytes encoded_image_string }
-//   Tensor  { 1: enum dtype  2: TensorShape { 2: repeated Dim { 1: int64 size } }  8: repeated bytes string_val }
-//   SummaryMetadata { 1: PluginData { 1: string plugin_name  2: bytes content } }
-// (TensorFlow, core/framework/summary.proto and tensor.proto)
+// A step's summary for TensorBoard: scalars, histograms, images, texts and hyper-parameters, each under a tag.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -16,13 +11,23 @@
 
 namespace dtrain {
 
-// A setting of a run, by which TensorBoard compares runs.
+// The generated classes of event.proto.
+namespace tensorboard {
+class Summary;
+class Summary_Value;
+}  // namespace tensorboard
+
+// A setting of a run. TensorBoard compares runs by their settings.
 using HyperParameter = std::variant<bool, double, std::string>;
 using HyperParameters = std::map<std::string, HyperParameter>;
 
-// Values, each under a tag.
 class Summary {
  public:
+  Summary();
+  ~Summary();
+  Summary(Summary&&) noexcept;
+  Summary& operator=(Summary&&) noexcept;
+
   // Kept as a float; NaN and infinities are legal.
   void scalar(std::string_view tag, double value);
   void histogram(std::string_view tag, const Histogram& histogram);
@@ -30,18 +35,19 @@ class Summary {
   void image(std::string_view tag, int width, int height, std::string_view png);
   // A text in Markdown.
   void text(std::string_view tag, std::string_view markdown);
-  // For the HParams plugin, which takes a folder for a session: that it has begun with these parameters, and that it
-  // has succeeded, in seconds since 1970. Of several of either it takes the first.
+  // The HParams plugin takes a folder for a session: its hyper-parameters and start, and its success, in seconds since
+  // 1970. Of several starts or ends it takes the first.
   void session_start(const HyperParameters& parameters, double seconds);
   void session_success(double seconds);
 
-  bool empty() const { return bytes_.empty(); }
-  const std::string& bytes() const { return bytes_; }  // of the message
+  bool empty() const;
+  const tensorboard::Summary& message() const { return *message_; }
+  std::string bytes() const;  // of the message
 
  private:
-  void session(std::string_view tag, uint32_t kind, std::string_view information);
+  tensorboard::Summary_Value& add(std::string_view tag);
 
-  std::string bytes_;
+  std::unique_ptr<tensorboard::Summary> message_;
 };
 
 }  // namespace dtrain

@@ -1,92 +1,124 @@
 #include "models/onnx/graph.h"
 
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <exception>
 #include <limits>
-#include <utility>
 
 #include "libdtrain/io/result_file.h"
+#include "models/onnx/onnx.pb.h"
 
 namespace dtrain::models {
 namespace {
 
 constexpr int64_t kIrVersion = 8, kOpset = 17;
 
-// Numbers of fields in onnx.proto.
-namespace field {
-enum Model { kIr = 1, kProducer = 2, kGraph = 7, kOpsetImport = 8 };
-enum OpsetId { kVersion = 2 };
-enum Graph { kNode = 1, kGraphName = 2, kInitializer = 5, kInput = 11, kOutput = 12 };
-enum Node { kNodeInput = 1, kNodeOutput = 2, kNodeName = 3, kOp = 4, kAttribute = 5 };
-enum Attribute { kAttributeName = 1, kFloat = 2, kInt = 3, kString = 4, kInts = 8, kAttributeType = 20 };
-enum Tensor { kDims = 1, kDataType = 2, kTensorName = 8, kRawData = 9 };
-enum ValueInfo { kValueName = 1, kValueType = 2, kAbout = 3 };
-enum Type { kTensorType = 1, kElementType = 1, kShape = 2, kDim = 1, kDimSize = 1, kDimName = 2 };
-}  // namespace field
-
-// Of AttributeProto.AttributeType.
-enum AttributeType { kTypeFloat = 1, kTypeInt = 2, kTypeString = 3, kTypeInts = 7 };
-
-ProtoMessage message_of(const OnnxAttribute& attribute) {
-  ProtoMessage message;
-  message.text(field::kAttributeName, attribute.name);
-  if (const auto* integer = std::get_if<int64_t>(&attribute.value))
-    message.number(field::kInt, *integer).number(field::kAttributeType, kTypeInt);
-  else if (const auto* real = std::get_if<float>(&attribute.value))
-    message.real(field::kFloat, *real).number(field::kAttributeType, kTypeFloat);
-  else if (const auto* text = std::get_if<std::string>(&attribute.value))
-    message.text(field::kString, *text).number(field::kAttributeType, kTypeString);
-  if (const auto* integers = std::get_if<std::vector<int64_t>>(&attribute.value)) {
-    for (const int64_t one : *integers) message.number(field::kInts, one);
-    message.number(field::kAttributeType, kTypeInts);
-  }
-  return message;
+void set_value(onnx::AttributeProto& message, int64_t value) {
+  message.set_i(value);
+  message.set_type(onnx::AttributeProto::INT);
+}
+void set_value(onnx::AttributeProto& message, float value) {
+  message.set_f(value);
+  message.set_type(onnx::AttributeProto::FLOAT);
+}
+void set_value(onnx::AttributeProto& message, const std::string& value) {
+  message.set_s(value);
+  message.set_type(onnx::AttributeProto::STRING);
+}
+void set_value(onnx::AttributeProto& message, const std::vector<int64_t>& values) {
+  for (const int64_t value : values) message.add_ints(value);
+  message.set_type(onnx::AttributeProto::INTS);
 }
 
-ProtoMessage value_info(const std::string& name, OnnxType type, const std::vector<OnnxDim>& dims,
-                        const std::string& about) {
-  ProtoMessage shape;
+void set_value_info(onnx::ValueInfoProto& message, const std::string& name, OnnxType type,
+                    const std::vector<OnnxDim>& dims, const std::string& about) {
+  message.set_name(name);
+  onnx::TypeProto::Tensor& tensor = *message.mutable_type()->mutable_tensor_type();
+  tensor.set_elem_type(static_cast<int32_t>(type));
+  tensor.mutable_shape();
   for (const OnnxDim& dim : dims) {
-    ProtoMessage one;
+    onnx::TensorShapeProto::Dimension& one = *tensor.mutable_shape()->add_dim();
     if (const auto* size = std::get_if<int64_t>(&dim))
-      one.number(field::kDimSize, *size);
+      one.set_dim_value(*size);
     else
-      one.text(field::kDimName, std::get<std::string>(dim));
-    shape.message(field::kDim, one);
+      one.set_dim_param(std::get<std::string>(dim));
   }
-  const ProtoMessage tensor =
-      ProtoMessage().number(field::kElementType, static_cast<int64_t>(type)).message(field::kShape, shape);
-  return ProtoMessage()
-      .text(field::kValueName, name)
-      .message(field::kValueType, ProtoMessage().message(field::kTensorType, tensor))
-      .text(field::kAbout, about);
+  message.set_doc_string(about);
 }
 
 std::string_view bytes_of(const void* data, size_t size) { return {static_cast<const char*>(data), size}; }
+
+// Writes protobuf's output to a file. An Error must not unwind through protobuf, which would write again in a
+// destructor: it is kept.
+class FileStream : public google::protobuf::io::CopyingOutputStream {
+ public:
+  explicit FileStream(ResultFile& file) : file_(file) {}
+
+  bool Write(const void* data, int size) override {
+    try {
+      file_.write(bytes_of(data, static_cast<size_t>(size)));
+      return true;
+    } catch (...) {
+      failure_ = std::current_exception();
+      return false;
+    }
+  }
+  void rethrow_failure() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  ResultFile& file_;
+  std::exception_ptr failure_;
+};
+
+void write_message(const onnx::ModelProto& message, ResultFile& file) {
+  constexpr int kBlockBytes = 1 << 20;
+  FileStream stream(file);
+  {
+    google::protobuf::io::CopyingOutputStreamAdaptor adaptor(&stream, kBlockBytes);
+    message.SerializeToZeroCopyStream(&adaptor);
+  }
+  stream.rethrow_failure();
+}
 
 }  // namespace
 
 void refuse_export(const std::string& what) { throw Error(Fault::config, "ONNX: " + what); }
 
+OnnxGraph::OnnxGraph(const std::string& name) : model_(std::make_unique<onnx::ModelProto>()) {
+  model_->set_ir_version(kIrVersion);
+  model_->set_producer_name("dtrain");
+  model_->add_opset_import()->set_version(kOpset);
+  model_->mutable_graph()->set_name(name);
+}
+
+OnnxGraph::~OnnxGraph() = default;
+
 OnnxValue OnnxGraph::input(const std::string& name, OnnxType type, const std::vector<OnnxDim>& shape,
                            const std::string& about) {
-  inputs_.message(field::kInput, value_info(name, type, shape, about));
+  set_value_info(*model_->mutable_graph()->add_input(), name, type, shape, about);
   return name;
 }
 
 void OnnxGraph::output(const OnnxValue& value, const std::string& name, OnnxType type,
                        const std::vector<OnnxDim>& shape, const std::string& about) {
-  ProtoMessage node;
-  node.text(field::kNodeInput, value).text(field::kNodeOutput, name).text(field::kNodeName, name);
-  nodes_.message(field::kNode, node.text(field::kOp, "Identity"));
-  outputs_.message(field::kOutput, value_info(name, type, shape, about));
+  onnx::NodeProto& node = *model_->mutable_graph()->add_node();
+  node.add_input(value);
+  node.add_output(name);
+  node.set_name(name);
+  node.set_op_type("Identity");
+  set_value_info(*model_->mutable_graph()->add_output(), name, type, shape, about);
 }
 
 OnnxValue OnnxGraph::constant(OnnxType type, const Shape& shape, std::string_view bytes, const std::string& name) {
   const OnnxValue value = name.empty() ? "constant_" + std::to_string(values_++) : name;
   if (!constant_names_.insert(value).second) return value;
-  ProtoMessage tensor;
-  for (int i = 0; i < shape.rank(); ++i) tensor.number(field::kDims, shape[i]);
-  tensor.number(field::kDataType, static_cast<int64_t>(type)).text(field::kTensorName, value);
-  constants_.push_back(tensor.text(field::kRawData, bytes).bytes());
+  onnx::TensorProto& tensor = *model_->mutable_graph()->add_initializer();
+  for (int i = 0; i < shape.rank(); ++i) tensor.add_dims(shape[i]);
+  tensor.set_data_type(static_cast<int32_t>(type));
+  tensor.set_name(value);
+  tensor.set_raw_data(bytes.data(), bytes.size());
   return value;
 }
 
@@ -112,42 +144,31 @@ OnnxValue OnnxGraph::add(const std::string& op, const std::vector<OnnxValue>& in
 
 std::vector<OnnxValue> OnnxGraph::add(const std::string& op, int outputs, const std::vector<OnnxValue>& inputs,
                                       const OnnxAttributes& attributes) {
-  ProtoMessage node;
-  for (const OnnxValue& one : inputs) node.text(field::kNodeInput, one);
+  onnx::NodeProto& node = *model_->mutable_graph()->add_node();
+  for (const OnnxValue& one : inputs) node.add_input(one);
   const std::string name = op + "_" + std::to_string(values_++);
   std::vector<OnnxValue> results;
   for (int i = 0; i < outputs; ++i) {
     results.push_back(outputs == 1 ? name : name + "_" + std::to_string(i));
-    node.text(field::kNodeOutput, results.back());
+    node.add_output(results.back());
   }
-  node.text(field::kNodeName, name).text(field::kOp, op);
-  for (const OnnxAttribute& attribute : attributes) node.message(field::kAttribute, message_of(attribute));
-  nodes_.message(field::kNode, node);
+  node.set_name(name);
+  node.set_op_type(op);
+  for (const OnnxAttribute& attribute : attributes) {
+    onnx::AttributeProto& message = *node.add_attribute();
+    message.set_name(attribute.name);
+    std::visit([&](const auto& value) { set_value(message, value); }, attribute.value);
+  }
   return results;
 }
 
 void OnnxGraph::write(const std::string& path) const {
-  const ProtoMessage name = ProtoMessage().text(field::kGraphName, name_);
-  uint64_t size = nodes_.bytes().size() + name.bytes().size() + inputs_.bytes().size() + outputs_.bytes().size();
-  std::vector<ProtoMessage> heads;
-  for (const std::string& one : constants_) {
-    heads.push_back(ProtoMessage().head(field::kInitializer, one.size()));
-    size += heads.back().bytes().size() + one.size();
-  }
-  ProtoMessage model;
-  model.number(field::kIr, kIrVersion).text(field::kProducer, "dtrain");
-  model.message(field::kOpsetImport, ProtoMessage().number(field::kVersion, kOpset)).head(field::kGraph, size);
-  constexpr uint64_t kLargest = std::numeric_limits<int32_t>::max();
-  if (model.bytes().size() + size > kLargest)
+  const size_t size = model_->ByteSizeLong();
+  if (size > static_cast<size_t>(std::numeric_limits<int32_t>::max()))
     throw Error(Fault::config, concat(path, ": an ONNX model of ", size,
                                       " bytes, expected less than 2 GiB, the most that a protobuf can have"));
   ResultFile file(path);
-  for (const ProtoMessage* const part : {&std::as_const(model), &nodes_, &name}) file.write(part->bytes());
-  for (size_t i = 0; i < constants_.size(); ++i) {
-    file.write(heads[i].bytes());
-    file.write(constants_[i]);
-  }
-  for (const ProtoMessage* const part : {&inputs_, &outputs_}) file.write(part->bytes());
+  write_message(*model_, file);
   file.commit();
 }
 

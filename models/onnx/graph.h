@@ -2,6 +2,7 @@
 // 17). It knows operators by their names and checks none: what reads the file does.
 #pragma once
 
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -9,7 +10,11 @@
 #include <vector>
 
 #include "libdtrain/core/types.h"
-#include "models/onnx/proto.h"
+
+// The generated class of onnx.proto.
+namespace dtrain::onnx {
+class ModelProto;
+}
 
 namespace dtrain::models {
 
@@ -32,7 +37,8 @@ using OnnxDim = std::variant<int64_t, std::string>;
 
 class OnnxGraph {
  public:
-  explicit OnnxGraph(std::string name) : name_(std::move(name)) {}
+  explicit OnnxGraph(const std::string& name);
+  ~OnnxGraph();
 
   OnnxValue input(const std::string& name, OnnxType type, const std::vector<OnnxDim>& shape, const std::string& about);
   // Gives `value` the name of an output.
@@ -57,9 +63,7 @@ class OnnxGraph {
  private:
   OnnxValue constant(OnnxType type, const Shape& shape, std::string_view bytes, const std::string& name);
 
-  std::string name_;
-  ProtoMessage nodes_, inputs_, outputs_;
-  std::vector<std::string> constants_;  // TensorProto each
+  std::unique_ptr<onnx::ModelProto> model_;
   std::set<std::string> constant_names_;
   int64_t values_ = 0;
 };

@@ -1,4 +1,4 @@
-// ONNX export: wire format, serialised graphs, and rejected models. tests/parity runs the exported models.
+// ONNX models: the bytes of a graph, its attributes, and what of a model is refused. tests/parity runs the models.
 #include "models/onnx/graph.h"
 
 #include "libdtrain/ops/gating.h"
@@ -13,18 +13,10 @@
 namespace dtrain::models {
 namespace {
 
-std::string bytes_of(const std::vector<int>& bytes) { return {bytes.begin(), bytes.end()}; }
-
-// Examples of protobuf's encoding guide.
-TEST(OnnxProto, MatchesEncodingGuide) {
-  EXPECT_EQ(ProtoMessage().number(1, 150).bytes(), bytes_of({0x08, 0x96, 0x01}));
-  EXPECT_EQ(ProtoMessage().number(1, 128).bytes(), bytes_of({0x08, 0x80, 0x01}));
-  EXPECT_EQ(ProtoMessage().text(2, "testing").bytes(), bytes_of({0x12, 7, 't', 'e', 's', 't', 'i', 'n', 'g'}));
-  EXPECT_EQ(ProtoMessage().message(3, ProtoMessage().number(1, 150)).bytes(), bytes_of({0x1a, 3, 0x08, 0x96, 0x01}));
-  EXPECT_EQ(ProtoMessage().number(1, -2).bytes(),
-            bytes_of({0x08, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}));
-  EXPECT_EQ(ProtoMessage().real(20, 1.5f).bytes(), bytes_of({0xa5, 0x01, 0, 0, 0xc0, 0x3f}));
-  EXPECT_EQ(ProtoMessage().head(2, 300).bytes(), bytes_of({0x12, 0xac, 0x02}));
+// Fields of protobuf's wire format: whole numbers below 128, and texts and messages of fewer bytes.
+std::string number(int field, int value) { return {static_cast<char>(field << 3), static_cast<char>(value)}; }
+std::string bytes(int field, const std::string& value) {
+  return std::string{static_cast<char>(field << 3 | 2), static_cast<char>(value.size())} + value;
 }
 
 class OnnxFiles : public testing::Test {
@@ -41,32 +33,41 @@ TEST_F(OnnxFiles, WritesCompleteGraph) {
   graph.output(graph.add("Add", {x, graph.floats(ones, {2}, "ones")}), "y", OnnxType::f32, {"n", int64_t{2}}, "out");
   graph.floats(ones, {2}, "ones");  // made once
   graph.write(path());
-  const std::string add =
-      ProtoMessage().text(1, "x").text(1, "ones").text(2, "Add_0").text(3, "Add_0").text(4, "Add").bytes();
-  const std::string identity = ProtoMessage().text(1, "Add_0").text(2, "y").text(3, "y").text(4, "Identity").bytes();
-  const std::string tensor = ProtoMessage()
-                                 .number(1, 2)
-                                 .number(2, 1)
-                                 .text(8, "ones")
-                                 .text(9, std::string("\0\0\x80\x3f\0\0\x80\x3f", 8))
-                                 .bytes();
-  const ProtoMessage shape =
-      ProtoMessage().message(1, ProtoMessage().text(2, "n")).message(1, ProtoMessage().number(1, 2));
+  const std::string add = bytes(1, "x") + bytes(1, "ones") + bytes(2, "Add_0") + bytes(3, "Add_0") + bytes(4, "Add");
+  const std::string identity = bytes(1, "Add_0") + bytes(2, "y") + bytes(3, "y") + bytes(4, "Identity");
+  const std::string tensor =
+      number(1, 2) + number(2, 1) + bytes(8, "ones") + bytes(9, std::string("\0\0\x80\x3f\0\0\x80\x3f", 8));
+  const std::string type = number(1, 1) + bytes(2, bytes(1, bytes(2, "n")) + bytes(1, number(1, 2)));
   const auto value = [&](const char* name, const char* about) {
-    const ProtoMessage type = ProtoMessage().number(1, 1).message(2, shape);
-    return ProtoMessage().text(1, name).message(2, ProtoMessage().message(1, type)).text(3, about).bytes();
+    return bytes(1, name) + bytes(2, bytes(1, type)) + bytes(3, about);
   };
-  ProtoMessage whole;
-  whole.text(1, add)
-      .text(1, identity)
-      .text(2, "g")
-      .text(5, tensor)
-      .text(11, value("x", "in"))
-      .text(12, value("y", "out"));
-  EXPECT_EQ(
-      read_file(path()),
-      ProtoMessage().number(1, 8).text(2, "dtrain").message(8, ProtoMessage().number(2, 17)).message(7, whole).bytes());
+  const std::string whole = bytes(1, add) + bytes(1, identity) + bytes(2, "g") + bytes(5, tensor) +
+                            bytes(11, value("x", "in")) + bytes(12, value("y", "out"));
+  const std::string size = {static_cast<char>(7 << 3 | 2), static_cast<char>(whole.size() % 128 | 128),
+                            static_cast<char>(whole.size() / 128)};
+  EXPECT_EQ(read_file(path()), number(1, 8) + bytes(2, "dtrain") + size + whole + bytes(8, number(2, 17)));
   expect_error([&] { graph.floats(ones, {3}); }, Fault::config, "2 numbers for [3]");
+}
+
+TEST_F(OnnxFiles, AttributesHaveTheirTypes) {
+  OnnxGraph graph("g");
+  graph.add("Op", {}, {{"i", int64_t{-2}}, {"f", 1.5f}, {"s", "same"}, {"l", std::vector<int64_t>{1, 150}}});
+  graph.write(path());
+  const std::string expected[] = {
+      bytes(1, "i") + number(3, 0xfe) + "\xff\xff\xff\xff\xff\xff\xff\xff\x01" + std::string("\xa0\x01\x02"),
+      bytes(1, "f") + std::string("\x15\0\0\xc0\x3f\xa0\x01\x01", 8),
+      bytes(1, "s") + bytes(4, "same") + "\xa0\x01\x03",
+      bytes(1, "l") + number(8, 1) + number(8, 0x96) + "\x01\xa0\x01\x07",
+  };
+  for (const std::string& attribute : expected)
+    EXPECT_NE(read_file(path()).find(bytes(5, attribute)), std::string::npos) << attribute;
+}
+
+TEST_F(OnnxFiles, AFullDiskIsReported) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "SKIPPED: no /dev/full";
+  OnnxGraph graph("g");
+  graph.floats(std::vector<float>(3 << 20), {3 << 20});
+  expect_error([&] { graph.write("/dev/full"); }, Fault::resource, "/dev/full");
 }
 
 DetectorOptions small_options() {

@@ -4,13 +4,16 @@
 #include <cstring>
 
 #include "libdtrain/core/error.h"
-#include "libdtrain/io/protobuf.h"
 
 namespace dtrain::data {
 namespace {
 
 // Bounds the table for records with millions of empty features.
 constexpr size_t kMaxFeatures = size_t{1} << 16;
+
+enum class WireType : uint32_t { varint = 0, fixed64 = 1, length = 2, fixed32 = 5 };
+
+constexpr uint32_t field_tag(uint32_t field, WireType type) { return field << 3 | static_cast<uint32_t>(type); }
 
 constexpr uint32_t kFirstLength = field_tag(1, WireType::length);
 
@@ -241,50 +244,6 @@ void Example::floats(std::string_view key, std::vector<float>& values) const {
   if (feature->kind != FeatureKind::float32)
     throw Error(Fault::data, concat("feature ", key, " holds ", name_of(feature->kind), " values, expected float"));
   feature->read(values);
-}
-
-void ExampleWriter::begin_feature(std::string_view key, FeatureKind kind, size_t list_bytes) {
-  const size_t feature = field_bytes(list_bytes);
-  put_length(features_, 1, field_bytes(key.size()) + field_bytes(feature));
-  put_length(features_, 1, key.size());
-  features_ += key;
-  put_length(features_, 2, feature);
-  put_length(features_, static_cast<uint32_t>(kind), list_bytes);
-}
-
-void ExampleWriter::bytes(std::string_view key, std::span<const std::string_view> values) {
-  size_t size = 0;
-  for (std::string_view value : values) size += field_bytes(value.size());
-  begin_feature(key, FeatureKind::bytes, size);
-  for (std::string_view value : values) {
-    put_length(features_, 1, value.size());
-    features_ += value;
-  }
-}
-
-void ExampleWriter::floats(std::string_view key, std::span<const float> values) {
-  const size_t size = values.size_bytes();
-  begin_feature(key, FeatureKind::float32, size ? field_bytes(size) : 0);
-  if (size == 0) return;
-  put_length(features_, 1, size);
-  features_.append(reinterpret_cast<const char*>(values.data()), size);
-}
-
-void ExampleWriter::int64s(std::string_view key, std::span<const int64_t> values) {
-  size_t size = 0;
-  for (int64_t value : values) size += varint_bytes(static_cast<uint64_t>(value));
-  begin_feature(key, FeatureKind::int64, size ? field_bytes(size) : 0);
-  if (size) put_length(features_, 1, size);
-  for (int64_t value : values) put_varint(features_, static_cast<uint64_t>(value));
-}
-
-std::string ExampleWriter::take() {
-  std::string record;
-  record.reserve(field_bytes(features_.size()));
-  put_length(record, 1, features_.size());
-  record += features_;
-  features_.clear();
-  return record;
 }
 
 }  // namespace dtrain::data

@@ -1,15 +1,19 @@
-// tf.Example: zero-copy reader of the wire format, and a writer.
-//   Example { 1: Features }  Features { 1: map<string, Feature> }  Feature { oneof 1: BytesList 2: FloatList 3:
-//   Int64List } each list { 1: repeated value }     (TensorFlow, core/example/{example,feature}.proto; protobuf's
-//   encoding guide)
+// tf.Example (example.proto): a zero-copy reader of the wire format (protobuf's encoding guide), and a writer.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+// The generated classes of example.proto.
+namespace dtrain::tfexample {
+class Example;
+class Feature;
+}  // namespace dtrain::tfexample
 
 namespace dtrain::data {
 
@@ -64,18 +68,22 @@ class Example {
 // Serialises one Example: packed values, features in call order. Equal calls give equal bytes.
 class ExampleWriter {
  public:
+  ExampleWriter();
+  ~ExampleWriter();
+
   void bytes(std::string_view key, std::span<const std::string_view> values);
   void bytes(std::string_view key, std::string_view value) { bytes(key, std::span(&value, 1)); }
   void floats(std::string_view key, std::span<const float> values);
   void int64s(std::string_view key, std::span<const int64_t> values);
   void int64(std::string_view key, int64_t value) { int64s(key, std::span(&value, 1)); }
 
-  // Returns the record and clears the writer.
+  // The record; the writer is empty again. Throws Error(Fault::data) at 2 GiB, which is too large for a protobuf.
   std::string take();
 
  private:
-  void begin_feature(std::string_view key, FeatureKind kind, size_t list_bytes);
-  std::string features_;
+  tfexample::Feature& add(std::string_view key);
+
+  std::unique_ptr<tfexample::Example> example_;
 };
 
 }  // namespace dtrain::data

@@ -33,7 +33,12 @@ if(DTRAIN_HAVE_MPI)
 endif()
 
 find_package(GTest 1.12 QUIET)
-dtrain_resolve(TESTS "${GTest_FOUND}" "GoogleTest ${GTest_VERSION}" "GoogleTest not found")
+find_package(Eigen3 3.4 QUIET NO_MODULE)  # reference results in double precision
+if(GTest_FOUND AND Eigen3_FOUND)
+  set(tests_found TRUE)
+endif()
+dtrain_resolve(TESTS "${tests_found}" "GoogleTest ${GTest_VERSION}, Eigen ${Eigen3_VERSION}"
+  "GoogleTest or Eigen not found")
 find_package(Doxygen 1.9 QUIET)  # the API reference
 find_package(benchmark 1.7 QUIET)
 dtrain_resolve(BENCHMARKS "${benchmark_FOUND}" "Google Benchmark ${benchmark_VERSION}" "Google Benchmark not found")

@@ -10,7 +10,7 @@ packages=(g++ cmake ninja-build libdnnl-dev nlohmann-json3-dev libfmt-dev libjpe
 case "${1:-}" in
   build) ;;
   test) packages+=(ccache clang-16 libclang-rt-16-dev libomp-16-dev mold clang-format-14 doxygen git pkg-config
-    libgtest-dev libbenchmark-dev libjpeg-turbo-progs python3-numpy python3-pil
+    libgtest-dev libbenchmark-dev libeigen3-dev libjpeg-turbo-progs python3-numpy python3-pil
     python3-torch python3-torchvision python3-yaml python3-jsonschema python3-pip python3-venv shellcheck openssh-client
     openssh-server iproute2 dpkg-dev file man-db curl unzip qemu-user buildah crun skopeo libnss-extrausers
     chromium-headless-shell nginx-light apache2-utils libnss3-tools

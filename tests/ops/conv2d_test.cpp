@@ -1,35 +1,11 @@
 #include "libdtrain/ops/conv2d.h"
 
 #include "tests/cpu/instruction_sets.h"
+#include "tests/ops/matrix_reference.h"
 #include "tests/testing.h"
 
 namespace dtrain {
 namespace {
-
-// The sum of the header's formula, term by term.
-Array convolve(const Array& x, const Array& w, const Array* bias, const Conv2dOptions& o) {
-  Array y(conv2d_shape(x.shape, w.shape, o));
-  const int64_t filters = w.dim(0) / o.groups, channels = w.dim(3);
-  for (int64_t n = 0; n < y.dim(0); ++n)
-    for (int64_t p = 0; p < y.dim(1); ++p)
-      for (int64_t q = 0; q < y.dim(2); ++q)
-        for (int64_t k = 0; k < y.dim(3); ++k) {
-          double sum = bias ? (*bias)[k] : 0;
-          for (int64_t r = 0; r < w.dim(1); ++r)
-            for (int64_t s = 0; s < w.dim(2); ++s) {
-              const int64_t h = p * o.stride.h + r * o.dilation.h - o.padding.top;
-              const int64_t v = q * o.stride.w + s * o.dilation.w - o.padding.left;
-              if (h < 0 || h >= x.dim(1) || v < 0 || v >= x.dim(2)) continue;
-              // Pointers, because the sanitizers check each step of the way to an element by its indices.
-              const double* pixel =
-                  x.values.data() + ((n * x.dim(1) + h) * x.dim(2) + v) * x.dim(3) + k / filters * channels;
-              const double* filter = w.values.data() + ((k * w.dim(1) + r) * w.dim(2) + s) * channels;
-              for (int64_t c = 0; c < channels; ++c) sum += pixel[c] * filter[c];
-            }
-          y.at(n, p, q, k) = sum;
-        }
-  return y;
-}
 
 struct ConvCase {
   std::string name;
@@ -48,7 +24,7 @@ OpCase op_case(const ConvCase& test) {
     return conv2d(tape, in[0], in[1], test.bias ? &in[2] : nullptr, test.options);
   };
   result.reference = [test](const std::vector<Array>& in) {
-    return convolve(in[0], in[1], test.bias ? &in[2] : nullptr, test.options);
+    return conv2d_reference(in[0], in[1], test.bias ? &in[2] : nullptr, test.options);
   };
   return result;
 }
@@ -170,7 +146,7 @@ TEST(Conv2d, WeightUsedTwiceHasTheSumOfBothGradients) {
     return conv2d(tape, conv2d(tape, in[0], in[1], o), in[1], o);
   };
   test.reference = [o](const std::vector<Array>& in) {
-    return convolve(convolve(in[0], in[1], nullptr, o), in[1], nullptr, o);
+    return conv2d_reference(conv2d_reference(in[0], in[1], nullptr, o), in[1], nullptr, o);
   };
   check_op(test);
 }

@@ -1,6 +1,7 @@
-// The fully connected layer against three nested loops.
+// The fully connected layer against a matrix product in double precision.
 #include "libdtrain/ops/matmul.h"
 
+#include "tests/ops/matrix_reference.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -9,25 +10,13 @@ namespace {
 using Vars = std::vector<Var>;
 using Arrays = std::vector<Array>;
 
-Array naive_linear(const Arrays& a) {
-  const Array &x = a[0], &w = a[1];
-  Array y({x.dim(0), w.dim(0)});
-  for (int64_t n = 0; n < x.dim(0); ++n)
-    for (int64_t k = 0; k < w.dim(0); ++k) {
-      double sum = a.size() > 2 ? a[2][k] : 0;
-      for (int64_t c = 0; c < x.dim(1); ++c) sum += x[n * x.dim(1) + c] * w[k * x.dim(1) + c];
-      y[n * w.dim(0) + k] = sum;
-    }
-  return y;
-}
-
 OpCase linear_case(int64_t n, int64_t in, int64_t out, bool bias) {
   Arrays inputs{random_array({n, in}, 1), random_array({out, in}, 2)};
   if (bias) inputs.push_back(random_array({out}, 3));
   return {.name = concat("linear ", n, " x ", in, " -> ", out, bias ? " + bias" : ""),
           .inputs = inputs,
           .op = [](Tape& t, const Vars& v) { return linear(t, v[0], v[1], v.size() > 2 ? &v[2] : nullptr); },
-          .reference = naive_linear,
+          .reference = [](const Arrays& a) { return linear_reference(a[0], a[1], a.size() > 2 ? &a[2] : nullptr); },
           .roles = {Role::activation, Role::weight, Role::parameter}};
 }
 
@@ -42,18 +31,12 @@ TEST(Linear, WithOneSideConstant) {
   check_op({{.name = "constant x",
              .inputs = {w},
              .op = [=](Tape& t, const Vars& v) { return linear(t, t.constant(to_device(t.context(), x)), v[0]); },
-             .reference =
-                 [=](const Arrays& a) {
-                   return naive_linear({x, a[0]});
-                 },
+             .reference = [=](const Arrays& a) { return linear_reference(x, a[0]); },
              .f32_only = true},
             {.name = "constant w",
              .inputs = {x},
              .op = [=](Tape& t, const Vars& v) { return linear(t, v[0], t.constant(to_device(t.context(), w))); },
-             .reference =
-                 [=](const Arrays& a) {
-                   return naive_linear({a[0], w});
-                 },
+             .reference = [=](const Arrays& a) { return linear_reference(a[0], w); },
              .f32_only = true}});
 }
 

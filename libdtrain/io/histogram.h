@@ -11,12 +11,12 @@ namespace dtrain {
 
 struct HistogramStatistics {
   uint64_t count = 0;
-  // Where there are no numbers: the largest double, and the least.
+  // Of no numbers: the largest double, and the lowest.
   double min = std::numeric_limits<double>::max(), max = std::numeric_limits<double>::lowest();
   double sum = 0, sum_squares = 0;
 };
 
-// Numbers from the limit of the bucket before, which is not below it, up to `limit`.
+// Counts numbers in [limit of the bucket before, limit).
 struct HistogramBucket {
   double limit = 0;
   uint64_t count = 0;

@@ -48,8 +48,8 @@ void set_value_info(onnx::ValueInfoProto& message, const std::string& name, Onnx
 
 std::string_view bytes_of(const void* data, size_t size) { return {static_cast<const char*>(data), size}; }
 
-// Writes protobuf's output to a file. An Error must not unwind through protobuf, which would write again in a
-// destructor: it is kept.
+// Writes protobuf's output to a file. Keeps an Error until protobuf has returned: the destructor of its adaptor, which
+// must not throw, would write once more.
 class FileStream : public google::protobuf::io::CopyingOutputStream {
  public:
   explicit FileStream(ResultFile& file) : file_(file) {}

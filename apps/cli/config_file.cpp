@@ -167,10 +167,11 @@ bool same_settings(const std::string& a, const std::string& b) {
 void FlagSet::add_config_file() {
   group("Configuration");
   add("config", config_file_,
-      "TOML file of flags, in tables of any names: `momentum = 0.9`, and arrays for lists; the command line wins")
+      "TOML file of flags, in tables of any names: `momentum = 0.9`, and arrays for lists; the command line takes "
+      "precedence")
       .may_differ_per_rank();
   add("print_config", wants_config_,
-      "print all flags that are set as a file for --config, with what set each, and do nothing else");
+      "print all flags that are set, with the origin of each, as a file for --config, and exit");
 }
 
 std::string FlagSet::config_text() const {

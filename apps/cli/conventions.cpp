@@ -28,24 +28,24 @@ std::optional<float> narrow(std::optional<double> value) {
 
 void ConventionFlags::declare(FlagSet& flags) {
   flags.group("Conventions of models");
-  flags.add_choice("bottleneck_stride", bottleneck_stride, {"auto", "1x1", "3x3"},
-                   "the convolution in which bottlenecks of ResNets stride: 1x1 in v1, 3x3 in v1.5; auto: by the "
-                   "model's name");
-  flags.add_choice("resnet_padding", resnet_padding, {"auto", "symmetric", "same_pool", "same"},
-                   "padding of what strides in ResNets: symmetric, as in torchvision; same_pool: TensorFlow's SAME in "
-                   "the stem's pool, as in tf_cnn_benchmarks; same: in the blocks too, as in AWS's script; auto: "
-                   "symmetric");
-  flags.add("batch_norm_epsilon", batch_norm_epsilon, "of ResNets; 1e-5 by default", kNotNegative);
+  flags.add_choice(
+      "bottleneck_stride", bottleneck_stride, {"auto", "1x1", "3x3"},
+      "convolution of a ResNet bottleneck that has the stride: 1x1 in v1, 3x3 in v1.5; auto: by the model's name");
+  flags.add_choice(
+      "resnet_padding", resnet_padding, {"auto", "symmetric", "same_pool", "same"},
+      "padding of ResNets' strided layers: symmetric, as in torchvision; same_pool: TensorFlow's SAME in the stem's "
+      "max pool, as in tf_cnn_benchmarks; same: SAME in the blocks too, as in AWS's script; auto: symmetric");
+  flags.add("batch_norm_epsilon", batch_norm_epsilon, "epsilon of ResNets' batch norm; 1e-5 by default", kNotNegative);
   flags.add("batch_norm_decay", batch_norm_decay,
-            "of ResNets: share of the old running statistics that a step keeps; 0.9 by default", kShare);
-  flags.add("zero_gamma", zero_gamma, "the last batch norm of each block of a ResNet scales by 0 at first");
+            "decay of the running statistics of ResNets' batch norm; 0.9 by default", kShare);
+  flags.add("zero_gamma", zero_gamma, "initialise gamma of the last batch norm of each ResNet block to 0");
   flags.add_choice("conv_initializer", conv_initializer, {"auto", "he_fan_out", "variance_scaling"},
-                   "first weights of convolutions: normal of variance 2 / fan_out, as in torchvision, or truncated "
-                   "normal of variance 1 / fan_in, as in TensorFlow; auto: as the model has it");
+                   "initialiser of convolutions: normal with variance 2 / fan_out, as in torchvision, or truncated "
+                   "normal with variance 1 / fan_in, as in TensorFlow; auto: the model's own");
   flags.add_choice("classifier_initializer", classifier_initializer, {"auto", "truncated_normal", "normal", "uniform"},
-                   "first weights of the last layer: truncated normal of deviation sqrt(1 / inputs), as in "
-                   "tf_cnn_benchmarks; normal of deviation 0.01, as in AWS's script and MLPerf's reference; uniform "
-                   "within sqrt(1 / inputs), biases too, as in torchvision; auto: as the model has it");
+                   "initialiser of the last layer: truncated normal with standard deviation sqrt(1 / inputs), as in "
+                   "tf_cnn_benchmarks; normal with 0.01, as in AWS's script and MLPerf's reference; uniform within "
+                   "sqrt(1 / inputs), biases too, as in torchvision; auto: the model's own");
 }
 
 void ConventionFlags::check(const FlagSet& flags, const models::ClassifierInfo& info) const {

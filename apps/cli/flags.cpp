@@ -115,7 +115,7 @@ std::vector<std::string> FlagSet::notices() const {
 void FlagSet::check_refused() const {
   for (const Flag& flag : flags_) {
     if (flag.fate_ != Flag::Fate::refused || flag.has_default()) continue;
-    throw Error(fmt::format("--{}={} is not served: {}; leave the flag out{}", flag.name_, flag.text_, flag.reason_,
+    throw Error(fmt::format("--{}={} is not supported: {}; leave the flag out{}", flag.name_, flag.text_, flag.reason_,
                             flag.initial_.empty() ? "" : fmt::format(" or set it to {}", flag.initial_)));
   }
 }

@@ -61,11 +61,11 @@ std::string Flag::description() const {
 std::string Flag::fate() const {
   switch (fate_) {
     case Fate::served:
-      return "served";
+      return "supported";
     case Fate::no_effect:
       return "no effect: " + reason_;
     case Fate::refused:
-      return "not served: " + reason_;
+      return "not supported: " + reason_;
   }
   return "";
 }
@@ -107,7 +107,7 @@ std::string FlagSet::help() const {
 std::string FlagSet::markdown() const {
   std::string out;
   for (const std::string& group : groups()) {
-    out += fmt::format("{}## {}\n\n| flag | type | default | meaning | what becomes of it |\n|---|---|---|---|---|\n",
+    out += fmt::format("{}## {}\n\n| flag | type | default | meaning | support |\n|---|---|---|---|---|\n",
                        out.empty() ? "" : "\n", group);
     for (const Flag& flag : flags_)
       if (flag.group_ == group)

@@ -57,7 +57,7 @@ std::map<std::string, std::string> ClassifierFlags::calibrated_for() const {
 void ClassifierFlags::check_precision(const Machine& machine) const {
   DT_CHECK((precision == "int8") == !calibration.empty(),
            "--precision=int8 and --calibration: expected both or neither");
-  DT_CHECK(precision != "int8" || !machine.gpu, "--precision=int8: not served on a GPU; use --device=cpu");
+  DT_CHECK(precision != "int8" || !machine.gpu, "--precision=int8: not supported on a GPU; use --device=cpu");
 }
 
 void ClassifierFlags::check() const {

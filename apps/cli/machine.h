@@ -16,7 +16,7 @@ struct Machine {
   int index = 0;                 // which GPU
   DType precision = DType::f32;  // of activations and gradients, f32 where layers are in int8; f16 needs a GPU
   bool tf32 = false, deterministic = false;
-  double memory_share = 0;  // the share of the GPU's memory that may be used; 0: all that is free
+  double memory_share = 0;  // the fraction of the GPU's memory that may be used; 0: all free memory
   size_t memory_limit = 0;  // the same in bytes, if not 0
   bool trial = false;       // for a few calls only: a GPU's algorithms are neither measured nor kept
   int threads = 0;          // compute threads of a CPU; 0: OMP_NUM_THREADS or one per core

@@ -41,20 +41,23 @@ void ModeFlags::declare(cli::FlagSet& flags) {
   flags.add("forward_only", forward_only, "inference: no gradients, no updates; the loss is shown as 0");
   flags.add("eval_interval_secs", eval_interval_secs, "pause between evaluations with --eval; 0: evaluate once",
             cli::kCount);
-  flags.add("eval_nth_checkpoints", eval_nth_checkpoints,
-            "with --eval: evaluate every n-th of the checkpoints that are kept, from the oldest on, and the newest; 0: "
-            "the newest alone",
-            cli::kCount);
+  flags.add(
+      "eval_nth_checkpoints", eval_nth_checkpoints,
+      "with --eval: evaluate every n-th of the kept checkpoints, oldest first, and the newest; 0: only the newest",
+      cli::kCount);
   flags.add("eval_during_training_every_n_steps", eval_during_training_every_n_steps,
-            "pause training for an evaluation; at most one of these four forms may be given. Steps are global, warm-up "
-            "included",
+            "steps between evaluations; at most one of these four flags may be given. Steps are global and include the "
+            "warm-up",
             cli::kPositiveCount);
-  flags.add("eval_during_training_every_n_epochs", eval_during_training_every_n_epochs, "the same by epochs", {0, 1e9});
-  flags.add("eval_during_training_at_specified_steps", eval_during_training_at_specified_steps, "e.g. 100,200,500");
-  flags.add("eval_during_training_at_specified_epochs", eval_during_training_at_specified_epochs, "e.g. 0.5,1,10");
-  flags.add("stop_at_top_1_accuracy", stop_at_top_1_accuracy, "end training once an evaluation reaches this share",
-            cli::kShare);
-  flags.add("eval_dir", eval_dir, "folder of TensorBoard's events of --eval; by default none are written");
+  flags.add("eval_during_training_every_n_epochs", eval_during_training_every_n_epochs, "epochs between evaluations",
+            {0, 1e9});
+  flags.add("eval_during_training_at_specified_steps", eval_during_training_at_specified_steps,
+            "steps to evaluate after, e.g. 100,200,500");
+  flags.add("eval_during_training_at_specified_epochs", eval_during_training_at_specified_epochs,
+            "epochs to evaluate after, e.g. 0.5,1,10");
+  flags.add("stop_at_top_1_accuracy", stop_at_top_1_accuracy,
+            "stop training once an evaluation reaches this top-1 accuracy, from 0 to 1", cli::kShare);
+  flags.add("eval_dir", eval_dir, "folder for the TensorBoard event files of --eval; by default none are written");
 }
 
 int ModeFlags::forms() const {

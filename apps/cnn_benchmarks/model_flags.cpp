@@ -28,13 +28,15 @@ void ModelFlags::declare(cli::FlagSet& flags) {
       .add("label_offset", label_offset, "added to the labels of the files, e.g. -1 with --num_classes=1000",
            {-cli::kMostSteps, cli::kMostSteps})
       .identity("label offset");
-  flags.add("label_smoothing", label_smoothing, "share of the target that is spread over all classes", cli::kBelowOne)
+  flags
+      .add("label_smoothing", label_smoothing, "probability mass of the target that is spread evenly over all classes",
+           cli::kBelowOne)
       .setting("label smoothing");
   flags.add("auxiliary_head", auxiliary_head,
-            "for inception3 and NASNet: trains with the second classifier of the paper, whose loss counts 0.4 times");
+            "for inception3 and NASNet: trains with the paper's auxiliary classifier, whose loss is weighted by 0.4");
   flags.add(
       "resnet_base_lr", resnet_base_lr,
-      "for ResNets on ImageNet: learning rate at a global batch of 256, by default 0.128, and 0.1 for official ones",
+      "for ResNets on ImageNet: learning rate at a global batch size of 256; default 0.128, official_resnet*: 0.1",
       cli::kNotNegative);
   conventions.declare(flags);
 }
@@ -45,8 +47,8 @@ void ModelFlags::check(const cli::FlagSet&) const {
 
 std::string ModelFlags::dataset(const std::string& data_dir, std::vector<std::string>& notices) const {
   if (data_name.empty()) return data::dataset_at(data_dir, notices).name;
-  DT_CHECK(data::find_dataset(data_name) != nullptr, "--data_name=", data_name,
-           ": not served by this version; expected ", fmt::format("{}", fmt::join(data::dataset_names(), " or ")));
+  DT_CHECK(data::find_dataset(data_name) != nullptr, "--data_name=", data_name, ": unknown; expected ",
+           fmt::format("{}", fmt::join(data::dataset_names(), " or ")));
   return data_name;
 }
 

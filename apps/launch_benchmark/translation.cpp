@@ -32,8 +32,7 @@ void check(const cli::FlagSet& flags) {
   cli::refuse({
       {flags.text("framework") != "tensorflow", "--framework: expected tensorflow, whose command lines these are"},
       {flags.text("model-name") != "resnet50v1_5", "--model-name: expected resnet50v1_5"},
-      {flags.text("precision") == "int8",
-       "--precision=int8 is not served here: dtrain-classify calibrate makes a model of it"},
+      {flags.text("precision") == "int8", "--precision=int8 is not supported here; use dtrain-classify calibrate"},
       {mpi && flags.given("numa-cores-per-instance"),
        "--mpi_num_processes and --numa-cores-per-instance: at most one may be given"},
       {mpi && (flags.given("socket-id") || flags.given("num-cores")),

@@ -38,7 +38,7 @@ ConfigKey served_only(const std::string& name, const Texts& served, const Texts&
               return std::find(values.begin(), values.end(), value) != values.end();
             };
             if (among(served)) return;
-            if (others.empty() || among(others)) throw Error(fmt::format("cannot be served: {}", reason));
+            if (others.empty() || among(others)) throw Error(fmt::format("not supported: {}", reason));
             throw Error(fmt::format("expected one of {}, {}", fmt::join(served, ", "), fmt::join(others, ", ")));
           }};
 }
@@ -65,8 +65,8 @@ std::vector<ConfigKey> single_values() {
       {"RPN.CROWD_OVERLAP_THRESH",
        [](Settings&, const std::string& text) {
          DT_CHECK(as_number(parse_literal(text), cli::kNotNegative) > 1,
-                  "cannot be served: crowds are left out, and anchors on them count as others do; expected more than "
-                  "1, which says that");
+                  "not supported: crowds are left out, and anchors on them count as others do; expected more than 1, "
+                  "which says that");
        }},
   };
 }

@@ -33,10 +33,11 @@ constexpr const char* kOfClassifiers[] = {"auto_augment",
 void Flags::declare(cli::FlagSet& flags) {
   flags.group("Mode and evaluation");
   flags.add("collect_eval_results_async", collect_eval_results_async,
-            "for ssd300: train on while a thread scores an evaluation, and report it when it is done");
+            "for ssd300: score evaluations on a background thread while training continues");
   flags.group("Checkpoints");
   flags.add("backbone_model_path", backbone_model_path,
-            "for ssd300: weights of a ResNet-34 for its backbone: safetensors, .npz, a checkpoint or a train_dir");
+            "for ssd300: pretrained ResNet-34 weights for the backbone: a .safetensors or .npz file, a checkpoint "
+            "folder, or a train_dir");
 }
 
 std::string Flags::given() const {

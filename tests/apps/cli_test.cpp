@@ -143,12 +143,12 @@ TEST_F(CliFlags, ChoicesInCapitalsAreThoseInSmallLetters) {
 
 TEST_F(CliFlags, RefusedFlagsMayOnlyHaveTheirDefault) {
   EXPECT_EQ(failure({"--spec=", "--trt="}), "no error");
-  EXPECT_EQ(failure({"--spec=nccl"}), "--spec=nccl is not served: there is one; leave the flag out");
-  EXPECT_EQ(failure({"--spec=", "--trt=fp16"}), "--trt=FP16 is not served: it is not used; leave the flag out");
+  EXPECT_EQ(failure({"--spec=nccl"}), "--spec=nccl is not supported: there is one; leave the flag out");
+  EXPECT_EQ(failure({"--spec=", "--trt=fp16"}), "--trt=FP16 is not supported: it is not used; leave the flag out");
   flags.add_unread("steps", "int", "1", "steps").refused("none are made");
   EXPECT_EQ(failure({"--steps=-1"}), "--steps: expected an integer of at least 0, found -1");
   EXPECT_EQ(failure({"--trt=", "--steps=2"}),
-            "--steps=2 is not served: none are made; leave the flag out or set it to 1");
+            "--steps=2 is not supported: none are made; leave the flag out or set it to 1");
 }
 
 TEST_F(CliFlags, FlagsOfNoEffectAreNoticedOnceIfTheyAreSet) {
@@ -213,7 +213,7 @@ TEST_F(CliFlags, HelpShowsGroupTypeDefaultAndMeaning) {
   EXPECT_NE(help.find("  --xla (bool, default false)\n      just-in-time compilation; no effect: there is no graph\n"),
             std::string::npos);
   EXPECT_EQ(help.find("--spec"), std::string::npos) << "what is always refused is in the tables alone";
-  EXPECT_NE(flags.markdown().find("| `spec` | string |  | all-reduce algorithms | not served: there is one |"),
+  EXPECT_NE(flags.markdown().find("| `spec` | string |  | all-reduce algorithms | not supported: there is one |"),
             std::string::npos);
 }
 
@@ -236,9 +236,9 @@ TEST(Flags, TablesOfMarkdown) {
   flags.group("Else");
   flags.add("quick", quick, "do not wait").no_effect("see --more_* and x|y");
   EXPECT_EQ(flags.markdown(),
-            "## How\n\n| flag | type | default | meaning | what becomes of it |\n|---|---|---|---|---|\n"
+            "## How\n\n| flag | type | default | meaning | support |\n|---|---|---|---|---|\n"
             "| `mode` | a\\|b | `a` | as `--quick`, or `--mode=b`.; formerly `--way` | served |\n\n"
-            "## Else\n\n| flag | type | default | meaning | what becomes of it |\n|---|---|---|---|---|\n"
+            "## Else\n\n| flag | type | default | meaning | support |\n|---|---|---|---|---|\n"
             "| `quick` | bool | `false` | do not wait | no effect: see `--more_*` and x\\|y |\n");
 }
 

@@ -130,13 +130,13 @@ TEST(Config, RefusedCombinations) {
       {{"--piecewise_learning_rate_schedule=1;2;3", "--minimum_learning_rate=1"}, "--piecewise"},
       {{"--piecewise_learning_rate_schedule=1;2;3", "--resnet_base_lr=1"}, "--piecewise"},
       {{"--num_learning_rate_warmup_epochs=5"}, "--num_learning_rate_warmup_epochs needs"},
-      {{"--use_fp16", "--fp16_vars", "--gradient_repacking=8"}, "--fp16_vars=true is not served"},
+      {{"--use_fp16", "--fp16_vars", "--gradient_repacking=8"}, "--fp16_vars=true is not supported"},
       {{"--use_fp16", "--fp16_vars", "--all_reduce_spec=nccl", "--variable_update=replicated"},
-       "--fp16_vars=true is not served"},
+       "--fp16_vars=true is not supported"},
       {{"--fp16_enable_auto_loss_scale", "--staged_vars"}, "--staged_vars"},
       {{"--hierarchical_copy"}, "more than one GPU"},
-      {{"--trt_mode=FP16"}, "--trt_mode=FP16 is not served"},
-      {{"--trt_mode=FP16", "--forward_only"}, "--trt_mode=FP16 is not served"},
+      {{"--trt_mode=FP16"}, "--trt_mode=FP16 is not supported"},
+      {{"--trt_mode=FP16", "--forward_only"}, "--trt_mode=FP16 is not supported"},
       {{"--preprocessing=torchvision", "--distortions"}, "--preprocessing=tf_cnn"},
       {{"--input_preprocessor=official_models_imagenet", "--ml_perf"}, "--preprocessing=tf_cnn"},
       {{"--input_preprocessor=official_models_imagenet", "--preprocessing=tf_cnn"}, "different pixels"},
@@ -173,7 +173,7 @@ TEST(Config, RefusedCombinations) {
 TEST(Config, WhatIsNotServedSaysSo) {
   for (const char* flag :
        {"--fp16_vars", "--debugger=cli", "--data_name=librispeech", "--precision=fp16", "--use_fp16"})
-    EXPECT_TRUE(contains(failure({flag}), "not served")) << flag << ": " << failure({flag});
+    EXPECT_TRUE(contains(failure({flag}), "not supported")) << flag << ": " << failure({flag});
   EXPECT_TRUE(contains(failure({"--data_name=coco"}), "a detector, ssd300, and data of objects, coco, go together"));
   EXPECT_TRUE(contains(failure({"--device=gpu"}), "--device=gpu: no GPU 0: "));
   EXPECT_TRUE(contains(failure({"--device=gpu", "--gpu_indices=1"}), "no GPU 1: "));

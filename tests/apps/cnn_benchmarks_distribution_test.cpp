@@ -86,7 +86,7 @@ TEST(Distribution, AllFormsOfUpdatingAreOne) {
 
 TEST(Distribution, StaleUpdatesAreRefusedWithTheReason) {
   for (const char* flag : {"--nocross_replica_sync", "--variable_consistency=relaxed", "--staged_vars"})
-    EXPECT_TRUE(contains(refusal({flag}), "waits for the gradients of all ranks")) << flag << ": " << refusal({flag});
+    EXPECT_TRUE(contains(refusal({flag}), "synchronous data-parallel SGD")) << flag << ": " << refusal({flag});
 }
 
 TEST(AllReduceSpec, IsReadByItsGrammar) {
@@ -150,11 +150,11 @@ TEST(Distribution, Repacking) {
   EXPECT_TRUE(contains(refusal({"--gradient_repacking=8", "--autotune_buckets"}), "at most one"));
 }
 
-TEST(Distribution, WhatIsReplacedSaysByWhat) {
+TEST(Distribution, NamesReplacementsInNotices) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"--agg_small_grads_max_bytes=1024", "--bucket_mb"},  {"--agg_small_grads_max_group=20", "--bucket_mb"},
       {"--allreduce_merge_scope=4", "--bucket_mb"},         {"--network_topology=gcp_v100", "NCCL finds the links"},
-      {"--server_protocol=grpc+verbs", "chooses the tran"}, {"--horovod_device=gpu", "on the CPUs"},
+      {"--server_protocol=grpc+verbs", "the launcher and"}, {"--horovod_device=gpu", "on the CPUs"},
       {"--hierarchical_copy", "NCCL finds the links"},      {"--ps_hosts=a:1,b:1", "no parameter server"},
   };
   for (const auto& [flag, part] : cases) {

@@ -17,7 +17,7 @@ TEST_F(CnnBenchmarks, UsageErrorsEndWithOne) {
   using Case = std::pair<std::string, std::string>;
   for (const auto& [argument, part] :
        {Case{"--modle=resnet50", "did you mean --model?"}, Case{"resnet50", "unexpected argument 'resnet50'"},
-        Case{"--trt_mode=FP16", "not served"}, Case{"--eval", "--train_dir"},
+        Case{"--trt_mode=FP16", "not supported"}, Case{"--eval", "--train_dir"},
         Case{"--data_dir=" + path("none"), path("none")}}) {
     const ProgramResult run = train({argument});
     EXPECT_NE(run.code, 0) << argument;

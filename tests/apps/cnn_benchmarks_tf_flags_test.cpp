@@ -255,7 +255,7 @@ TEST_F(TfCnnFlags, WhatHasNoEffectIsSaidOnceAndWhatIsNonsenseIsAnError) {
     EXPECT_TRUE(contains(refusal(line), "expected ")) << line << ": " << refusal(line);
   for (const char* line :
        {"--fp16_vars", "--trt_mode=FP16 --forward_only --freeze_when_forward_only", "--debugger=cli"})
-    EXPECT_TRUE(contains(refusal(line), " is not served: ")) << line << ": " << refusal(line);
+    EXPECT_TRUE(contains(refusal(line), " is not supported: ")) << line << ": " << refusal(line);
 }
 
 }  // namespace

@@ -80,8 +80,8 @@ TEST_F(FrontEnds, AwsRefusesInOneLine) {
         {{"--synthetic", "--num_batch=1"}, "unknown flag --num_batch, did you mean --num_batches?"},
         {{"--num_batches=1"}, "--data_dir is needed unless --synthetic is given"},
         {{"--num_batches=1", "--synthetic", "--eval"}, "--eval needs data"},
-        {{"--num_batches=1", "--synthetic", "--fp16"}, "--fp16: not served on a CPU; give --nofp16"},
-        {{"--num_batches=1", "--synthetic", "--noadv_conv_init"}, "--adv_conv_init=false is not served"},
+        {{"--num_batches=1", "--synthetic", "--fp16"}, "--fp16: not supported on a CPU; give --nofp16"},
+        {{"--num_batches=1", "--synthetic", "--noadv_conv_init"}, "--adv_conv_init=false is not supported"},
         {{"--num_batches=1", "--synthetic", "-m", "vgg16"}, "--model: expected one of resnet18|"},
         {{"--num_batches=1", "--synthetic", "more"}, "unexpected argument 'more'"}}) {
     const ProgramResult run = run_program(kAws, c.arguments);
@@ -261,13 +261,13 @@ TEST_F(FrontEnds, TheLauncherPassesFailuresOnAndRefusesInOneLine) {
     const char* message;
   };
   for (const Case& c :
-       {Case{{"-p", "int8"}, "--precision=int8 is not served here: dtrain-classify calibrate"},
+       {Case{{"-p", "int8"}, "--precision=int8 is not supported here; use dtrain-classify calibrate"},
         {{"-m", "bert"}, "--model-name: expected resnet50v1_5"},
         {{"--mpi_num_processes=2", "--numa-cores-per-instance=1"}, "--mpi_num_processes and --numa-cores-per-instance"},
         {{"--mpi_num_processes=3", "--mpi_hostnames=a,b"}, "3 processes cannot be shared equally by 2 hosts"},
         {{"--numa-cores-per-instance=100000"}, "no socket has 100000 cores"},
         {{"--", "stepps=3"}, "'stepps=3': expected steps="},
-        {{"-g", "x.pb"}, "--in-graph=x.pb is not served"}}) {
+        {{"-g", "x.pb"}, "--in-graph=x.pb is not supported"}}) {
     const ProgramResult run = run_program(kLauncher, intel(c.arguments));
     EXPECT_EQ(run.code, 1) << c.message;
     EXPECT_TRUE(contains(run.err, c.message)) << run.err;

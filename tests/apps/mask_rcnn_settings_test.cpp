@@ -207,14 +207,14 @@ TEST(MaskRcnnSettings, RefusesWithTheReason) {
   EXPECT_EQ(error_of("TRAIN.BASE_LR=1e-2/8"), "TRAIN.BASE_LR=1e-2/8: expected a number, found 1e-2/8");
   EXPECT_EQ(error_of("TRAIN.BASE_LR=-1"), "TRAIN.BASE_LR=-1: expected a number of at least 0, found -1");
   EXPECT_EQ(error_of("DATA.ABSOLUTE_COORD=False"),
-            "DATA.ABSOLUTE_COORD=False: cannot be served: annotations are in pixels, as COCO's");
+            "DATA.ABSOLUTE_COORD=False: not supported: annotations are in pixels, as COCO's");
   EXPECT_EQ(error_of("DATA.ABSOLUTE_COORD=maybe"),
             "DATA.ABSOLUTE_COORD=maybe: expected one of True, true, 1, False, false, 0");
   EXPECT_EQ(error_of("BACKBONE.NORM=LN"), "BACKBONE.NORM=LN: expected one of FreezeBN, BN, SyncBN, GN, None");
   for (const char* assignment :
        {"FPN.PROPOSAL_MODE=Joint", "RPN.ANCHOR_STRIDE=8", "FPN.ANCHOR_STRIDES=(8,16,32,64,128)",
         "RPN.CROWD_OVERLAP_THRESH=0.7", "TRAIN.STARTING_EPOCH=3", "RPN.TOPK_PER_IMAGE=False"})
-    EXPECT_TRUE(contains(error_of(assignment), "cannot be served: ")) << assignment;
+    EXPECT_TRUE(contains(error_of(assignment), "not supported: ")) << assignment;
   for (const char* assignment : {"MODE_MASK=2",
                                  "DATA.TRAIN=3",
                                  "DATA.TRAIN=[1]",

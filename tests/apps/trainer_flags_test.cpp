@@ -1,4 +1,4 @@
-// What follows from evaluations, the search for a learning rate, and what a run reports about its speed.
+// Best checkpoint and early stopping, the search for a learning rate, and what a run reports about its speed.
 #include <nlohmann/json.hpp>
 
 #include "tests/apps/cnn_benchmarks_fixture.h"

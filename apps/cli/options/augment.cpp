@@ -50,43 +50,43 @@ std::string unless(bool left_out, std::string text) { return left_out ? std::str
 void declare_sample_flags(AugmentFlags& f, FlagSet& flags) {
   flags
       .add_choice("auto_augment", f.auto_augment, kPolicies,
-                  "RandAugment, TrivialAugment in its wide space, or a policy of AutoAugment, as in torchvision")
+                  "RandAugment, TrivialAugmentWide, or a policy of AutoAugment, as in torchvision")
       .setting("auto augment", [&f] {
         return unless(f.auto_augment == "none",
                       f.auto_augment == "ra" ? fmt::format("ra {} x {}", f.ra_ops, f.ra_magnitude) : f.auto_augment);
       });
-  flags.add("ra_ops", f.ra_ops, "with auto_augment=ra: changes of each image", {1, 100});
-  flags.add("ra_magnitude", f.ra_magnitude, "with auto_augment=ra: how strong they are", {0, data::kMagnitudeBins - 1});
+  flags.add("ra_ops", f.ra_ops, "with auto_augment=ra: operations per image", {1, 100});
+  flags.add("ra_magnitude", f.ra_magnitude, "with auto_augment=ra: magnitude of the operations",
+            {0, data::kMagnitudeBins - 1});
   flags
-      .add(
-          "color_jitter", f.color_jitter,
-          "B,C,S,H: brightness, contrast and saturation are multiplied by up to 1 +- these, the hue is turned by up to "
-          "+- H of a turn, as by torchvision's ColorJitter")
+      .add("color_jitter", f.color_jitter,
+           "B,C,S,H: brightness, contrast and saturation factors are drawn from 1 +- B, C, S, and the hue shift from "
+           "+- H turns, as torchvision's ColorJitter")
       .setting("color jitter", [&f] { return fmt::format("{}", fmt::join(f.color_jitter, ",")); });
-  flags.add("random_erase", f.random_erase, "the probability that a window of an image is erased", kShare)
-      .setting("random erasing", [&f] {
-        return unless(f.random_erase == 0,
-                      fmt::format("{}, area {}, aspect {}, {}", f.random_erase, fmt::join(f.random_erase_area, "-"),
-                                  fmt::join(f.random_erase_aspect, "-"), f.random_erase_value));
-      });
-  flags.add("random_erase_area", f.random_erase_area, "LOW,HIGH: the window's share of the image's area");
-  flags.add("random_erase_aspect", f.random_erase_aspect, "LOW,HIGH: its height over its width");
+  flags.add("random_erase", f.random_erase, "probability of random erasing", kShare).setting("random erasing", [&f] {
+    return unless(f.random_erase == 0,
+                  fmt::format("{}, area {}, aspect {}, {}", f.random_erase, fmt::join(f.random_erase_area, "-"),
+                              fmt::join(f.random_erase_aspect, "-"), f.random_erase_value));
+  });
+  flags.add("random_erase_area", f.random_erase_area, "LOW,HIGH: area of the erased window as a fraction of the image");
+  flags.add("random_erase_aspect", f.random_erase_aspect,
+            "LOW,HIGH: aspect ratio of the erased window, height / width");
   flags.add_choice("random_erase_value", f.random_erase_value, kErased,
-                   "what stands there: the mean colour, black, or noise that is standard normal once normalised");
+                   "fill of the erased window: mean colour, black, or standard normal noise (after normalisation)");
 }
 
 void declare_mixing_flags(AugmentFlags& f, FlagSet& flags) {
   flags
-      .add("mixup_alpha", f.mixup_alpha, "images are mixed by shares from Beta(alpha, alpha); 0: they are not",
+      .add("mixup_alpha", f.mixup_alpha, "mixup: the mixing weight is drawn from Beta(alpha, alpha); 0: off",
            kNotNegative)
       .setting("mixing", [&f] {
         return unless(!f.mixing().any(), fmt::format("mixup {}, cutmix {}, probability {}, cutmix's share {}",
                                                      f.mixup_alpha, f.cutmix_alpha, f.mix_probability, f.cutmix_share));
       });
-  flags.add("cutmix_alpha", f.cutmix_alpha, "the same for CutMix, which pastes a window of another image",
+  flags.add("cutmix_alpha", f.cutmix_alpha, "CutMix: the area ratio is drawn from Beta(alpha, alpha); 0: off",
             kNotNegative);
-  flags.add("mix_probability", f.mix_probability, "the probability that a batch is mixed at all", kShare);
-  flags.add("cutmix_share", f.cutmix_share, "with both alphas: the probability of CutMix, else it is mixup", kShare);
+  flags.add("mix_probability", f.mix_probability, "probability that a batch is mixed", kShare);
+  flags.add("cutmix_share", f.cutmix_share, "with both alphas: probability of CutMix instead of mixup", kShare);
 }
 
 }  // namespace
@@ -97,14 +97,15 @@ void AugmentFlags::declare(FlagSet& flags) {
   declare_mixing_flags(*this, flags);
   flags
       .add("repeated_augmentation", repeated_augmentation,
-           "each sample comes so many times in a row, augmented anew each time; an epoch is as many images as ever",
+           "times that each sample is repeated in a row, each time with a new augmentation; an epoch keeps its number "
+           "of images",
            {1, 1000})
       .identity("repeated augmentation",
                 [this] { return unless(repeated_augmentation == 1, fmt::format("{}", repeated_augmentation)); });
   flags
       .add("progressive_resizing", progressive_resizing,
-           "SIZE0:0,SIZE1:EPOCH1,...: training images are of SIZEi from epoch EPOCHi on; the last one is that of "
-           "evaluations, too")
+           "SIZE0:0,SIZE1:EPOCH1,...: training images have SIZEi pixels a side from epoch EPOCHi on; evaluations use "
+           "the last size")
       .setting("progressive resizing", [this] { return fmt::format("{}", fmt::join(progressive_resizing, ",")); });
 }
 

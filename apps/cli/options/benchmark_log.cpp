@@ -5,11 +5,11 @@ namespace dtrain::cli {
 void BenchmarkLogFlags::declare(FlagSet& flags) {
   flags.group("Display");
   flags.add("benchmark_log_dir", benchmark_log_dir,
-            "folder of the model garden's benchmark log: benchmark_run.log about the run, metric.log with its figures");
-  flags.add("benchmark_test_id", benchmark_test_id, "name of the run in that log");
+            "folder for logs in the format of TensorFlow's model garden: benchmark_run.log describes the run, "
+            "metric.log holds its metrics");
+  flags.add("benchmark_test_id", benchmark_test_id, "test_id of the run in benchmark_run.log");
   flags.add("ml_perf_compliance_logging", ml_perf_compliance_logging,
-            "print lines of MLPerf's compliance log 0.5.0, for --model=resnet50_v1.5; those about its layers are left "
-            "out");
+            "print the MLPerf 0.5.0 compliance log, without the lines about layers; for --model=resnet50_v1.5");
 }
 
 void BenchmarkLogFlags::check(const FlagSet& flags) const {

@@ -9,8 +9,7 @@ namespace dtrain::cli {
 void CacheFlags::declare(FlagSet& flags) {
   flags
       .add("max_unpacked_gb", max_unpacked_gb,
-           "GiB that unpacked copies of gzip files may take in the cache folder, those of all data sets together",
-           {1, 1 << 20})
+           "limit in GiB on the unpacked copies of gzip files in the cache folder, over all data sets", {1, 1 << 20})
       .may_differ_per_rank();
 }
 

@@ -15,21 +15,20 @@ constexpr int64_t kForEver = 1'000'000'000'000;  // of seconds as of checkpoints
 
 Flag& CheckpointFlags::declare_saving(FlagSet& flags) {
   flags.group("Checkpoints");
-  Flag& folder = flags.add("train_dir", train_dir,
-                           "folder of the checkpoints; a run that is started again continues from the newest");
+  Flag& folder =
+      flags.add("train_dir", train_dir, "folder of the checkpoints; a restarted run resumes from the newest");
   flags.add("save_model_secs", save_model_secs, "seconds between checkpoints; 0: only at the end", {0, kForEver});
   flags.add("save_model_steps", save_model_steps, "instead of save_model_secs: steps between checkpoints",
             kPositiveCount);
-  flags.add("max_ckpts_to_keep", max_ckpts_to_keep, "how many of the newest are kept; at least 2", {1, kForEver});
+  flags.add("max_ckpts_to_keep", max_ckpts_to_keep, "number of newest checkpoints to keep, at least 2", {1, kForEver});
   flags.add("resume", resume,
-            "auto: from the newest checkpoint of train_dir if there is one; never: refuse to start where there is one; "
-            "or the path of a checkpoint");
-  flags.add(
-      "local_ckpt", local_ckpt,
-      "train_dir is on a disk of each host: one rank of each host writes checkpoints, and a run continues from the "
-      "newest step that all hosts have");
+            "auto: from the newest checkpoint in train_dir, if any; never: an error if train_dir has a checkpoint; or "
+            "the path of a checkpoint");
+  flags.add("local_ckpt", local_ckpt,
+            "train_dir is on a local disk of each host: one rank per host writes checkpoints, and a run resumes from "
+            "the newest step that all hosts have");
   flags.add("checkpoint_timeout", checkpoint_timeout,
-            "seconds that a checkpoint may take to be on the disk; exit code 6 after that", {0.001, 1e9});
+            "timeout in seconds for writing a checkpoint to disk; exit code 6 on expiry", {0.001, 1e9});
   follow.declare(flags);
   return folder;
 }
@@ -37,14 +36,13 @@ Flag& CheckpointFlags::declare_saving(FlagSet& flags) {
 void CheckpointFlags::declare(FlagSet& flags) {
   declare_saving(flags);
   flags.add("save_model_epochs", save_model_epochs,
-            "instead of save_model_secs: passes over the data between checkpoints, rounded down to whole steps",
-            {0, 1e9});
+            "instead of save_model_secs: epochs between checkpoints, rounded down to whole steps", {0, 1e9});
   flags.add("clear_train_dir", clear_train_dir,
-            "remove the checkpoints and TensorBoard's events of train_dir before the start");
+            "delete the checkpoints and TensorBoard event files in train_dir before the start");
   flags.group("Checkpoints");
   flags.add("weights", weights,
-            "safetensors or .npz file, by names of torchvision or timm, to start from, or to evaluate with --eval; or "
-            "the folder of a checkpoint, or a train_dir; what they have recorded of the model is taken");
+            "initial weights, or the weights to evaluate with --eval: a .safetensors or .npz file with torchvision's "
+            "or timm's tensor names, a checkpoint folder, or a train_dir; model settings recorded there are used");
 }
 
 void CheckpointFlags::clear(const Ranks& ranks, Group& group) const {

@@ -5,23 +5,26 @@ namespace dtrain::cli {
 
 void DisplayFlags::declare(FlagSet& flags) {
   flags.group("Display");
-  flags.add("display_every", display_every, "steps between printed lines", kPositiveCount);
+  flags.add("display_every", display_every, "steps between log lines", kPositiveCount);
   flags.add("display_perf_ewma", display_perf_ewma,
-            "weight of the newest step in the displayed speed; by default all steps weigh the same", kShare);
+            "smoothing factor of the displayed throughput (exponentially weighted moving average): weight of the "
+            "newest step; default: the mean over all steps",
+            kShare);
   flags
       .add("metrics_file", metrics_file,
-           "JSON lines, one per displayed step, or comma-separated values in a file whose name ends in .csv; `step` "
-           "counts warm-up steps")
+           "file of metrics, one line per displayed step: CSV if its name ends in .csv, else JSON lines; `step` "
+           "includes warm-up steps")
       .may_differ_per_rank();
   flags
       .add("metrics_port", metrics_port,
-           "serve live metrics to Prometheus at this port while training; 0: at a free one, which is printed",
-           {0, 65535})
+           "port of a Prometheus endpoint with live metrics; 0: a free port, which is printed", {0, 65535})
       .may_differ_per_rank();
-  flags.add("metrics_address", metrics_address, "where to: this host alone by default, or 0.0.0.0 for everybody")
+  flags
+      .add(
+          "metrics_address", metrics_address,
+          "address that metrics_port listens on; the default is reachable from this host only, 0.0.0.0 from everywhere")
       .may_differ_per_rank();
-  flags.add("progress", progress, "keep a few lines about the training at the end of the terminal, if there is one")
-      .may_differ_per_rank();
+  flags.add("progress", progress, "show a live progress display at the bottom of the terminal").may_differ_per_rank();
 }
 
 void DisplayFlags::check(const FlagSet& flags) const {

@@ -8,28 +8,26 @@ namespace dtrain::cli {
 
 void DistributionFlags::declare(FlagSet& flags) {
   flags.group("Distribution in tf_cnn_benchmarks' terms");
-  flags.add_choice(
-      "variable_update", variable_update,
-      {"parameter_server", "replicated", "distributed_replicated", "independent", "distributed_all_reduce",
-       "collective_all_reduce", "horovod"},
-      "all but independent are one thing: each rank keeps the parameters, and gradients are averaged by an "
-      "all-reduce. With horovod the lines of steps are about one rank, else about all");
+  flags.add_choice("variable_update", variable_update,
+                   {"parameter_server", "replicated", "distributed_replicated", "independent", "distributed_all_reduce",
+                    "collective_all_reduce", "horovod"},
+                   "all values except independent do the same: parameters are replicated, and gradients are averaged "
+                   "by an all-reduce. With horovod, step lines report one rank, else all ranks");
   flags.add_choice("horovod_device", horovod_device, {"", "cpu", "gpu"},
-                   "shown in the header; gradients are summed where they are computed");
+                   "shown in the header; the all-reduce runs on the device that computes the gradients");
   flags.add("all_reduce_spec", all_reduce_spec,
-            "nccl, xring, pscpu#2:32k:nccl/xring and the like, taken as an --all_reduce_algorithm with a notice; with "
-            "nccl in it, the gradients of a single GPU pass NCCL as well, so that its cost can be measured");
-  flags.add("gradient_repacking", gradient_repacking, "number of buckets; 0: by --bucket_mb", kCount);
+            "e.g. nccl, xring or pscpu#2:32k:nccl/xring; mapped to an --all_reduce_algorithm with a notice. With nccl, "
+            "a single GPU also runs NCCL's all-reduce, to measure its cost");
+  flags.add("gradient_repacking", gradient_repacking, "number of gradient buckets; 0: by --bucket_mb", kCount);
   flags.add("compact_gradient_transfer", compact_gradient_transfer,
             "with --use_fp16 and replicated, distributed_all_reduce or collective_all_reduce: --wire_precision=auto is "
             "fp16");
   flags.add("hierarchical_copy", hierarchical_copy, "NCCL finds the links between GPUs by itself");
   flags.add_choice("job_name", job_name, {"", "ps", "worker", "controller"},
-                   "ps and controller have nothing to do: they wait until they are told to end (SIGTERM, Ctrl-C), "
-                   "which is exit code 0");
+                   "ps and controller are idle: they wait for SIGTERM or Ctrl-C and exit with code 0");
   flags.add("worker_hosts", worker_hosts,
-            "host:port of each worker: started by hand, they meet over TCP; under mpirun, mpirun's hosts are used");
-  flags.add("task_index", task_index, "number of this worker in worker_hosts; under mpirun, mpirun's is used", kCount)
+            "host:port of each worker, for workers started by hand that connect over TCP; ignored under mpirun");
+  flags.add("task_index", task_index, "index of this worker in worker_hosts; ignored under mpirun", kCount)
       .may_differ_per_rank();
 }
 

@@ -4,14 +4,14 @@
 namespace dtrain::cli {
 
 void FollowFlags::declare(FlagSet& flags) {
-  flags.group("What follows from evaluations");
+  flags.group("Best checkpoint and early stopping");
   flags.add("keep_best", keep_best,
-            "metric of evaluations, such as top_1_accuracy: the checkpoint of the best one is kept besides the newest "
-            "ones, and train_dir/best leads to it. A metric whose name ends with loss is the better the lower it is");
+            "evaluation metric, such as top_1_accuracy: the checkpoint with its best value is kept in addition to the "
+            "newest, and train_dir/best links to it. Metrics whose name ends in loss are minimised, others maximised");
   flags.add("early_stop_patience", early_stop_patience,
-            "end training after so many evaluations in a row in which the metric has not improved", kPositiveCount);
-  flags.add("early_stop_metric", early_stop_metric, "by default that of keep_best, or loss");
-  flags.add("early_stop_min_delta", early_stop_min_delta, "what is less of an improvement counts as none",
+            "stop training after this many consecutive evaluations without improvement", kPositiveCount);
+  flags.add("early_stop_metric", early_stop_metric, "metric for early stopping; default: keep_best, else loss");
+  flags.add("early_stop_min_delta", early_stop_min_delta, "smallest change of the metric that counts as an improvement",
             kNotNegative);
 }
 

@@ -12,23 +12,25 @@ void InputFlags::declare(FlagSet& flags) {
       .identity_once_resolved("data set");
   cache.declare(flags);
   flags.add("datasets_use_caching", datasets_use_caching,
-            "keep the records that have been read in memory, as they are stored; each process keeps its own");
+            "cache encoded records in memory after the first read; each process has its own cache");
   flags.add("datasets_repeat_cached_sample", datasets_repeat_cached_sample,
-            "take the first record for all others: the speed that training would have without any reading");
-  flags.add_choice("on_bad_record", on_bad_record, {"fail", "skip"}, "skip takes the shard's next good record");
-  flags.add("bad_record_budget", bad_record_budget, "bad records that may be skipped", kCount);
+            "repeat the first record for ever: training throughput without reading");
+  flags.add_choice("on_bad_record", on_bad_record, {"fail", "skip"},
+                   "skip: continue with the shard's next valid record");
+  flags.add("bad_record_budget", bad_record_budget, "maximum number of bad records to skip", kCount);
   flags
-      .add_choice("jpeg_decoder", jpeg_decoder, {"host", "gpu"},
-                  "gpu: nvJPEG, whose pixels are a few levels off; the host decodes what nvJPEG cannot")
+      .add_choice(
+          "jpeg_decoder", jpeg_decoder, {"host", "gpu"},
+          "gpu: nvJPEG, whose pixels differ by a few levels; images that it does not support are decoded on the host")
       .setting("JPEG decoder");
-  flags.add("datasets_prefetch_buffer_size", datasets_prefetch_buffer_size, "batches decoded ahead", {1, 1024});
+  flags.add("datasets_prefetch_buffer_size", datasets_prefetch_buffer_size, "batches to prefetch", {1, 1024});
   flags
       .add("datasets_num_private_threads", datasets_num_private_threads,
-           "threads of the input pipeline; by default and with 0: num_inter_threads, else one per core", kThreads)
+           "threads of the input pipeline; not given or 0: num_inter_threads, else one per core", kThreads)
       .may_differ_per_rank();
   flags
       .add("num_inter_threads", num_inter_threads,
-           "threads of the input pipeline where datasets_num_private_threads is not given; 0: one per core", kThreads)
+           "threads of the input pipeline if datasets_num_private_threads is not given; 0: one per core", kThreads)
       .may_differ_per_rank();
 }
 
@@ -54,29 +56,30 @@ void PixelFlags::declare(FlagSet& flags) {
   flags
       .add_choice("preprocessing", preprocessing, data::preprocessing_names(),
                   "crops, resizing and normalisation as in tf_cnn_benchmarks, torchvision's training, TensorFlow's "
-                  "official models, MLPerf's reference, which Intel trains too, or AWS's train_imagenet_resnet_hvd.py; "
-                  "all but the first two know ImageNet alone")
+                  "official models, MLPerf's reference (also used by Intel), or AWS's train_imagenet_resnet_hvd.py; "
+                  "all but the first two support ImageNet only")
       .identity("preprocessing", [this] { return preprocessing + (ml_perf ? ", ml_perf" : ""); });
   flags.add_choice("input_preprocessor", input_preprocessor, {"default", "official_models_imagenet"},
                    "tf_cnn_benchmarks' name for --preprocessing=official_models_imagenet");
-  flags.add("ml_perf", ml_perf, "subtract the mean colour instead of scaling to [-1, 1]; ignore bounding boxes");
+  flags.add("ml_perf", ml_perf, "subtract the channel means instead of scaling to [-1, 1]; ignore bounding boxes");
   flags
       .add_choice("resize_method", resize_method, {"crop", "nearest", "bilinear", "bicubic", "area", "round_robin"},
-                  "how ImageNet's images are resized; crop takes the central part as it is, without random boxes, and "
-                  "pads it with black")
+                  "interpolation for ImageNet's images; crop: no resizing and no random boxes, but a central crop "
+                  "padded with black")
       .setting("resize method");
   flags
       .add_choice(
           "exif_orientation", exif_orientation, {"apply", "ignore"},
-          "whether the EXIF orientation tag of images is applied; none of the programs that are followed here does so")
+          "apply or ignore the EXIF orientation tag of images; tf_cnn_benchmarks and the other programs ignore it")
       .setting("EXIF orientation", [this] { return exif_orientation == "apply" ? exif_orientation : ""; });
   flags
       .add("distortions", distortions,
-           "distort brightness, saturation, hue and contrast of ImageNet's images, by the ranges of tf_cnn or aws")
+           "colour distortion of ImageNet's images: brightness, saturation, hue and contrast, in the ranges of tf_cnn "
+           "or aws")
       .identity("distortions", [this] { return !distortions           ? "none"
                                                : distort_color_in_yiq ? "in YIQ"
                                                                       : "in HSV"; });
-  flags.add("distort_color_in_yiq", distort_color_in_yiq, "saturation and hue in YIQ instead of HSV");
+  flags.add("distort_color_in_yiq", distort_color_in_yiq, "change saturation and hue in YIQ instead of HSV");
 }
 
 void PixelFlags::check(const FlagSet&) const {

@@ -59,36 +59,32 @@ void bind_to_share(const Ranks& ranks, bool gpu, int64_t threads) {
 
 void MachineFlags::declare(FlagSet& flags) {
   flags.group("Device, precision, threads");
-  flags.add_choice("device", device, {"cpu", "gpu"},
-                   "if it is not given: the GPU where there is one, else the CPU with a notice");
-  flags
-      .add("gpu_indices", gpu_indices,
-           "numbers of the GPUs that the ranks of a host take, in order; by default from the first on")
+  flags.add_choice("device", device, {"cpu", "gpu"}, "if not given: a GPU if there is one, else the CPU with a notice");
+  flags.add("gpu_indices", gpu_indices, "GPU indices for the ranks of a host, in order; by default 0, 1, ...")
       .may_differ_per_rank();
   flags
       .add("gpu_memory_frac_for_testing", gpu_memory_frac_for_testing,
-           "share of the GPU's memory that may be used; 0: all that is free", kShare)
+           "fraction of the GPU's memory that may be used; 0: all free memory", kShare)
       .may_differ_per_rank();
   flags.add_choice("precision", precision, {"fp32", "bf16", "fp16"},
-                   "type of activations and gradients; fp16 needs a GPU");
+                   "data type of activations and gradients; fp16 needs a GPU");
   flags.add("use_fp16", use_fp16, "the same as --precision=fp16");
-  flags.add("fp16_loss_scale", fp16_loss_scale,
-            "the loss of fp16 is multiplied by it and its gradients are divided by it; 128 by default",
-            {1, kNotNegative.high});
+  flags.add("fp16_loss_scale", fp16_loss_scale, "static loss scale of fp16; 128 by default", {1, kNotNegative.high});
   flags.add("fp16_enable_auto_loss_scale", fp16_enable_auto_loss_scale,
-            "halve the loss scale and skip the update where a gradient is not finite, and double it after "
-            "fp16_inc_loss_scale_every_n good steps");
-  flags.add("fp16_inc_loss_scale_every_n", fp16_inc_loss_scale_every_n, "see fp16_enable_auto_loss_scale",
-            kPositiveCount);
-  flags.add("tf32", tf32, "fp32 on a GPU: products may round their inputs to 10 bits of mantissa, which is faster");
+            "dynamic loss scaling: on a non-finite gradient, halve the loss scale and skip the update; double it after "
+            "fp16_inc_loss_scale_every_n finite steps");
+  flags.add("fp16_inc_loss_scale_every_n", fp16_inc_loss_scale_every_n,
+            "finite steps before dynamic loss scaling doubles the loss scale", kPositiveCount);
+  flags.add("tf32", tf32,
+            "fp32 on a GPU: allow TensorFloat-32 (10 bits of mantissa) in convolutions and matrix multiplications");
   flags.add("deterministic", deterministic,
-            "use only algorithms that give the same bits in every run; a CPU's always do, at an equal number of "
-            "threads");
+            "use only deterministic algorithms on a GPU; a CPU is always deterministic at a fixed number of threads");
   flags.add("cuda_graph", cuda_graph,
-            "on a GPU: run the first steps, then record one and replay it; the results are the same");
+            "on a GPU: capture a step as a CUDA graph after the first steps, and launch the graph from then on; the "
+            "results are the same");
   flags
-      .add("num_intra_threads", num_intra_threads,
-           "compute threads; by default and with 0: OMP_NUM_THREADS or one per core", kThreads)
+      .add("num_intra_threads", num_intra_threads, "compute threads; not given or 0: OMP_NUM_THREADS or one per core",
+           kThreads)
       .may_differ_per_rank();
 }
 
@@ -115,7 +111,7 @@ Machine MachineFlags::resolve(const FlagSet& flags, const Ranks& ranks, std::vec
   const int64_t threads = num_intra_threads.value_or(0);
   machine.threads = threads_of(static_cast<int>(threads), asks_for_threads(), ranks, notices);
   bind_to_share(ranks, machine.gpu, threads);
-  DT_CHECK(machine.gpu || name != "fp16", "--precision=fp16: not served on a CPU; use --precision=bf16 or fp32");
+  DT_CHECK(machine.gpu || name != "fp16", "--precision=fp16: not supported on a CPU; use --precision=bf16 or fp32");
   DT_CHECK(!tf32 || (machine.gpu && name == "fp32"), "--tf32 is a form of --precision=fp32 on a GPU");
   return machine;
 }

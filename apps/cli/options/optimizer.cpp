@@ -7,10 +7,10 @@ void OptimizerFlags::declare(FlagSet& flags) {
   flags.group("Optimiser");
   flags
       .add_choice("optimizer", optimizer, {"sgd", "momentum", "heavy_ball", "rmsprop", "adam", "adamw", "lars", "lamb"},
-                  "sgd is plain, momentum is Nesterov's, heavy_ball is momentum without his step")
+                  "sgd: without momentum; momentum: Nesterov momentum; heavy_ball: classical momentum")
       .identity("optimizer");
   flags.add("momentum", momentum, "momentum coefficient of momentum, heavy_ball and lars", kShare);
-  flags.add("rmsprop_decay", rmsprop_decay, "decay of rmsprop's mean of squared gradients", kShare);
+  flags.add("rmsprop_decay", rmsprop_decay, "decay of rmsprop's moving average of squared gradients", kShare);
   flags.add("rmsprop_momentum", rmsprop_momentum, "momentum coefficient of rmsprop", kShare);
   flags.add("rmsprop_epsilon", rmsprop_epsilon, "epsilon in rmsprop's denominator", kNotNegative);
   flags.add("adam_beta1", adam_beta1, "decay of the first moment in adam, adamw and lamb", kBelowOne);
@@ -18,30 +18,29 @@ void OptimizerFlags::declare(FlagSet& flags) {
   flags.add("adam_epsilon", adam_epsilon, "epsilon in the denominator of adam and adamw", kNotNegative);
   flags.add("lamb_epsilon", lamb_epsilon, "epsilon in the denominator of lamb", kNotNegative);
   flags.add("lars_trust", lars_trust, "trust coefficient of lars", kNotNegative);
-  flags.add_choice(
-      "larc", larc, {"none", "clip", "scale"},
-      "LARC with sgd, momentum or heavy_ball: a local rate, larc_trust * |v| / |g|, of each parameter; clip: it limits "
-      "the learning rate, scale: it multiplies it");
+  flags.add_choice("larc", larc, {"none", "clip", "scale"},
+                   "LARC with sgd, momentum or heavy_ball: a local rate, larc_trust * |v| / |g|, per parameter; clip: "
+                   "upper limit on the learning rate; scale: factor of the learning rate");
   flags.add("larc_trust", larc_trust, "trust coefficient of larc", kNotNegative);
-  flags.add(
-      "larc_joint_norm", larc_joint_norm,
-      "larc: |g| is the norm of the gradient with its weight decay, as in AWS's deep-learning-models; else, as in "
-      "Apex, the norms of both and larc_epsilon are added");
+  flags.add("larc_joint_norm", larc_joint_norm,
+            "larc: |g| is the norm of gradient plus weight decay, as in AWS's deep-learning-models; false: the sum of "
+            "both norms and larc_epsilon, as in Apex");
   flags.add("larc_epsilon", larc_epsilon,
-            "1e-8 by default; with larc_joint_norm the local rate where a norm is 0, 1 by default", kNotNegative);
-  flags.add("gradient_clip", gradient_clip, "limit each element of the gradient to +-x", kNotNegative);
-  flags.add("gradient_clip_norm", gradient_clip_norm, "limit the norm of the whole gradient; 0: no limit",
+            "epsilon of larc, 1e-8 by default; with larc_joint_norm: local rate if a norm is 0, 1 by default",
             kNotNegative);
-  flags.add("weight_decay", weight_decay, "L2 penalty on the parameters that weight_decay_on names", kNotNegative)
+  flags.add("gradient_clip", gradient_clip, "clip each element of the gradient to +-x", kNotNegative);
+  flags.add("gradient_clip_norm", gradient_clip_norm, "clip the global norm of the gradient; 0: off", kNotNegative);
+  flags
+      .add("weight_decay", weight_decay, "coefficient of the L2 penalty on the parameters of weight_decay_on",
+           kNotNegative)
       .setting("weight decay");
   flags.add_choice("weight_decay_on", weight_decay_on, {"weights", "all"},
-                   "weights: all parameters but biases and those of batch norm");
+                   "weights: all parameters except biases and batch norm");
   flags.add("weight_ema", weight_ema,
-            "decay of a moving average of the parameters, such as 0.9999, which is evaluated and saved beside them; 0: "
-            "none",
+            "decay of the exponential moving average (EMA) of the parameters, e.g. 0.9999; the EMA is evaluated and "
+            "saved too. 0: off",
             kBelowOne);
-  flags.add("weight_ema_warmup", weight_ema_warmup,
-            "the decay is at most (1 + t) / (10 + t) at update t, so that the average follows the first steps");
+  flags.add("weight_ema_warmup", weight_ema_warmup, "limit the decay of weight_ema to (1 + t) / (10 + t) at update t");
 }
 
 void OptimizerFlags::check(const FlagSet& flags) const {

@@ -9,12 +9,12 @@ namespace dtrain::cli {
 
 void PerformanceFlags::declare(FlagSet& flags) {
   flags.group("Speed");
-  flags.add("display_eta", display_eta, "printed lines end with the time that is left, by the speed so far");
-  flags.add("peak_tflops", peak_tflops,
-            "10^12 operations per second that the device can do, for the share of it that training reaches; by default "
-            "a GPU's is known by its name, and a CPU's is measured at the end, or at the start for --metrics_file and "
-            "--metrics_port, in loops of multiply-adds",
-            {1e-6, 1e6});
+  flags.add("display_eta", display_eta, "append the estimated remaining time to log lines");
+  flags.add(
+      "peak_tflops", peak_tflops,
+      "peak of the device in TFLOP/s, for the reported utilisation (MFU). Default: a GPU's by its name; a CPU's is "
+      "measured with loops of multiply-adds, at the end, or at the start with --metrics_file and --metrics_port",
+      {1e-6, 1e6});
 }
 
 std::function<double()> PerformanceFlags::peak(const Machine& machine, Context& context) const {

@@ -23,14 +23,12 @@ bool is_off(const std::string& text) { return text.empty() || text == "0"; }
 }  // namespace
 
 Flag& JobFlags::declare(FlagSet& flags) {
-  flags.add(
-      "start_timeout", start_timeout,
-      "seconds that ranks which meet without MPI wait for each other to start, 600 by default; exit code 4 after that",
-      {0.001, kLongestWait});
-  flags.add("expect_ranks", expect_ranks, "exit with code 1 if another number of ranks runs; 0: any number", kCount);
+  flags.add("start_timeout", start_timeout,
+            "timeout in seconds for all ranks to connect without MPI, 600 by default; exit code 4 on expiry",
+            {0.001, kLongestWait});
+  flags.add("expect_ranks", expect_ranks, "expected number of ranks; exit code 1 on any other number; 0: any", kCount);
   return flags.add("collective_timeout", collective_timeout,
-                   "seconds that a rank waits for the others in a step before the job ends with exit code 4",
-                   {0.001, kLongestWait});
+                   "timeout in seconds of a collective; exit code 4 on expiry", {0.001, kLongestWait});
 }
 
 GroupOptions JobFlags::limits() const {
@@ -43,12 +41,12 @@ GroupOptions JobFlags::limits() const {
 
 std::pair<Flag&, Flag&> BucketFlags::declare(FlagSet& flags, double least) {
   constexpr char kMeaning[] =
-      "gradients are summed in pieces of about so many MiB of fp32, each as soon as the backward pass has made it";
+      "size of gradient buckets in MiB of fp32; each bucket is all-reduced as soon as the backward pass has filled it";
   Flag& size = flags.add("bucket_mb", bucket_mb, concat(kMeaning, least > 0 ? "" : "; 0: each on its own"),
                          {least, kMostMebibytes});
   Flag& last =
       flags.add("last_bucket_mb", last_bucket_mb,
-                "size of the piece that is ready last, which no computation is left to hide", {1e-6, kMostMebibytes});
+                "size in MiB of the last bucket, whose all-reduce no computation overlaps", {1e-6, kMostMebibytes});
   return {size, last};
 }
 
@@ -72,27 +70,26 @@ void RankFlags::declare(FlagSet& flags) {
                                       });
   flags
       .add("autotune_buckets", autotune_buckets,
-           "try sizes of buckets in the first steps and keep the one with which the slowest rank is fastest. This "
-           "makes the order of sums depend on timing, so that two runs may differ in their last bits")
+           "tune the bucket size in the first steps, by the step time of the slowest rank. Summation order then "
+           "depends on timing, so that two runs may differ in the last bits")
       .set_by("HOROVOD_AUTOTUNE", [](const std::string& text) -> std::optional<std::string> {
         if (is_off(text)) return std::nullopt;
         return "true";
       });
-  flags.add_choice(
-      "wire_precision", wire_precision, {"auto", "fp32", "bf16", "fp16"},
-      "type in which gradients are sent between ranks; 16 bits halve the bytes and round each sum. auto: fp32, unless "
-      "another flag asks for fewer bits");
+  flags.add_choice("wire_precision", wire_precision, {"auto", "fp32", "bf16", "fp16"},
+                   "data type of gradients in the all-reduce; 16 bits halve the traffic and round each sum. auto: "
+                   "fp32, unless another flag asks for 16 bits");
   flags.add_choice("all_reduce_algorithm", all_reduce_algorithm,
                    {"auto", "ring", "direct", "hierarchical", "doubling", "tree", "collnetdirect", "collnetchain",
                     "nvls", "nvlstree"},
-                   "auto: on CPUs doubling for short messages, else hierarchical where hosts have equally many ranks, "
-                   "several each, else direct on one host and ring on several; on GPUs NCCL's choice. tree and those "
-                   "listed after it are NCCL's");
+                   "auto on CPUs: recursive doubling for short messages; else hierarchical if every host has the same "
+                   "number of ranks, at least two; else direct on one host and ring on several. auto on GPUs: NCCL's "
+                   "choice. tree and the algorithms after it are NCCL's");
   flags.add("verify_weights_every", verify_weights_every,
-            "steps after which several ranks compare checksums of their parameters; 0: at checkpoints only", kCount);
+            "steps between comparisons of the ranks' parameter checksums; 0: only at checkpoints", kCount);
   flags
       .add("sync_batch_norm", sync_batch_norm,
-           "batch norm's mean and variance are those of the batches of all ranks together, not of each alone")
+           "synchronised batch norm: mean and variance over the batches of all ranks")
       .identity("batch norm", [this] { return sync_batch_norm ? "over all ranks" : "per rank"; });
 }
 

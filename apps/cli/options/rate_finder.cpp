@@ -29,15 +29,16 @@ std::string json_of(const RateSweep& sweep) {
 }  // namespace
 
 void RateFinderFlags::declare(FlagSet& flags) {
-  flags.group("Search for a learning rate");
+  flags.group("Learning-rate range test");
   flags.add("find_learning_rate", find_learning_rate,
-            "instead of training: raise the learning rate from step to step until the loss, smoothed, is four times "
-            "its least, and suggest the rate at which it fell fastest; nothing is read from train_dir or saved");
-  flags.add("find_learning_rate_from", find_learning_rate_from, "the rate of the first step", kRate);
-  flags.add("find_learning_rate_to", find_learning_rate_to, "the rate of the last step", kRate);
-  flags.add("find_learning_rate_steps", find_learning_rate_steps, "steps between them", {2, 10'000});
+            "learning-rate range test instead of training: increase the learning rate in each step until the smoothed "
+            "loss is four times its minimum, and suggest the rate of the steepest descent; nothing is read from "
+            "train_dir or saved");
+  flags.add("find_learning_rate_from", find_learning_rate_from, "learning rate of the first step", kRate);
+  flags.add("find_learning_rate_to", find_learning_rate_to, "learning rate of the last step", kRate);
+  flags.add("find_learning_rate_steps", find_learning_rate_steps, "number of steps", {2, 10'000});
   flags.add("find_learning_rate_file", find_learning_rate_file,
-            "file of all rates and losses: JSON where its name ends with .json, else CSV");
+            "file for all learning rates and losses: JSON if its name ends in .json, else CSV");
 }
 
 void RateFinderFlags::check(const FlagSet& flags) const {

@@ -46,8 +46,8 @@ void RecipeFlags::declare(FlagSet& flags) {
   flags.group("Recipe");
   flags
       .add_choice("recipe", recipe, names,
-                  "sets the flags in which another program's training on ImageNet differs, and prints them; what is "
-                  "given besides wins")
+                  "sets the flags to another program's ImageNet hyperparameters, and prints them; flags on the command "
+                  "line take precedence")
       .setting("recipe");
 }
 

@@ -24,26 +24,26 @@ void RunFlags::declare(FlagSet& flags) {
   flags.group("Batches and length");
   flags.add("batch_size", batch_size, "images per device and step; 0: the model's default", kBatch)
       .identity_once_resolved("global batch");
-  flags.add("eval_batch_size", eval_batch_size, "the same for evaluation; 0: batch_size", kBatch);
+  flags.add("eval_batch_size", eval_batch_size, "images per device and evaluation step; 0: batch_size", kBatch);
   flags
-      .add("gradient_accumulation", gradient_accumulation, "batches per update; the gradient is their mean",
+      .add("gradient_accumulation", gradient_accumulation, "micro-batches per update; their gradients are averaged",
            {1, 1 << 16})
       .identity_once_resolved("global batch");
-  flags.add("num_batches", num_batches, "timed steps; 100 if neither this nor num_epochs is given", kPositiveCount);
-  flags.add("num_epochs", num_epochs, "instead of num_batches: passes over the data, rounded up to whole batches",
+  flags.add("num_batches", num_batches, "timed steps; 100 if num_epochs is not given either", kPositiveCount);
+  flags.add("num_epochs", num_epochs, "epochs to train, rounded up to whole batches; instead of num_batches",
             kNotNegative);
-  flags.add("max_train_steps", max_train_steps, "limit on what num_epochs comes to", kPositiveCount);
-  flags.add("num_eval_batches", num_eval_batches,
-            "length of an evaluation; by default that of num_batches or num_epochs. It is one pass at most: each image "
-            "counts once",
-            kPositiveCount);
-  flags.add("num_eval_epochs", num_eval_epochs, "instead of num_eval_batches", kNotNegative);
+  flags.add("max_train_steps", max_train_steps, "upper limit on the steps of num_epochs", kPositiveCount);
+  flags.add(
+      "num_eval_batches", num_eval_batches,
+      "batches of an evaluation; by default as num_batches or num_epochs. At most one epoch: each image counts once",
+      kPositiveCount);
+  flags.add("num_eval_epochs", num_eval_epochs, "epochs of an evaluation; instead of num_eval_batches", kNotNegative);
   flags.add("num_warmup_batches", num_warmup_batches,
-            "untimed steps at the start, 10 by default. They train, and count in the step number of checkpoints; a "
+            "untimed steps at the start, 10 by default. They update the parameters and count in the global step; a "
             "resumed run does not repeat them",
             kCount);
   flags
-      .add("tf_random_seed", tf_random_seed, "seed of initial values, order of samples, augmentation and dropout",
+      .add("tf_random_seed", tf_random_seed, "seed of initialisation, shuffling, augmentation and dropout",
            kAny<int64_t>)
       .identity("seed");
 }

@@ -35,37 +35,39 @@ void ScheduleFlags::declare(FlagSet& flags) {
   flags.add("init_learning_rate", init_learning_rate,
             "initial learning rate; by default the model's own schedule is used", kNotNegative);
   flags.add("piecewise_learning_rate_schedule", piecewise_learning_rate_schedule,
-            "LR0;E1;LR1;...;En;LRn: rate LRi from epoch Ei on");
-  flags.add(
-      "lr_decay_lrs", lr_decay_lrs,
-      "LR0,LR1,...,LRn: rate LRi from the i-th of lr_decay_epochs on, or without them in epoch i, counted from 0");
+            "LR0;E1;LR1;...;En;LRn: learning rate LRi from epoch Ei on");
+  flags.add("lr_decay_lrs", lr_decay_lrs,
+            "LR0,LR1,...,LRn: learning rate LRi from epoch Ei of lr_decay_epochs on, or without lr_decay_epochs in "
+            "epoch i (from 0)");
   flags.add("lr_decay_epochs", lr_decay_epochs, "E1,...,En: see lr_decay_lrs");
-  flags.add("num_epochs_per_decay", num_epochs_per_decay, "epochs between the drops of init_learning_rate",
-            kNotNegative);
-  flags.add("learning_rate_decay_factor", learning_rate_decay_factor, "factor of each drop", kNotNegative);
-  flags.add("lr_staircase", lr_staircase, "drop once in num_epochs_per_decay; false: a little in every step");
-  flags.add("minimum_learning_rate", minimum_learning_rate, "rate at which the drops end", kNotNegative);
+  flags.add("num_epochs_per_decay", num_epochs_per_decay, "epochs between decays of the learning rate", kNotNegative);
+  flags.add("learning_rate_decay_factor", learning_rate_decay_factor, "factor of each decay", kNotNegative);
+  flags.add("lr_staircase", lr_staircase, "decay in discrete steps; false: continuously");
+  flags.add("minimum_learning_rate", minimum_learning_rate, "lower limit of the decay", kNotNegative);
   flags.add("num_learning_rate_warmup_epochs", num_learning_rate_warmup_epochs,
-            "epochs of a linear rise from warmup_learning_rate, where a flag gives the rate after it", kNotNegative);
-  flags.add("warmup_learning_rate", warmup_learning_rate, "rate of the first step, see above", kNotNegative);
+            "epochs of linear warm-up from warmup_learning_rate; needs a flag that sets the learning rate",
+            kNotNegative);
+  flags.add("warmup_learning_rate", warmup_learning_rate, "learning rate of the first warm-up step", kNotNegative);
   flags.add("lr_reference_batch", lr_reference_batch,
-            "the rates above are those of a global batch of so many images, and grow with it; 0: they are the rates "
-            "themselves",
+            "global batch size that the learning rates above refer to: they are scaled linearly with the batch; 0: no "
+            "scaling",
             kBatch);
   std::vector<std::string> names{"auto"};
   for (const Named& named : kNamed) names.emplace_back(named.name);
   flags.add_choice("lr_schedule", lr_schedule, names,
-                   "auto: by the flags above; mlperf_lars: polynomial from MLPerf's rates for lars, 5 up to a global "
-                   "batch of 4096, 10 up to 8192, 25 up to 16384 and 33 beyond, after 5 epochs of warm-up, 25 beyond "
-                   "16384; the others start from init_learning_rate");
+                   "auto: by the flags above; mlperf_lars: polynomial decay from MLPerf's LARS rates (5 up to a global "
+                   "batch of 4096, 10 up to 8192, 25 up to 16384, 33 beyond) after 5 epochs of warm-up (25 beyond "
+                   "16384); the others start from init_learning_rate");
   flags.add("end_learning_rate", end_learning_rate,
-            "rate at which cosine and polynomial end, and each cycle of poly_cycle and cosine_restarts", kNotNegative);
+            "final learning rate of cosine and polynomial, and of each cycle of poly_cycle and cosine_restarts",
+            kNotNegative);
   flags.add("lr_power", lr_power, "exponent of polynomial and poly_cycle", kNotNegative);
   flags.add("lr_cycle_epochs", lr_cycle_epochs,
-            "epochs of a cycle of poly_cycle, and of the first one of cosine_restarts", kNotNegative);
-  flags.add("lr_t_mul", lr_t_mul, "cosine_restarts: each cycle is so many times as long as the one before",
+            "epochs of a cycle of poly_cycle, and of the first cycle of cosine_restarts", kNotNegative);
+  flags.add("lr_t_mul", lr_t_mul, "cosine_restarts: factor from one cycle's length to the next",
             {1, kNotNegative.high});
-  flags.add("lr_m_mul", lr_m_mul, "cosine_restarts: and starts from so many times its rate", kNotNegative);
+  flags.add("lr_m_mul", lr_m_mul, "cosine_restarts: factor from one cycle's initial learning rate to the next",
+            kNotNegative);
   flags.add("lr_periods", lr_periods,
             "linear_cosine: rate * ((lr_alpha + 1 - t) * (1 + cos(2 pi lr_periods t)) / 2 + "
             "lr_beta), with t from 0 to 1",

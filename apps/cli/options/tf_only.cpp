@@ -6,8 +6,7 @@ namespace dtrain::cli {
 
 void TfFlags::declare(FlagSet& flags) {
   flags.group("Only in tf_cnn_benchmarks");
-  flags.add("num_gpus", num_gpus,
-            "devices of this host, or worker, each driven by a rank of its own that this program starts",
+  flags.add("num_gpus", num_gpus, "devices of this host, or worker; the program starts one rank for each",
             kPositiveCount);
   flags.add("autotune_threshold", autotune_threshold,
             "only sets the default of num_warmup_batches, to max(10, 5 * autotune_threshold^2)", {1, 10000});
@@ -16,13 +15,13 @@ void TfFlags::declare(FlagSet& flags) {
                    "total_loss includes the L2 term of weight_decay");
   flags.add("print_training_accuracy", print_training_accuracy, "add top-1 and top-5 columns");
   flags
-      .add("batch_group_size", batch_group_size, "batches that the input pipeline makes at a time; shown in the header",
-           kPositiveCount)
-      .no_effect("each batch is made by itself, ahead of its step");
-  flags.add("rewriter_config", rewriter_config, "how TensorFlow rewrites its graph; shown in the header")
-      .no_effect("there is no graph of TensorFlow");
+      .add("batch_group_size", batch_group_size,
+           "batches that the input pipeline produces at a time; shown in the header", kPositiveCount)
+      .no_effect("batches are prefetched one by one");
+  flags.add("rewriter_config", rewriter_config, "graph rewriter options of TensorFlow; shown in the header")
+      .no_effect("there is no TensorFlow graph");
   flags.add_choice("compatible_with", compatible_with, {"master", "1.12"},
-                   "branch of tf_cnn_benchmarks: 1.12 prints the header of that branch, and distorts colours unless "
+                   "branch of tf_cnn_benchmarks; 1.12 prints that branch's header, and enables distortions unless "
                    "--nodistortions is given");
 }
 

@@ -19,9 +19,9 @@ namespace dtrain::classify {
 namespace {
 
 constexpr char kAbout[] =
-    "Finds how a classifier infers in int8 on a CPU: runs it in fp32 on images, records how large its activations are, "
-    "and tries three ways to cover these ranges with bytes. The one whose logits are nearest to those of fp32 is "
-    "written to --calibration, and the accuracies of both are measured on the validation half of the data.\n"
+    "Calibrates a classifier for int8 inference on a CPU: runs it in fp32 on images, records the activation ranges, "
+    "and tries three rules for the quantisation ranges. The rule with the smallest error of the logits against fp32 is "
+    "written to --calibration. The accuracies of fp32 and int8 are measured on the validation data.\n"
     "Exit codes: 0 done, 1 usage, 2 data that cannot be read, 3 NaN or Inf, 5 weights that cannot be read or do not "
     "fit, 6 memory or disk.";
 
@@ -170,10 +170,10 @@ int run_calibrate(const std::vector<std::string>& argv) {
   options.model.declare(flags);
   flags.group("Calibration");
   flags.add("calibration", options.model.calibration, "file to write");
-  flags.add("data_dir", options.data_dir, "records of labelled images: train-* and validation-*");
-  flags.add_choice("calibration_split", options.split, {"train", "validation"}, "the half whose images are looked at");
-  flags.add("num_images", options.images, "how many images of that half, from the first on", cli::kPositiveCount);
-  flags.add("num_eval_images", options.eval_images, "images of validation-* that accuracies are measured on; 0: all",
+  flags.add("data_dir", options.data_dir, "folder of TFRecord files train-* and validation-*");
+  flags.add_choice("calibration_split", options.split, {"train", "validation"}, "split to calibrate on");
+  flags.add("num_images", options.images, "number of images to calibrate on, from the first on", cli::kPositiveCount);
+  flags.add("num_eval_images", options.eval_images, "number of validation images to measure the accuracy on; 0: all",
             cli::kCount);
   flags.add("label_offset", options.label_offset, "added to the labels of the files", {-1000, 1000});
   flags.add("batch_size", options.batch, "images per forward pass", cli::kPositiveCount);

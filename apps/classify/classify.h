@@ -14,7 +14,7 @@ namespace dtrain::classify {
 struct Options {
   cli::ClassifierFlags model;
   std::string onnx;             // file to write; empty: none
-  std::string device = "auto";  // "cpu", "gpu", or auto: the GPU where there is one
+  std::string device = "auto";  // "cpu", "gpu", or auto: a GPU if there is one
   int64_t top = 5, threads = 0;
   std::optional<int64_t> label{};  // the class that the images are of
   bool json = false, logits = false;

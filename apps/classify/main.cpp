@@ -15,32 +15,32 @@ namespace {
 using namespace dtrain;
 
 constexpr char kAbout[] =
-    "Names the most probable classes of images, preprocessed as in evaluation, or writes the model for other programs. "
-    "The weights are those of a checkpoint, TRAIN_DIR/checkpoints/step-N/model.safetensors, which says what model they "
-    "are of and how it was trained, or of torchvision or timm, saved as safetensors.\n"
+    "Classifies images, preprocessed as in evaluation, or exports the model to ONNX. The weights are a checkpoint's, "
+    "TRAIN_DIR/checkpoints/step-N/model.safetensors, which records the model and how it was trained, or torchvision's "
+    "or timm's, saved as safetensors.\n"
     "Exit codes: 0 done, 1 usage or a calibration of other weights, 2 a calibration or an image could not be read or "
     "decoded (the others are done), 3 NaN or Inf, 5 weights that cannot be read or do not fit, 6 memory or disk.";
 
 int run(const std::vector<std::string>& argv) {
   classify::Options options;
   cli::FlagSet flags("dtrain-classify", "--weights F [--model M] [flags] [--onnx FILE] IMAGE...", kAbout);
-  flags.add_command("calibrate", "makes a calibration for --precision=int8, on labelled images");
+  flags.add_command("calibrate", "calibrates a model for --precision=int8 on labelled images");
   options.model.declare(flags);
   options.model.declare_precision(flags);
   flags.group("Output");
   flags.add("onnx", options.onnx,
-            "file to write the model to, as an ONNX graph of opset 17 for any number of images: `images` [n, 3, size, "
-            "size], RGB from 0 to 1, to `logits` [n, classes]");
-  flags.add("top", options.top, "how many classes are named", cli::kPositiveCount);
+            "file to export the model to as ONNX (opset 17), with a dynamic batch size: `images` [n, 3, size, size], "
+            "RGB from 0 to 1, to `logits` [n, classes]");
+  flags.add("top", options.top, "number of most probable classes to print", cli::kPositiveCount);
   flags.add("json", options.json,
             R"(a line per image: {"file": F, "top": [{"class": C, "name": N, "probability": P}, ...]}, or {"file": F, )"
             R"("error": E}; without "name" where the weights have recorded none, with "warning" for an image that )"
             R"(decodes, but is damaged)");
   flags.add("label", options.label,
-            "the class that the images are of, for the lines of --json and for dtrain-report, which ranks images by it",
+            "true class of the images, for --json and for dtrain-report, which ranks images by their error",
             cli::kClasses);
-  flags.add("logits", options.logits, "print the logits of all classes too");
-  flags.add_choice("device", options.device, {"auto", "cpu", "gpu"}, "auto: the GPU where there is one");
+  flags.add("logits", options.logits, "also print the logits of all classes");
+  flags.add_choice("device", options.device, {"auto", "cpu", "gpu"}, "auto: a GPU if there is one");
   flags.add("num_intra_threads", options.threads, "compute threads; 0: OMP_NUM_THREADS or one per core", cli::kThreads)
       .former_name("threads");
   const auto images = cli::read_command_line(flags, argv);

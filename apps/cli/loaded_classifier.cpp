@@ -24,28 +24,27 @@ Machine with_precision(Machine machine, const ClassifierFlags& flags) {
 void ClassifierFlags::declare(FlagSet& flags) {
   flags.group("Model");
   flags.add("model", model,
-            fmt::format("{}; by default that of the checkpoint", fmt::join(models::classifier_names(), ", ")));
-  flags.add(
-      "weights", weights,
-      "safetensors or .npz file, by torchvision's or timm's names; or the folder of a checkpoint, or a train_dir, "
-      "whose newest checkpoint is taken");
-  flags.add("data_name", data_name, "the data set whose form of the model it is, where there are several");
-  flags.add("num_classes", num_classes, "outputs of the model; 0: as many as the weights have", kClasses);
+            fmt::format("{}; default: the checkpoint's model", fmt::join(models::classifier_names(), ", ")));
+  flags.add("weights", weights,
+            "weights: a .safetensors or .npz file with torchvision's or timm's tensor names, a checkpoint folder, or a "
+            "train_dir, whose newest checkpoint is used");
+  flags.add("data_name", data_name, "data set that the model was made for, if the model has several variants");
+  flags.add("num_classes", num_classes, "outputs of the model; 0: as in the weights", kClasses);
   flags.group("Images");
-  flags.add("image_size", image_size, "side in pixels; 0: that of the checkpoint, else the model's default",
+  flags.add("image_size", image_size, "side of the images in pixels; 0: the checkpoint's, else the model's default",
             kImageSize);
   flags.add_choice("preprocessing", preprocessing, data::preprocessing_names(),
-                   "as the model was trained with; by default that of the checkpoint");
-  flags.add("ml_perf", ml_perf, "tf_cnn: subtract the mean colour instead of scaling to [-1, 1]");
+                   "preprocessing that the model was trained with; default: the checkpoint's");
+  flags.add("ml_perf", ml_perf, "with tf_cnn: subtract the channel means instead of scaling to [-1, 1]");
   flags.add_choice("exif_orientation", exif_orientation, {"apply", "ignore"},
-                   "whether the EXIF orientation tag of images is applied; by default as the checkpoint was trained");
+                   "apply or ignore the EXIF orientation tag of images; default: as in training");
   conventions.declare(flags);
 }
 
 void ClassifierFlags::declare_precision(FlagSet& flags) {
   flags.add_choice("precision", precision, {"fp32", "bf16", "int8"},
-                   "type of the computation; int8 needs a CPU and --calibration");
-  flags.add("calibration", calibration, "for --precision=int8: the file that dtrain-classify calibrate has written");
+                   "data type of inference; int8 needs a CPU and --calibration");
+  flags.add("calibration", calibration, "for --precision=int8: output file of dtrain-classify calibrate");
 }
 
 std::map<std::string, std::string> ClassifierFlags::calibrated_for() const {

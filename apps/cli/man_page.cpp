@@ -13,8 +13,8 @@ namespace dtrain::cli {
 namespace {
 
 constexpr char kCodes[] =
-    "0 done, 1 usage or configuration, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint or weights, "
-    "6 memory or disk, 75 stopped on request after a checkpoint: the same command goes on.";
+    "0 done, 1 usage or configuration, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint or weights, 6 "
+    "memory or disk, 75 stopped on request after a checkpoint: the same command resumes.";
 
 // troff sets quotes, hyphens and accents of plain text as other characters than those that people type, and takes a
 // line that begins with a dot or a quote as a macro.

@@ -29,7 +29,7 @@ constexpr char kAbout[] =
     "Started by mpirun, each process is a rank with a device of its own, and they train one model.\n"
     "Exit codes: 0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint, 6 memory or disk, "
     "75 stopped on request (SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU) after a checkpoint: the same command "
-    "goes on.";
+    "resumes.";
 
 // False where one of the ranks was asked to stop before all data was open: unpacking may take long.
 bool open_or_stop(Datasets& datasets, const Config& config, Group& group) {

@@ -95,17 +95,17 @@ int check(const Arguments& argv) {
   int64_t threads = 0, examples = 20;
   std::string html;
   bool json = false;
-  cli::FlagSet flags(argv.front(), "DIR|FILE... [flags]",
-                     "Looks at all files: decodes every image, also those in tar archives and TFRecord files, verifies "
-                     "checksums, and reads IDX files, COCO's annotations with the headers of the images that they "
-                     "list, and files of labels. Prints every problem, grouped by kind, with counts and the first "
-                     "examples. The exit code is 2 where there is a fault.");
+  cli::FlagSet flags(
+      argv.front(), "DIR|FILE... [flags]",
+      "Checks all files: decodes every image, also in tar archives and TFRecord files, verifies checksums, and reads "
+      "IDX files, label files, and COCO annotations with the headers of their images. Prints all problems, grouped by "
+      "kind, with counts and the first examples. The exit code is 2 if there is a fault.");
   flags.add("threads", threads, "worker threads; 0: one per core", cli::kThreads);
-  flags.add("examples", examples, "most examples of a kind that are shown", {0, 1'000'000});
+  flags.add("examples", examples, "maximum number of examples per kind", {0, 1'000'000});
   flags.add("json", json,
             R"(print {"files", "images", "records", "faults", "kinds": [{"kind", "fault", "count", )"
             R"("examples": [{"file", "reason"}]}]} instead)");
-  flags.add("html", html, "file to write a page to, with thumbnails of damaged images");
+  flags.add("html", html, "HTML file for a report with thumbnails of damaged images");
   const auto places = cli::read_command_line(flags, argv);
   if (!places) return 0;
   DT_CHECK(!places->empty(), "no folder or file given; see --help");

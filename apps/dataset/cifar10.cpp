@@ -16,11 +16,11 @@ int cifar10(const Arguments& argv) {
   CommonFlags common;
   int64_t shards = 8, first_label = 0;
   cli::FlagSet flags(argv.front(), "--input DIR --output DIR [flags]",
-                     "Reads DIR/train/<class>/* and DIR/test/<class>/*, whose files keep their bytes, or the binary "
-                     "batches data_batch_1.bin ... test_batch.bin, whose images become PNGs.");
+                     "Reads DIR/train/<class>/* and DIR/test/<class>/*, whose files are stored unchanged, or the "
+                     "binary batches data_batch_1.bin ... test_batch.bin, whose images are encoded as PNG.");
   common.reads_images = true;
   common.declare(flags, "folder with train/ and test/, or with the binary batches");
-  flags.add("shards", shards, "train shards; validation has a quarter of them", {1, data::kMaxShards});
+  flags.add("shards", shards, "train shards; validation gets a quarter as many", {1, data::kMaxShards});
   flags.add("first_label", first_label, "label of airplane", {0, 1});
   if (!common.parse(flags, argv)) return 0;
   const auto name_classes = [&] { write_class_names(common, classes, first_label); };

@@ -118,23 +118,20 @@ int coco(const Arguments& argv) {
   Conversion how;
   cli::FlagSet flags(
       argv.front(), "--input DIR --output DIR [flags]",
-      "Writes train-*-of-* and validation-*-of-* in the schema of TensorFlow's object detection from "
-      "DIR/annotations/instances_train<year>.json and instances_val<year>.json, either of which may be "
-      "missing, and the images in DIR/train<year> and DIR/val<year>. JPEGs and PNGs keep their bytes, but for those "
-      "whose annotations are for the image that EXIF's orientation makes of them, which are turned; images of other "
-      "formats, too, are encoded as JPEGs. "
-      "Every image is decoded once; --on_bad_image says what becomes of those that cannot be. What of the "
-      "annotations is unusable is left out, as detectron2 and TensorPack do, and counted. EXIF blocks "
-      "stay in all others: --exif_orientation of the programs that train decides on them.");
+      "Writes train-*-of-* and validation-*-of-* in the schema of TensorFlow's Object Detection API. Reads "
+      "DIR/annotations/instances_train<year>.json and instances_val<year>.json, either of which may be missing, and "
+      "the images in DIR/train<year> and DIR/val<year>. JPEGs and PNGs are stored unchanged, EXIF blocks included. "
+      "Exception: an image whose annotations refer to its EXIF-rotated form is rotated and encoded as JPEG, as are "
+      "images of other formats. Every image is decoded once; --on_bad_image sets the handling of damaged ones. "
+      "Unusable annotations are dropped and counted, as in detectron2 and TensorPack.");
   common.reads_images = true;
-  common.declare(flags, "folder that holds annotations/ and the folders of images");
-  flags.add("year", year, "where there are annotations of several years, those to convert: 2017");
+  common.declare(flags, "folder with annotations/ and the image folders");
+  flags.add("year", year, "year to convert if there are annotations of several years, e.g. 2017");
   flags.add("shards", shards, "train shards", {1, data::kMaxShards});
   flags.add("validation_shards", validation_shards, "validation shards; 0: an eighth of --shards",
             {0, data::kMaxShards});
-  flags.add("masks", how.masks, "store the masks of objects, as PNGs and as polygons or run lengths");
-  flags.add("strict", how.strict,
-            "refuse annotations with faults, which are all listed, instead of doing without what is faulty");
+  flags.add("masks", how.masks, "store object masks, as PNG and as polygons or run-length encoding");
+  flags.add("strict", how.strict, "reject faulty annotations and list all faults, instead of dropping faulty objects");
   if (!common.parse(flags, argv)) return 0;
   how.seed = common.seed;
 

@@ -89,7 +89,7 @@ std::optional<DataFiles> parse_data_files(const Arguments& argv, const std::stri
                                           const std::function<void(cli::FlagSet&)>& declare) {
   DataFiles files;
   cli::FlagSet flags(argv.front(), "DIR|FILE... [flags]", about);
-  flags.add("threads", files.threads, "worker threads, a file each; 0: one per core", cli::kThreads);
+  flags.add("threads", files.threads, "worker threads, one file each; 0: one per core", cli::kThreads);
   if (declare) declare(flags);
   const auto places = cli::read_command_line(flags, argv);
   if (!places) return std::nullopt;

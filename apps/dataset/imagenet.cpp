@@ -57,14 +57,12 @@ int imagenet(const Arguments& argv) {
   ImagenetFlags given;
   cli::FlagSet flags(
       argv.front(), "--input DIR|--train_tar FILE --output DIR [--labels FILE] [flags]",
-      "Writes train-*-of-* from DIR/train/<class>/* and, if it is there, validation-*-of-* from "
-      "DIR/validation (or val, valid), which has a folder per class too, or a labels file. Labels count "
-      "from 1 in the order of --labels. What is no JPEG, and CMYK, is written as JPEG; all others keep their "
-      "bytes. Every image is decoded once; --on_bad_image says what becomes of those that cannot be. classes.txt "
-      "gets the names of the labels, with their descriptions in --labels.\n"
-      "ImageNet's archives are read in place, without unpacking them. A conversion of archives that "
-      "fails or is killed leaves its complete shards, and the same command goes on after them; one of folders starts "
-      "over.");
+      "Writes train-*-of-* from DIR/train/<class>/*, and validation-*-of-* from DIR/validation (or val, valid) if "
+      "present, which has class folders or a label file. Labels count from 1 in the order of --labels. JPEGs are "
+      "stored unchanged; CMYK JPEGs and other formats are encoded as JPEG. Every image is decoded once; --on_bad_image "
+      "sets the handling of damaged ones. classes.txt lists the class names, with the descriptions from --labels.\n"
+      "ImageNet's archives are read in place, without unpacking. An interrupted conversion of archives keeps its "
+      "complete shards, and the same command resumes after them; a conversion of folders starts over.");
   given.declare(flags);
   if (!given.common.parse(flags, argv)) return 0;
   given.check();

@@ -17,19 +17,18 @@ namespace dtrain::dataset {
 
 void ImagenetFlags::declare(cli::FlagSet& flags) {
   common.reads_images = true;
-  common.declare(flags, "folder that holds train/ and validation/, val/ or valid/", false);
+  common.declare(flags, "folder with train/ and validation/, val/ or valid/", false);
   flags.add("train_tar", train_tar,
-            "in place of --input: ILSVRC2012_img_train.tar, an archive of archives <class>.tar or of class folders");
-  flags.add("val_tar", val_tar, "in place of --input: ILSVRC2012_img_val.tar, with --validation_labels");
+            "instead of --input: ILSVRC2012_img_train.tar, an archive of <class>.tar archives or of class folders");
+  flags.add("val_tar", val_tar, "instead of --input: ILSVRC2012_img_val.tar, with --validation_labels");
   flags.add("labels", labels,
-            "text file with the name of a class folder per line, which a description may follow, as in "
-            "LOC_synset_mapping.txt; by default the folders in train/ or the classes in --train_tar, sorted");
+            "text file with one class folder name per line, optionally followed by a description, as in "
+            "LOC_synset_mapping.txt; default: the folders in train/ or the classes in --train_tar, sorted");
   flags.add("validation_labels", validation_labels,
-            "text file with a class per line, for a validation set without class folders: line i is the class of "
-            "its image i, sorted by name (ILSVRC2012_val_00000001.JPEG and on), or with the name of an image and its "
-            "class per line, as in LOC_val_solution.csv");
+            "labels of a validation set without class folders: a text file with the class of the i-th image (sorted by "
+            "name) in line i, or with an image name and its class per line, as in LOC_val_solution.csv");
   flags.add("bounding_boxes", bounding_boxes,
-            "text file of FILE,xmin,ymin,xmax,ymax per line, as fractions: boxes that training crops keep in sight");
+            "text file with one FILE,xmin,ymin,xmax,ymax per line, as fractions: bounding boxes for training crops");
   flags.add("shards", shards, "train shards", {1, data::kMaxShards});
   flags.add("validation_shards", validation_shards, "validation shards; 0: an eighth of --shards",
             {0, data::kMaxShards});

@@ -13,12 +13,12 @@ namespace dtrain::dataset {
 
 int index(const Arguments& argv) {
   cli::CacheFlags cache_flags;
-  const auto files = parse_data_files(
-      argv,
-      "Makes the index of each TFRecord file that has no valid one, beside the file or, where that is "
-      "read-only, in the cache folder; unpacks gzip files into the cache folder ($XDG_CACHE_HOME/dtrain "
-      "or ~/.cache/dtrain). Training does the same when it starts.",
-      false, [&](cli::FlagSet& flags) { cache_flags.declare(flags); });
+  const auto files =
+      parse_data_files(argv,
+                       "Builds the missing or invalid indices of TFRecord files, beside the file or, if that is "
+                       "read-only, in the cache folder ($XDG_CACHE_HOME/dtrain or ~/.cache/dtrain). Unpacks gzip files "
+                       "into the cache folder. Training does the same at its start.",
+                       false, [&](cli::FlagSet& flags) { cache_flags.declare(flags); });
   if (!files) return 0;
   const data::CacheOptions cache = cache_flags.options();
 

@@ -91,13 +91,13 @@ std::string describe(const std::string& path) {
 }  // namespace
 
 int inspect(const Arguments& argv) {
-  const auto files = parse_data_files(
-      argv,
-      "Prints for each TFRecord file of tf.Examples a line of JSON: file, records, bytes, compression, "
-      "and for each key its type, the number of records that have it (count) and the number of its values. "
-      "Every checksum is verified. For an IDX file, as MNIST's are, the line has the shape and, of labels, "
-      "how often each occurs. A file with a fault has a line on stderr instead.",
-      true);
+  const auto files =
+      parse_data_files(argv,
+                       "Prints one JSON line per TFRecord file of tf.Examples: file, records, bytes, compression, and "
+                       "for each key its type, the number of records with the key (count) and of its values. Verifies "
+                       "every checksum. The line of an IDX file, such as MNIST's, has its shape and the frequency of "
+                       "each label. A faulty file has a line on stderr instead.",
+                       true);
   if (!files) return 0;
 
   std::vector<std::string> lines(files->paths.size());

@@ -1,4 +1,4 @@
-// dtrain-data: makes, looks into and checks data sets.
+// dtrain-data: creates, inspects and checks data sets.
 #include <array>
 
 #include "apps/cli/commands.h"
@@ -11,17 +11,19 @@ using namespace dtrain;
 using cli::Command;
 
 constexpr std::array kCommands = {
-    Command{"imagenet", dataset::imagenet, "raw images, in class folders or ImageNet's archives, to TFRecord shards"},
-    Command{"resize", dataset::resize, "smaller images, of TFRecord shards or of folders, for faster reading"},
-    Command{"synthesize", dataset::synthesize, "drawn images, to be learnt or to time reading, as TFRecord shards"},
-    Command{"shapes", dataset::shapes, "drawn shapes with boxes and masks in COCO's layout"},
-    Command{"cifar10", dataset::cifar10, "CIFAR-10, from image folders or binary batches, to TFRecord shards"},
-    Command{"coco", dataset::coco, "annotated images in COCO's folders to TFRecord shards"},
-    Command{"inspect", dataset::inspect, "what TFRecord and IDX files hold: a JSON line per file"},
-    Command{"verify", dataset::verify, "every checksum, record and image of TFRecord files; IDX files"},
-    Command{"check", dataset::check, "all problems of images, archives, records, annotations and labels at once"},
-    Command{"index", dataset::index, "the index for random access, made ahead of time; gzip files unpacked"},
-    Command{"throughput", dataset::throughput, "how fast this machine decodes and augments a data set"},
+    Command{"imagenet", dataset::imagenet,
+            "converts raw images, in class folders or ImageNet archives, to TFRecord shards"},
+    Command{"resize", dataset::resize, "downscales the images of TFRecord shards or folders, for faster reading"},
+    Command{"synthesize", dataset::synthesize,
+            "generates synthetic images as TFRecord shards, to test training or to measure reading"},
+    Command{"shapes", dataset::shapes, "generates synthetic shapes with boxes and masks in COCO format"},
+    Command{"cifar10", dataset::cifar10, "converts CIFAR-10, from image folders or binary batches, to TFRecord shards"},
+    Command{"coco", dataset::coco, "converts images with COCO annotations to TFRecord shards"},
+    Command{"inspect", dataset::inspect, "describes TFRecord and IDX files: one JSON line per file"},
+    Command{"verify", dataset::verify, "verifies every checksum, record and image of TFRecord and IDX files"},
+    Command{"check", dataset::check, "reports all problems of images, archives, records, annotations and labels"},
+    Command{"index", dataset::index, "builds indices for random access ahead of time, and unpacks gzip files"},
+    Command{"throughput", dataset::throughput, "measures how fast this machine decodes and augments a data set"},
 };
 
 }  // namespace
@@ -29,7 +31,7 @@ constexpr std::array kCommands = {
 int main(int argc, char** argv) {
   return cli::run_main([&] {
     return cli::run_command({.program = "dtrain-data",
-                             .meaning = "makes, looks into and checks data sets",
+                             .meaning = "creates, inspects and checks data sets",
                              .codes = "0 done, 1 usage, 2 bad data, 6 disk or memory.",
                              .commands = kCommands},
                             {argv, argv + argc});

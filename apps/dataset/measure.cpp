@@ -88,16 +88,15 @@ int throughput(const Arguments& argv) {
   bool json = false;
   cli::CacheFlags cache;
   cli::FlagSet flags(argv.front(), "DIR [flags]",
-                     "Reads, decodes, crops, resizes, flips and normalises the images of a data set for some seconds "
-                     "and prints images per second.");
+                     "Measures the throughput of the input pipeline: reads, decodes, crops, resizes, flips and "
+                     "normalises the images of a data set, and prints images per second.");
   flags.add("threads", threads, "worker threads", {1, 1024});
-  flags.add("seconds", seconds, "how long to measure, after a run of a fifth of it", {0.1, 3600});
+  flags.add("seconds", seconds, "duration of the measurement, after a warm-up of a fifth of it", {0.1, 3600});
   flags.add("image_size", image_size, "width and height of a sample", {8, 4096});
-  flags.add_choice("split", split, {"train", "validation"},
-                   "the files read; the augmentation is that of training in both");
-  flags.add_choice("preprocessing", preprocessing, data::preprocessing_names(), "how a sample is made");
+  flags.add_choice("split", split, {"train", "validation"}, "split to read; both are augmented as in training");
+  flags.add_choice("preprocessing", preprocessing, data::preprocessing_names(), "preprocessing of samples");
   cache.declare(flags);
-  flags.add("json", json, "end with a line of JSON: images_per_sec, images_per_sec_per_core");
+  flags.add("json", json, "print a final JSON line: images_per_sec, images_per_sec_per_core");
   const auto places = cli::read_command_line(flags, argv);
   if (!places) return 0;
   DT_CHECK(places->size() == 1, places->size(), " folders given, expected one; see --help");

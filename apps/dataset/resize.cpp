@@ -77,22 +77,21 @@ int resize(const Arguments& argv) {
   bool stretch = false;
   cli::FlagSet flags(
       argv.front(), "--input DIR --output DIR [flags]",
-      "Writes the images of DIR with a shorter side of --size pixels, aspect kept, as JPEGs; those that "
-      "are smaller keep their size, and the old bytes where the new ones would not be fewer. Of "
-      "TFRecord shards (train-*-of-*, validation-*-of-*, in DIR or its folders train and validation) "
-      "all other features and the order of the records stay; of folders of images the names of all "
-      "files. A conversion of shards that fails or is killed leaves its complete shards, and the same "
-      "command goes on after them. --output may be DIR itself: an image that is a link becomes a file of "
-      "its own there, and a folder that is a link, whose images are read like all others, is refused.");
+      "Downscales the images of DIR to a shorter side of --size pixels, keeping the aspect ratio, and encodes them as "
+      "JPEG. Smaller images keep their size, and their file unless the new one is smaller. TFRecord shards "
+      "(train-*-of-*, validation-*-of-*, in DIR or its folders train and validation) keep all other features and the "
+      "order of records; image folders keep all file names. An interrupted conversion of shards keeps its complete "
+      "shards, and the same command resumes after them. --output may be DIR itself: images that are links are then "
+      "replaced by files; folders that are links are refused.");
   common.has_seed = false;
   common.reads_images = true;
-  common.declare(flags, "folder of TFRecord shards, or of folders of images");
-  flags.add("size", size, "the shorter side in pixels, at most", {1, 65500});
+  common.declare(flags, "folder of TFRecord shards, or of image folders");
+  flags.add("size", size, "maximum shorter side in pixels", {1, 65500});
   flags.add("quality", quality, "quality of the JPEGs", {1, 100});
-  flags.add("stretch", stretch, "make all images squares of --size pixels");
+  flags.add("stretch", stretch, "resize all images to squares of --size pixels, ignoring the aspect ratio");
   flags.add_choice("exif_orientation", orientation, {"apply", "ignore"},
-                   "whether the EXIF orientation tag of images is applied; the new images have no such tag");
-  flags.add("shards", shards, "shards of each split; 0: as many as there are", {0, data::kMaxShards});
+                   "apply or ignore the EXIF orientation tag of images; the new images have no such tag");
+  flags.add("shards", shards, "shards of each split; 0: as in the input", {0, data::kMaxShards});
   cache.declare(flags);
   if (!common.parse(flags, argv)) return 0;
 

@@ -30,10 +30,10 @@ struct ShapesFlags {
 
   void declare(cli::FlagSet& flags) {
     common.declare(flags, nullptr);
-    flags.add("images", images, "images in all", {2, 1'000'000});
-    flags.add("validation", validation, "how many of them are for validation; 0: a fifth", {0, 999'999});
+    flags.add("images", images, "total number of images", {2, 1'000'000});
+    flags.add("validation", validation, "number of validation images; 0: a fifth of all", {0, 999'999});
     flags.add("size", size, "width and height of the images in pixels");
-    flags.add("noise", noise, "levels of the ground's texture and of each pixel's noise; 0: plain colours",
+    flags.add("noise", noise, "amplitude of the background texture and of the pixel noise; 0: plain colours",
               {0, data::SceneOptions::kMaxNoise});
     flags.add_choice("format", format, {"jpeg", "png"}, "of the images");
     flags.add("quality", quality, "quality of JPEGs", {1, 100});
@@ -168,11 +168,11 @@ void write_shapes(const ShapesFlags& flags, const data::SceneOptions& scene) {
 
 int shapes(const Arguments& argv) {
   ShapesFlags values;
-  cli::FlagSet flags(argv.front(), "--output DIR [flags]",
-                     "Draws scenes of circles, rectangles, triangles, stars and rings, which hide one another in part, "
-                     "over textured ground, and writes them in COCO's layout: annotations/instances_train.json and "
-                     "instances_val.json with boxes and exact masks, and the images in train/ and val/. A few images "
-                     "have a crowd, a few have no objects.");
+  cli::FlagSet flags(
+      argv.front(), "--output DIR [flags]",
+      "Draws scenes of partly occluded circles, rectangles, triangles, stars and rings over a textured background, and "
+      "writes them in COCO format: annotations/instances_train.json and instances_val.json with boxes and exact masks, "
+      "and the images in train/ and val/. A few images have a crowd, a few have no objects.");
   values.declare(flags);
   if (!values.common.parse(flags, argv)) return 0;
   const data::SceneOptions scene = values.scene();

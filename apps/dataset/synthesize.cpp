@@ -19,14 +19,14 @@ struct Drawings {
   std::string drawing = "shapes";
 
   void declare(cli::FlagSet& flags) {
-    flags.add_choice("drawing", drawing, {"shapes", "solid"},
-                     "shapes and textures to be learnt, or one grey level a class, which takes no time to make");
+    flags.add_choice(
+        "drawing", drawing, {"shapes", "solid"},
+        "shapes: shapes and textures, to test training; solid: one grey level per class, fast to generate");
     flags.add("classes", classes, "number of classes", {2, data::kMaxDrawnClasses});
     flags.add("first_label", first_label, "label of the first class", {0, 1});
     flags.add("image_size", image_size, "width and height in pixels", {8, 4096});
     flags.add("max_image_size", max_image_size,
-              "where it is greater than --image_size, each image has a width and a height from there to here",
-              {0, 4096});
+              "if greater than --image_size: widths and heights are drawn from --image_size to this", {0, 4096});
     flags.add("quality", quality, "quality of the JPEGs", {1, 100});
   }
 
@@ -75,10 +75,10 @@ int synthesize(const Arguments& argv) {
   Drawings drawings;
   int64_t train = 8000, validation = 1000, shards = 8, validation_shards = 0;
   cli::FlagSet flags(argv.front(), "--output DIR [flags]",
-                     "Draws shapes and textures, a class each, in random colours, positions and noise, and writes them "
-                     "as JPEGs in the ImageNet schema; labels count from 1. With --drawing=solid --image_size=30 "
-                     "--max_image_size=299 --train=512 --validation=128 --quality=100 the records are like the test "
-                     "data of tf_cnn_benchmarks, with a grey level for each class.");
+                     "Generates a synthetic classification data set: one shape and texture per class, in random "
+                     "colours and positions with noise, as JPEGs in the ImageNet schema; labels count from 1. With "
+                     "--drawing=solid --image_size=30 --max_image_size=299 --train=512 --validation=128 --quality=100 "
+                     "the records resemble the test data of tf_cnn_benchmarks, with one grey level per class.");
   common.declare(flags, nullptr);
   drawings.declare(flags);
   flags.add("train", train, "training images", cli::kPositiveCount);

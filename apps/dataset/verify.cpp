@@ -73,13 +73,11 @@ int verify(const Arguments& argv) {
       argv,
       "Verifies every checksum, parses every record as training does (image/class/label, or for object detection "
       "image/object/class/label and all other lists of objects; image/object/bbox; image/encoded) and decodes every "
-      "image and mask. Prints each fault and each damaged image with "
-      "file, record and offset; exit code 2 if there is one. An image whose decoder warns of something that usually "
-      "costs "
-      "no pixels is listed, and no fault. Shards that dtrain-data has written are compared with the list in "
-      "the file .shards: one that is missing or comes from elsewhere is a fault, and so is a gap in the numbers of "
-      "shards from elsewhere. IDX files, as MNIST's are, are checked for their sizes, their labels for being the "
-      "classes of as many images.",
+      "image and mask. Prints each fault and each damaged image with file, record and offset; exit code 2 if there is "
+      "one. Images with mere decoder warnings are listed, but are no faults. Shards written by dtrain-data are "
+      "compared with their manifest .shards: a missing or foreign shard is a fault, and so is a gap in the numbering "
+      "of other shards. Of IDX files, such as MNIST's, the sizes, the label values and the number of labels are "
+      "checked.",
       true);
   if (!files) return 0;
 

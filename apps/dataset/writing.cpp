@@ -22,14 +22,15 @@ namespace dtrain::dataset {
 void CommonFlags::declare(cli::FlagSet& flags, const char* input_meaning, bool needs_input) {
   needs_input_ = input_meaning != nullptr && needs_input;
   if (input_meaning != nullptr) flags.add("input", input, input_meaning);
-  flags.add("output", output, "folder for the data set, made if absent");
-  flags.add("threads", threads, "worker threads; 0: one per core. The output does not depend on it", cli::kThreads);
+  flags.add("output", output, "folder for the data set, created if absent");
+  flags.add("threads", threads, "worker threads; 0: one per core. The output does not depend on the number",
+            cli::kThreads);
   if (reads_images)
     flags.add_choice("on_bad_image", on_bad_image, {"fail", "skip", "list"},
-                     "what becomes of images that cannot be read or are damaged. fail: all are looked at, those are "
-                     "listed, no set is written, and the exit code is 2; skip: left out, and listed in "
-                     "OUTPUT/skipped.json; list: as fail, but nothing is written in any case");
-  if (has_seed) flags.add("seed", seed, "seed of what is drawn, and of the order of records", {0, INT64_MAX});
+                     "handling of damaged and unreadable images. fail: all images are checked, the damaged ones are "
+                     "listed, nothing is written, and the exit code is 2; skip: they are left out and listed in "
+                     "OUTPUT/skipped.json; list: only check, as fail, and never write");
+  if (has_seed) flags.add("seed", seed, "seed of the images and of the order of records", {0, INT64_MAX});
 }
 
 bool CommonFlags::parse(cli::FlagSet& flags, const Arguments& argv) {

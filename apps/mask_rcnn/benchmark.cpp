@@ -106,11 +106,11 @@ std::string text_report(const Report& report) {
 void BenchmarkFlags::declare(cli::FlagSet& flags) {
   flags.group("Benchmark");
   flags.add("benchmark", benchmark,
-            "print how long an image takes, and for what, in place of what is found; --json prints one object");
-  flags.add("num_batches", num_batches, "images that are timed, one at a time", cli::kPositiveCount);
-  flags.add("num_warmup_batches", num_warmup_batches, "images before those", cli::kCount);
+            "print latencies per image and per stage instead of detections; --json prints one object");
+  flags.add("num_batches", num_batches, "timed runs of one image each", cli::kPositiveCount);
+  flags.add("num_warmup_batches", num_warmup_batches, "untimed warm-up runs", cli::kCount);
   constexpr cli::Range<int64_t> kSide{8, 16384};
-  flags.add("image_height", image_height, "height of the image that is drawn where none is named", kSide);
+  flags.add("image_height", image_height, "height of the synthetic image that is used if no image is given", kSide);
   flags.add("image_width", image_width, "its width", kSide);
 }
 

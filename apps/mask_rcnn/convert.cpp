@@ -29,12 +29,12 @@ struct ConvertFlags {
   std::string from, to, names;
 
   void declare(cli::FlagSet& flags) {
-    flags.add("from", from, "file to read, safetensors or .npz, by the names of any of the programs");
-    flags.add("to", to, "file to write, .safetensors or .npz");
+    flags.add("from", from, "input file, .safetensors or .npz, with the tensor names of any of the programs");
+    flags.add("to", to, "output file, .safetensors or .npz");
     std::vector<std::string> choices = program_ids();
     choices.insert(choices.begin(), "");
     flags.add_choice("names", names, choices,
-                     "whose names the written file has; by default TensorPack's in .npz, else torchvision's");
+                     "tensor names in the output file; default: TensorPack's in .npz, else torchvision's");
     model.declare_conventions(flags);
   }
   void check() const {
@@ -83,8 +83,8 @@ void print_report(const ConvertFlags& flags, const models::LoadedWeights& loaded
 int convert(const Arguments& argv) {
   ConvertFlags values;
   cli::FlagSet flags(argv.front(), "--from FILE --to FILE [--names PROGRAM] [flags] [--config KEY=VALUE...]",
-                     "Converts weights between torchvision's names, which checkpoints have, TensorPack's and "
-                     "detectron2's. Numbers keep all their bits; the number of classes is that of the file.");
+                     "Converts weights between the tensor names of torchvision (used by checkpoints), TensorPack and "
+                     "detectron2. Values are preserved bit for bit; the number of classes is taken from the file.");
   values.declare(flags);
   const auto positional = read_arguments(flags, values.model, argv);
   if (!positional) return 0;

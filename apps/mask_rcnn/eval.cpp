@@ -68,8 +68,8 @@ int eval(const Arguments& argv) {
       argv.front(),
       "--load WEIGHTS|TRAIN_DIR --data_dir DIR [--gallery DIR] [flags]\n   or: " + argv.front() +
           " --annotations A.json --results R.json [--iou_type=segm] [--json] [--gallery DIR --images DIR]",
-      "Scores a detector, or what another program has found, by COCO's rules. A gallery explains the figures by "
-      "the worst and the best images.");
+      "Computes COCO metrics of a detector, or of another program's results file. A gallery shows the worst and the "
+      "best images.");
   values.declare(flags);
   const auto positional = read_arguments(flags, values.model, argv);
   if (!positional) return 0;

@@ -21,9 +21,8 @@ struct ExportFlags {
 
   void declare(cli::FlagSet& flags) {
     flags.add("onnx", onnx, "file to write");
-    flags.add("height", height, "of the images, in pixels; by default the short edge that evaluation resizes to",
-              kPixels);
-    flags.add("width", width, "of the images, in pixels; by default the longest edge that evaluation allows", kPixels);
+    flags.add("height", height, "of the input images in pixels; default: the short edge of evaluation", kPixels);
+    flags.add("width", width, "of the input images in pixels; default: the maximum long edge of evaluation", kPixels);
     model.declare_conventions(flags);
     model.declare_load(flags);
   }
@@ -51,9 +50,9 @@ models::OnnxImage image_of(const Settings& settings, const data::ImageSize& size
 int export_model(const Arguments& argv) {
   ExportFlags values;
   cli::FlagSet flags(argv.front(), "--onnx FILE --load WEIGHTS [flags] [--config KEY=VALUE...]",
-                     "Writes a detector as an ONNX model of opset 17, for images of one size, which finds what predict "
-                     "finds. The graph resizes, normalises and pads; its input is `image` [3, height, width], RGB "
-                     "from 0 to 1, its outputs are `boxes`, `scores`, `labels` and `masks`.");
+                     "Exports a detector as an ONNX model (opset 17) for images of one size, with the same detections "
+                     "as predict. The graph includes resizing, normalisation and padding. Input: `image` [3, height, "
+                     "width], RGB from 0 to 1; outputs: `boxes`, `scores`, `labels` and `masks`.");
   values.declare(flags);
   const auto positional = read_arguments(flags, values.model, argv);
   if (!positional) return 0;

@@ -41,19 +41,16 @@ Arguments ModelFlags::take_config(const Arguments& argv, std::vector<std::string
 
 void ModelFlags::declare_conventions(cli::FlagSet& flags) {
   flags.group("Model and data");
-  flags.add_choice(
-      "preset", preset, preset_names(),
-      "the conventions of the program that weights or habits come from; by default those that the weights have "
-      "recorded");
-  flags.add("config_file", config_file, "text file of KEY=VALUE lines, which --config changes");
+  flags.add_choice("preset", preset, preset_names(),
+                   "conventions of the program that the weights or the configuration come from; default: as recorded "
+                   "with the weights");
+  flags.add("config_file", config_file, "text file of KEY=VALUE lines; --config takes precedence");
 }
 
 void ModelFlags::declare_load(cli::FlagSet& flags) {
-  flags.add(
-      "load", load,
-      "safetensors or .npz file of parameters by torchvision's names, as a checkpoint's model.safetensors, by "
-      "TensorPack's or by detectron2's; or the folder of a checkpoint, or a train_dir, whose newest checkpoint is "
-      "taken");
+  flags.add("load", load,
+            "weights: a .safetensors or .npz file with the tensor names of torchvision, TensorPack or detectron2, a "
+            "checkpoint folder, or a train_dir, whose newest checkpoint is used");
 }
 
 void ModelFlags::declare(cli::FlagSet& flags) {
@@ -63,11 +60,9 @@ void ModelFlags::declare(cli::FlagSet& flags) {
             "folder with annotations/instances_SPLIT.json and the images in SPLIT/; the same as DATA.BASEDIR");
   flags.add_choice(
       "exif_orientation", exif_orientation, {"auto", "apply", "ignore"},
-      "apply the EXIF orientation tag of images. auto: as the weights have recorded it, else as the program "
-      "of the preset: those of TensorPack and AWS do so. An image whose annotations state its stored size "
-      "stays as it is stored");
-  flags.add("strict", strict,
-            "refuse annotations with faults, which are all listed, instead of doing without what is faulty");
+      "apply or ignore the EXIF orientation tag of images. auto: as recorded with the weights, else as the preset's "
+      "program (TensorPack and AWS apply it). Never applied to an image whose annotations state its stored size");
+  flags.add("strict", strict, "reject faulty annotations and list all faults, instead of dropping faulty objects");
 }
 
 Settings ModelFlags::changed(Settings settings, std::vector<std::string>& notices) const {

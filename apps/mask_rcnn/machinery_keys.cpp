@@ -74,7 +74,7 @@ std::vector<ConfigKey> single_values() {
 }  // namespace
 
 std::vector<ConfigKey> machinery_keys() {
-  const std::string ranks = "the number of ranks is that of the processes which are started";
+  const std::string ranks = "every process is a rank";
   const std::string layout = "images have their channels last";
   const std::string after = "after suppression only the limit of the image counts";
   const std::string data = "the annotations say it";

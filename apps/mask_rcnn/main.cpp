@@ -1,4 +1,4 @@
-// dtrain-mask-rcnn: trains, evaluates and applies detectors of objects and their masks.
+// dtrain-mask-rcnn: trains, evaluates and runs object detectors with instance masks.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -16,12 +16,12 @@ namespace {
 using namespace dtrain;
 
 constexpr std::array kCommands = {
-    cli::Command{"train", mask_rcnn::train, "trains Mask R-CNN on a data set in COCO's layout"},
-    cli::Command{"eval", mask_rcnn::eval, "scores a model, or a file of results, by COCO's rules"},
-    cli::Command{"predict", mask_rcnn::predict, "finds objects in images"},
+    cli::Command{"train", mask_rcnn::train, "trains Mask R-CNN on a data set in COCO format"},
+    cli::Command{"eval", mask_rcnn::eval, "computes COCO metrics of a model or of a results file"},
+    cli::Command{"predict", mask_rcnn::predict, "detects objects in images"},
     cli::Command{"visualize", mask_rcnn::visualize, "draws ground truth, proposals and results side by side"},
-    cli::Command{"convert", mask_rcnn::convert, "turns weights of one program into those of another"},
-    cli::Command{"export", mask_rcnn::export_model, "writes a detector as an ONNX model"},
+    cli::Command{"convert", mask_rcnn::convert, "converts weights between the formats of other programs"},
+    cli::Command{"export", mask_rcnn::export_model, "exports a detector to ONNX"},
 };
 
 // The reference of the keys, whichever command it is asked of; false where nobody asks.
@@ -39,12 +39,12 @@ int main(int argc, char** argv) {
   cli::let_waiting_threads_sleep(argv);
   return cli::run_main([&] {
     if (print_keys({argv, argv + argc})) return 0;
-    return cli::run_command({.program = "dtrain-mask-rcnn",
-                             .meaning = "trains, evaluates and applies detectors of objects and their masks",
-                             .codes = "0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 "
-                                      "checkpoint or weights, 6 memory or disk, 75 stopped on request after a "
-                                      "checkpoint: the same command goes on.",
-                             .commands = kCommands},
-                            {argv, argv + argc});
+    return cli::run_command(
+        {.program = "dtrain-mask-rcnn",
+         .meaning = "trains, evaluates and runs object detectors with instance masks",
+         .codes = "0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint or weights, 6 "
+                  "memory or disk, 75 stopped on request after a checkpoint: the same command resumes.",
+         .commands = kCommands},
+        {argv, argv + argc});
   });
 }

@@ -32,10 +32,9 @@ struct PredictFlags {
   void declare(cli::FlagSet& flags) {
     model.declare(flags);
     flags.add("annotations", annotations,
-              "COCO's annotations whose categories are what the classes stand for; by default those of the training, "
-              "where the weights have recorded them");
+              "COCO annotations that define the categories of the classes; default: as recorded with the weights");
     flags.group("Output");
-    flags.add("output", output, "folder for pictures of what was found, NAME.png");
+    flags.add("output", output, "folder for images with detections drawn, NAME.png");
     flags.add(
         "json", json,
         R"(a line per image: {"file", "width", "height", "detections": [{"bbox": [x, y, w, h], "score", )"
@@ -123,9 +122,8 @@ int predict(const Arguments& argv) {
   cli::FlagSet flags(argv.front(),
                      "--load WEIGHTS IMAGE... [flags] [--config KEY=VALUE...]\n   or: " + argv.front() +
                          " --load WEIGHTS --benchmark [IMAGE...] [flags]",
-                     "Finds objects in images: JPEG, PNG, WebP, GIF, BMP or TIFF. The weights are those of a "
-                     "checkpoint, which says how they "
-                     "were trained, or of torchvision, saved as safetensors.");
+                     "Detects objects in images: JPEG, PNG, WebP, GIF, BMP or TIFF. The weights are a checkpoint's, "
+                     "which records how it was trained, or torchvision's, saved as safetensors.");
   values.declare(flags);
   const auto images = read_arguments(flags, values.model, argv);
   if (!images) return 0;

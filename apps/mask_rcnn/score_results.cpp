@@ -94,19 +94,18 @@ void write_gallery_of_results(const EvalFlags& values, const Settings& settings,
 void EvalFlags::declare(cli::FlagSet& flags) {
   model.declare(flags);
   flags.add("batch_size", batch, "images that are looked at together", cli::kPositiveCount);
-  flags.group("A file of results");
-  flags.add("annotations", annotations, "COCO's annotations, for --results");
-  flags.add("results", results, "COCO's list of detections, which is scored in place of a model");
-  flags.add_choice("iou_type", iou_type, {"bbox", "segm"}, "what of the results is compared: boxes or masks");
+  flags.group("Results file");
+  flags.add("annotations", annotations, "COCO annotations, for --results");
+  flags.add("results", results, "detections in COCO's results format, evaluated instead of a model");
+  flags.add_choice("iou_type", iou_type, {"bbox", "segm"}, "IoU of boxes or of masks");
   flags.add("json", json,
             R"(print one line: {"iou_type": T, "stats": [12 numbers], "names": [...]}; for each -1 among them )"
             R"("why_absent" has the reason)");
   flags.group("Gallery");
   flags.add("gallery", gallery,
-            "folder for index.html, a page with pictures of the images of the lowest and of the highest F1, and the "
-            "precision of each class");
-  flags.add("gallery_images", gallery_images, "images of each end", cli::kPositiveCount);
-  flags.add("images", images, "folder of the images, for a gallery of --results");
+            "folder for index.html with the images of lowest and highest F1, and the AP of each class");
+  flags.add("gallery_images", gallery_images, "number of worst and of best images", cli::kPositiveCount);
+  flags.add("images", images, "image folder, for a gallery of --results");
   machine.declare(flags);
 }
 

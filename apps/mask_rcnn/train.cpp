@@ -137,8 +137,8 @@ int train(const Arguments& argv) {
   TrainFlags values;
   cli::FlagSet flags(
       argv.front(), "--data_dir DIR [flags] [--config KEY=VALUE...]",
-      "Trains a detector on a data set in COCO's layout. --config takes TensorPack's and AWS Mask "
-      "R-CNN's keys, which --help=KEYS lists. With --train_dir the same command goes on from the newest checkpoint.");
+      "Trains a detector on a data set in COCO format. --config takes TensorPack's and AWS Mask R-CNN's keys; "
+      "--help=KEYS lists them. With --train_dir the same command resumes from the newest checkpoint.");
   values.declare(flags);
   const auto positional = read_arguments(flags, values.model, argv);
   if (!positional) return 0;

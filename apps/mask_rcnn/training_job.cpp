@@ -78,7 +78,7 @@ void TrainFlags::declare(cli::FlagSet& flags) {
   summaries.declare(flags, /*always=*/true);
   tracing.declare(flags);
   flags.add("throughput_log_freq", throughput_log_freq,
-            "steps between the lines of AWS Mask R-CNN's [ThroughputTracker]; 0: those of epochs alone", cli::kCount);
+            "steps between lines of AWS Mask R-CNN's [ThroughputTracker]; 0: one line per epoch", cli::kCount);
   for (const char* length : {"num_eval_batches", "num_eval_epochs"})
     flags.declared(length).refused("an evaluation sees all images of the validation data");
   flags.declared("num_warmup_batches").refused("all steps are timed; TRAIN.WARMUP is the rate's");

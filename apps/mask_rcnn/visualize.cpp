@@ -28,12 +28,11 @@ struct VisualizeFlags {
 
   void declare(cli::FlagSet& flags) {
     model.declare(flags);
-    flags.add("split", split, "the split whose images are shown; by default the first one whose name contains \"val\"");
-    flags.add("images", images, "images that are shown, the first ones by their ids", cli::kPositiveCount);
-    flags.add("proposals", proposals, "proposals that are shown of each image, the best ones by their scores",
-              cli::kPositiveCount);
+    flags.add("split", split, "split to visualize; default: the first whose name contains \"val\"");
+    flags.add("images", images, "number of images, in the order of their ids", cli::kPositiveCount);
+    flags.add("proposals", proposals, "proposals per image, by descending score", cli::kPositiveCount);
     flags.group("Output");
-    flags.add("output", output, "folder for the pictures, NAME.png for each image");
+    flags.add("output", output, "folder for the output images, NAME.png");
     machine.declare(flags);
   }
 };
@@ -112,8 +111,8 @@ data::coco::Annotations shown_truth(const Settings& settings, const std::string&
 int visualize(const Arguments& argv) {
   VisualizeFlags values;
   cli::FlagSet flags(argv.front(), "--load WEIGHTS --data_dir DIR --output DIR [flags] [--config KEY=VALUE...]",
-                     "Draws a picture for each image of a data set in COCO's layout: its ground truth, the proposals "
-                     "of the highest scores, those that cover each object best, and the results, side by side.");
+                     "Draws each image of a data set in COCO format with its ground truth, the highest-scoring "
+                     "proposals, the best proposals per object, and the detections, side by side.");
   values.declare(flags);
   const auto positional = read_arguments(flags, values.model, argv);
   if (!positional) return 0;

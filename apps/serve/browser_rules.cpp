@@ -62,7 +62,7 @@ std::string csrf_problem(const httplib::Request& request, const std::vector<std:
   if (request.get_header_value_count("Host") > 1) return "expected one Host";
   const std::string host = request.get_header_value("Host");
   if (request.has_header("Host") && !is_known(host_of(host), hosts))
-    return "this Host is not supported: name it by --allowed_hosts, or give the server a token";
+    return "this Host is not allowed; list it in --allowed_hosts, or start the server with a token";
   const std::string site = request.get_header_value("Sec-Fetch-Site");
   const bool is_own = site.empty() || site == "same-origin" || site == "none";
   if (!is_own && !is_link_to_page(request)) return "requests of other sites are refused";

@@ -24,10 +24,11 @@ using namespace dtrain;
 constexpr char kAbout[] =
     "Serves a trained classifier, Mask R-CNN or SSD300 over HTTP: a page for browsers at /, POST "
     "/v1/models/NAME:predict in TensorFlow Serving's form, PUT /predictions/NAME with the bytes of an image, GET "
-    "/v1/models/NAME, /healthz, /readyz and /metrics. With --train_dir it serves the newest complete checkpoint, and "
-    "takes up newer ones as they appear; until there is one predictions are answered with 503. SIGTERM and SIGINT let "
-    "it answer what it has accepted, and end.\n"
-    "Requests have to bear the token of --token_file or of the variable DTRAIN_SERVE_TOKEN, where there is one.\n"
+    "/v1/models/NAME, /healthz, /readyz and /metrics. With --train_dir it serves the newest complete checkpoint and "
+    "reloads when newer ones appear; until there is one, predictions are answered with 503. On SIGTERM and SIGINT it "
+    "answers all accepted requests and exits.\n"
+    "If --token_file or the variable DTRAIN_SERVE_TOKEN sets a token, requests need the header Authorization: Bearer "
+    "TOKEN.\n"
     "Exit codes: 0 stopped on request, 1 usage or flags that do not go with the model, 2 images, annotations or a "
     "calibration that cannot be read, 3 weights that are not finite, 5 weights that cannot be read or do not fit, 6 "
     "the port is taken, memory or disk.";
@@ -50,46 +51,49 @@ struct Options {
 void Options::declare(cli::FlagSet& flags) {
   model.flags.declare(flags);
   flags.add("train_dir", model.train_dir, "serve the newest checkpoint in it, instead of --weights");
-  flags.add("compare", compare, "a second train_dir, or file of weights, which is served under the name `compare`");
-  flags.add("poll_seconds", model.poll_seconds, "how often it is looked for a newer one", {0.05, 3600});
+  flags.add("compare", compare, "a second train_dir, or file of weights, to serve under the name `compare`");
+  flags.add("poll_seconds", model.poll_seconds, "interval of the check for newer checkpoints", {0.05, 3600});
   flags.group("Detectors (--model=mask_rcnn or ssd300, or a checkpoint of one)");
-  flags.add("preset", model.preset, "for mask_rcnn: the conventions of weights that are of no checkpoint");
+  flags.add("preset", model.preset, "for mask_rcnn: conventions of weights without a training record");
   flags.add("config_file", model.config_file,
-            "for mask_rcnn: text file of KEY=VALUE lines, which change what is recorded");
-  flags.add("annotations", model.annotations, "COCO's annotations whose categories are what the classes stand for");
+            "for mask_rcnn: text file of KEY=VALUE lines that override the recorded settings");
+  flags.add("annotations", model.annotations, "COCO annotations that define the categories of the classes");
   flags.group("Page");
-  flags.add(
-      "images", images,
-      "folder of images with labels to walk through: CLASS/NAME.jpg, by the names or numbers of classes, or as the "
-      "file of --annotations names them");
+  flags.add("images", images,
+            "folder of labelled images for the page: CLASS/NAME.jpg, with class names or numbers, or as listed in "
+            "--annotations");
   flags.group("Machine");
-  flags.add("device", device, "cpu, gpu, or auto: the GPU where there is one");
+  flags.add("device", device, "cpu, gpu, or auto: a GPU if there is one");
   flags.add("num_intra_threads", threads, "compute threads; 0: OMP_NUM_THREADS or one per core", cli::kThreads);
   model.flags.declare_precision(flags);
   flags.group("Server");
-  flags.add("address", address, "of an interface of this host; this host alone by default, or 0.0.0.0 for everybody");
-  flags.add("port", port, "0: any that is free", {0, 65535});
-  flags.add("name", name, "of the model in paths; by default --model, else `default`");
-  flags.add("token_file", token_file, "file with the token that requests have to bear");
+  flags.add("address", address,
+            "address to listen on; the default is reachable from this host only, 0.0.0.0 from everywhere");
+  flags.add("port", port, "port to listen on; 0: any free port", {0, 65535});
+  flags.add("name", name, "name of the model in URLs; default: --model, else `default`");
+  flags.add("token_file", token_file, "file with the bearer token that requests need");
   flags.add("allowed_hosts", hosts,
-            "names of this host, separated by commas, that requests without a token may have as their Host, besides "
-            "localhost and addresses; .example.org stands for that domain and all names in it");
-  flags.add("top", top, "how many classes are named", cli::kPositiveCount);
+            "comma-separated host names that a Host header may have without a token, besides localhost and IP "
+            "addresses; .example.org stands for the domain and all its subdomains");
+  flags.add("top", top, "number of most probable classes to print", cli::kPositiveCount);
   flags.group("Batches");
-  flags.add("max_batch", max_batch, "most images of a batch", {1, 1024});
-  flags.add("batch_delay_ms", delay_ms, "how long an image waits for others while nothing is computed", {0, 10000});
-  flags.add("batch_threads", workers, "batches that are computed at once, on the same weights", {1, 64});
+  flags.add("max_batch", max_batch, "maximum batch size", {1, 1024});
+  flags.add("batch_delay_ms", delay_ms, "maximum time that an image waits for a batch to fill while a worker is idle",
+            {0, 10000});
+  flags.add("batch_threads", workers, "batches computed concurrently, with shared weights", {1, 64});
   flags.group("Limits");
-  flags.add("max_waiting", max_waiting, "images that wait; more are answered with 503", {1, 1 << 20});
-  flags.add("max_body_mb", body_mb, "most MiB of a body", {1, 1024});
+  flags.add("max_waiting", max_waiting, "maximum number of queued images; more are answered with 503", {1, 1 << 20});
+  flags.add("max_body_mb", body_mb, "maximum size of a request body in MiB", {1, 1024});
   flags.add("max_image_megapixels", megapixels,
-            "most million pixels of an image; a request may have four times as many", {1, 1000});
-  flags.add("refuse_damaged_images", refuse_damaged_images,
-            "answer a truncated or otherwise damaged image with 400; else the answer has the field \"warning\"");
-  flags.add("max_connections", connections, "at once; more are answered with 503", {1, 900});
-  flags.add("request_seconds", request_seconds, "for a request, from its first byte to its response", {0.1, 3600});
-  flags.add("idle_seconds", idle_seconds, "for which a connection may wait for its next request", {0.1, 3600});
-  flags.add("drain_seconds", drain_seconds, "for requests that have begun when the server is asked to stop",
+            "maximum size of an image in megapixels; a request may have four times as many", {1, 1000});
+  flags.add(
+      "refuse_damaged_images", refuse_damaged_images,
+      "answer damaged images, such as truncated ones, with status 400; else the response has the field \"warning\"");
+  flags.add("max_connections", connections, "maximum number of connections; more are answered with 503", {1, 900});
+  flags.add("request_seconds", request_seconds, "timeout of a request, from its first byte to its response",
+            {0.1, 3600});
+  flags.add("idle_seconds", idle_seconds, "idle timeout of a connection", {0.1, 3600});
+  flags.add("drain_seconds", drain_seconds, "timeout for requests in progress when the server is asked to stop",
             {0.1, 3600});
 }
 

@@ -20,10 +20,10 @@ using allreduce_benchmark::Message;
 using allreduce_benchmark::Row;
 
 constexpr char kAbout[] =
-    "Sums f32 messages over the ranks that mpirun or srun started, by the code that training sums gradients with. Time "
-    "is the median over the iterations of the rank that took longest; bandwidths are by nccl-tests' definition: algbw "
-    "is bytes / time, busbw is algbw x 2 (n - 1) / n. Every sum is checked.\n"
-    "Exit codes: 0 done, 1 usage, 4 wrong sums, or a rank or the network failed, 6 memory or disk.";
+    "Measures the all-reduce of f32 messages over the ranks that mpirun or srun started, with the implementation that "
+    "training uses. Time is the median over the iterations of the slowest rank; bandwidths are defined as in "
+    "nccl-tests: algbw is bytes / time, busbw is algbw x 2 (n - 1) / n. Every result is checked.\n"
+    "Exit codes: 0 done, 1 usage, 4 wrong results, or a rank or the network failed, 6 memory or disk.";
 
 struct Options {
   std::string min_bytes = "4K", max_bytes = "64M";
@@ -45,31 +45,30 @@ std::optional<std::string> mebibytes_of(const std::string& bytes) {
 
 void declare(cli::FlagSet& flags, Options& options) {
   flags.group("Messages");
-  flags.add("min_bytes", options.min_bytes, "the smallest message; K, M and G are powers of 1024");
-  flags.add("max_bytes", options.max_bytes, "the largest message");
-  flags.add("factor", options.factor, "factor from one size to the next", {2, 1 << 20});
-  flags.add("sizes", options.sizes, "these sizes instead");
-  flags.add("model", options.model,
-            fmt::format("the gradients of a model instead: {}", fmt::join(models::classifier_names(), ", ")));
-  flags.add("data_name", options.dataset,
-            fmt::format("{}: which data set's form of the model", fmt::join(data::dataset_names(), " or ")));
+  flags.add("min_bytes", options.min_bytes, "smallest message; K, M and G are powers of 1024");
+  flags.add("max_bytes", options.max_bytes, "largest message");
+  flags.add("factor", options.factor, "factor between message sizes", {2, 1 << 20});
+  flags.add("sizes", options.sizes, "list of message sizes, instead of a range");
+  flags.add(
+      "model", options.model,
+      fmt::format("all-reduce the gradients of a model instead: {}", fmt::join(models::classifier_names(), ", ")));
+  flags.add(
+      "data_name", options.dataset,
+      fmt::format("{}: data set that determines the variant of the model", fmt::join(data::dataset_names(), " or ")));
   options.buckets.declare(flags, /*least=*/0).first.former_name("bucket_bytes", mebibytes_of);
   flags.group("Sums");
-  flags
-      .add_choice("wire_precision", options.wire, {"fp32", "bf16", "fp16"},
-                  "type in which the numbers are sent between ranks")
+  flags.add_choice("wire_precision", options.wire, {"fp32", "bf16", "fp16"}, "data type on the wire")
       .former_name("wire");
   flags
       .add("all_reduce_algorithm", options.algorithm,
-           "auto, ring, direct, hierarchical or doubling over MPI; auto, ring, tree and the like over NCCL")
+           "auto, ring, direct, hierarchical or doubling over MPI; auto, ring, tree and others over NCCL")
       .former_name("algorithm");
-  flags.add("segment", options.segment, "elements that a rank passes on at a time", cli::kPositiveCount);
-  flags.add_choice("device", options.device, {"cpu", "gpu"}, "gpu: each rank of a host takes the GPU of its number");
+  flags.add("segment", options.segment, "elements per chunk of the pipelined ring", cli::kPositiveCount);
+  flags.add_choice("device", options.device, {"cpu", "gpu"}, "gpu: each rank uses the GPU of its local rank");
   flags.group("Run");
-  flags.add("iterations", options.repeats.iterations, "timed repetitions, of which the median is shown",
-            {1, 1'000'000});
-  flags.add("warmup", options.repeats.warmup, "untimed iterations before those", {0, 1'000'000});
-  flags.add("json_file", options.json_file, "write the figures to this file as well: bytes, seconds, bytes per second")
+  flags.add("iterations", options.repeats.iterations, "timed iterations; the median is reported", {1, 1'000'000});
+  flags.add("warmup", options.repeats.warmup, "untimed warm-up iterations", {0, 1'000'000});
+  flags.add("json_file", options.json_file, "JSON file for the results: bytes, seconds, bytes per second")
       .former_name("json");
   options.job.declare(flags);
 }
@@ -151,7 +150,7 @@ void measure_all(const Options& options, const std::vector<Message>& messages, G
   if (speaks && !options.json_file.empty()) write_json(options, *communicator, rows);
   int64_t wrong = 0;
   for (const Row& row : rows) wrong += row.wrong;
-  if (wrong > 0) throw Error(Fault::communication, fmt::format("{} elements of the sums are wrong", wrong));
+  if (wrong > 0) throw Error(Fault::communication, fmt::format("{} elements of the results are wrong", wrong));
 }
 
 int run(const std::vector<std::string>& argv) {

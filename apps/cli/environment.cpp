@@ -13,23 +13,22 @@ namespace dtrain::cli {
 std::vector<Variable> documented_variables() {
   return {
       {"DTRAIN_MASTER_ADDR, DTRAIN_MASTER_PORT, DTRAIN_RANK, DTRAIN_SIZE",
-       "where rank 0 of a job listens, and which of how many ranks this process is: the ranks meet over TCP in place "
-       "of MPI"},
+       "address and port of rank 0, rank of this process and number of ranks: ranks connect over TCP instead of MPI"},
       {"MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE, LOCAL_RANK",
-       "the same as torchrun and Kubeflow's PyTorchJob say it, where no other launcher has started the process"},
+       "the same as set by torchrun and Kubeflow's PyTorchJob, if no other launcher started the process"},
       {"DTRAIN_JOB_ID, DTRAIN_JOB_SECRET, DTRAIN_JOB_SECRET_FILE, DTRAIN_BIND_ADDR, DTRAIN_TRUST_NETWORK",
-       "which job such ranks belong to, the secret that protects their connections, or a file that holds it, the "
-       "address that they listen on, and 1 for a network that needs no secret"},
-      {"DTRAIN_SYNC", "1 waits for each piece of work on a GPU, so that errors name the operation"},
-      {"DTRAIN_POOL", "0 takes each tensor's memory from the GPU's driver instead of a pool"},
-      {"DTRAIN_CPU_ISA", concat("the highest instruction set that computing uses, of ", cpu_isa_names(),
-                                "; by default the processor's best")},
+       "id of the job of such ranks; the secret that authenticates their connections, or a file with the secret; the "
+       "address to listen on; 1 for a trusted network that needs no secret"},
+      {"DTRAIN_SYNC", "1: synchronise after each kernel launch, so that errors name the operation"},
+      {"DTRAIN_POOL", "0: allocate each tensor from the GPU driver instead of a memory pool"},
+      {"DTRAIN_CPU_ISA", concat("upper limit on the instruction set of CPU kernels: ", cpu_isa_names(),
+                                "; default: the best of the processor")},
       {"OMP_NUM_THREADS, OMP_WAIT_POLICY, OMP_PROC_BIND, OMP_PLACES",
-       "threads for computing, whether they spin while they wait, and the cores that they run on"},
-      {"CUDA_VISIBLE_DEVICES", "the GPUs that the program sees"},
+       "number of compute threads, whether waiting threads spin, and the cores of the threads"},
+      {"CUDA_VISIBLE_DEVICES", "GPUs that are visible to the program"},
       {"XDG_CACHE_HOME",
-       "the folder in which dtrain/ keeps indices of data sets and what was measured of a GPU; "
-       "$HOME/.cache by default"},
+       "parent of the cache folder dtrain/, with indices of data sets and autotuning results of GPUs; default: "
+       "$HOME/.cache"},
   };
 }
 

@@ -34,9 +34,10 @@ Failure failure_of(const std::system_error& error) {
   const std::string reason = error.code().message();
   // Nothing but a new thread is refused in this way.
   if (error.code() == std::errc::resource_unavailable_try_again)
-    return {Fault::resource, fmt::format("the system refuses another thread ({}): use fewer, or raise what `ulimit -u` "
-                                         "and `ulimit -v` allow",
-                                         reason)};
+    return {Fault::resource,
+            fmt::format(
+                "cannot start another thread ({}): use fewer threads, or raise the limits `ulimit -u` and `ulimit -v`",
+                reason)};
   const bool printing = std::string_view(error.what()).starts_with("cannot write to file");  // as fmt says
   return {Fault::resource, printing ? "standard output: " + reason : error.what()};
 }
@@ -50,7 +51,7 @@ Failure current_failure() {
   } catch (const std::bad_alloc&) {
     return {};
   } catch (const std::length_error&) {
-    return {Fault::resource, "out of memory: more was asked for than any machine has"};
+    return {Fault::resource, "out of memory: a requested size exceeds any machine's memory"};
   } catch (const std::system_error& error) {
     return failure_of(error);
   } catch (const std::exception& error) {
@@ -111,7 +112,7 @@ int run_main(const std::function<int()>& body) {
     const int code = body();
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
     if (std::ferror(stdout) != 0 || !std::cout)
-      throw Error(Fault::resource, "standard output: some of it could not be written");
+      throw Error(Fault::resource, "standard output: not all output could be written");
     return code;
   } catch (...) {
     return report_failure();

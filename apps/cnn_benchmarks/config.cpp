@@ -11,7 +11,7 @@ Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ran
   config.input_workers = flags.input.workers(ranks);
   config.distribution = flags.distribution.resolve(set, flags.ranks, ranks.size, config.machine, config.notices);
   if (flags.tf.data_format == "NCHW")
-    config.notices.push_back("data format NCHW: the engine computes in NHWC; results are the same");
+    config.notices.push_back("data format NCHW: the engine computes in NHWC, with the same results");
 
   config.dataset = flags.model.dataset(flags.input.data_dir, config.notices);
   config.info = flags.model.info(config.dataset);
@@ -29,12 +29,12 @@ Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ran
   config.micro_steps = config.mode == RunMode::forward_only ? 1 : flags.run.gradient_accumulation;
   for (const int64_t samples : {config.global_batch(), config.global_eval_batch()})
     DT_CHECK(samples <= cli::kMostSamplesOfStep,
-             "--batch_size, --gradient_accumulation and the number of ranks come to ", samples,
+             "--batch_size, --gradient_accumulation and the number of ranks: global batch of ", samples,
              " images, expected at most ", cli::kMostSamplesOfStep);
   if (config.detects() && config.evaluates()) {
-    DT_CHECK(!config.synthetic(), "an evaluation of ssd300 needs --data_dir: detections are scored by what is there");
+    DT_CHECK(!config.synthetic(), "an evaluation of ssd300 needs --data_dir with ground truth");
     if (flags.run.num_eval_batches || flags.run.num_eval_epochs)
-      config.notices.push_back("num_eval_batches and num_eval_epochs: an evaluation of ssd300 sees all images once");
+      config.notices.push_back("num_eval_batches and num_eval_epochs: ignored; an evaluation of ssd300 is one epoch");
   }
   config.warmup_steps = flags.run.warmup_batches(flags.tf.warmup_batches());
   config.recorded_identity = set.recorded_identity();

@@ -31,7 +31,7 @@ std::shared_ptr<data::Dataset> open_split(const Config& config, bool training, i
   pixels.size = static_cast<int>(size);
   if (config.decodes_on_gpu()) {
     DT_CHECK(pixels.host_only().empty(), pixels.host_only(), ": --jpeg_decoder=host");
-    DT_CHECK(!pixels.distortions, "--distortions are made on the host: --jpeg_decoder=host");
+    DT_CHECK(!pixels.distortions, "--distortions run on the host and need --jpeg_decoder=host");
   }
   std::optional<cli::Progress> progress;
   return data::open_split(pixels, {.directory = config.flags.input.data_dir,

@@ -95,7 +95,7 @@ std::function<bool(uint64_t)> ModeFlags::evaluates_after(uint64_t samples, int64
     return [n = static_cast<uint64_t>(*eval_during_training_every_n_steps)](uint64_t step) { return step % n == 0; };
   if (eval_during_training_every_n_epochs) {
     const double n = *eval_during_training_every_n_epochs, images = n * static_cast<double>(samples);
-    DT_CHECK(images >= 1, "--eval_during_training_every_n_epochs=", n, ": less than an image");
+    DT_CHECK(images >= 1, "--eval_during_training_every_n_epochs=", n, ": less than one image");
     return [=](uint64_t step) {
       // The last evaluation that is due by then, give or take one for what is rounded.
       const auto last = static_cast<int64_t>(static_cast<double>(step) * static_cast<double>(batch) / images);

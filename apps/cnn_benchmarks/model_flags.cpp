@@ -54,7 +54,7 @@ std::string ModelFlags::dataset(const std::string& data_dir, std::vector<std::st
 
 models::ClassifierInfo ModelFlags::info(const std::string& dataset) const {
   DT_CHECK(detects() == (dataset == ssd::kDataset), "--model=", model, " of the data set ", dataset,
-           ": a detector, ssd300, and data of objects, coco, go together; see --data_name");
+           ": ssd300 needs detection data (coco), and classifiers need classification data; see --data_name");
   models::ClassifierInfo info = detects() ? ssd::info() : cli::find_model(model, dataset);
   DT_CHECK(!resnet_base_lr || info.rate_grows_with_batch, "--resnet_base_lr: for ResNets on ImageNet only; ", model,
            " takes --init_learning_rate");

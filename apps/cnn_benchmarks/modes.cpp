@@ -59,8 +59,8 @@ int train(Session& session, cli::Log& log, Observer* own_log) {
   if (outcome == Outcome::stopped) {
     report_evaluated(session, *task, log);
     log.notice(config.flags.checkpoints.train_dir.empty()
-                   ? "stopped on request; without --train_dir nothing is saved"
-                   : fmt::format("stopped on request at step {}; the same command continues from there", run.step()));
+                   ? "stopped on request; nothing is saved without --train_dir"
+                   : fmt::format("stopped on request at step {}; the same command resumes from there", run.step()));
     return cli::kStopped;
   }
   if (config.mode == RunMode::training_and_evaluation && outcome != Outcome::enough) run.evaluate();
@@ -92,7 +92,7 @@ int evaluate(Session& session, cli::Log& log, Observer* own_log) {
     const auto result = dtrain::evaluate(*task, session.store, average, session.group, step, f.display.display_every,
                                          all, cli::stop_requested);
     if (result && !std::isfinite(find_metric(result->values, "loss").value_or(0)))
-      throw Error(Fault::numeric, "evaluation: the loss is not finite: the model makes NaN or infinities of this data");
+      throw Error(Fault::numeric, "evaluation: the loss is not finite: the model's outputs contain NaN or Inf");
     if (result) report_evaluated(session, *task, log);
     return result.has_value();
   };

@@ -23,10 +23,11 @@ namespace dtrain::cnn_benchmarks {
 namespace {
 
 constexpr char kAbout[] =
-    "Trains, evaluates and times image classifiers: tf_cnn_benchmarks' flags, data and log.\n"
-    "The log differs from tf_cnn_benchmarks' in its first line, which names dtrain in place of TensorFlow, and in "
-    "lines of our own between `Initializing graph` and `Running warm up` and after the footer; notices go to stderr.\n"
-    "Started by mpirun, each process is a rank with a device of its own, and they train one model.\n"
+    "Trains, evaluates and benchmarks image classifiers, with tf_cnn_benchmarks' flags, data and log.\n"
+    "The log is tf_cnn_benchmarks', except for the first line, which names dtrain instead of TensorFlow, and "
+    "additional lines between `Initializing graph` and `Running warm up` and after the footer. Notices go to stderr.\n"
+    "Under mpirun, each process is a rank with its own device, and all ranks train one model (synchronous data "
+    "parallelism).\n"
     "Exit codes: 0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint, 6 memory or disk, "
     "75 stopped on request (SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU) after a checkpoint: the same command "
     "resumes.";
@@ -89,7 +90,7 @@ int run_rank(Config config, const cli::FlagSet& flags, Group& group, const std::
   for (const std::string& notice : config.notices) log.notice(notice);
   Datasets datasets;
   if (!open_or_stop(datasets, config, group)) {
-    log.notice("stopped on request while the data was opened");
+    log.notice("stopped on request while opening the data");
     return cli::kStopped;
   }
   check_machine_and_data(group, config, datasets);

@@ -14,11 +14,12 @@ namespace {
 using namespace dtrain;
 
 constexpr char kAbout[] =
-    "Trains ResNet v1.5 on ImageNet: the arguments, the tags and the log of MLPerf's reference, imagenet_main.py, as "
-    "Intel's Model Zoo has it, and the run of `dtrain-cnn-benchmarks --recipe=intel`, or mlperf with --enable_lars.\n"
-    "Started by mpirun, each process is a rank, and they train one model. What follows `--` are flags of "
-    "dtrain-cnn-benchmarks, and win.\n"
-    "Exit codes: those of dtrain-cnn-benchmarks.";
+    "Trains ResNet v1.5 on ImageNet, with the arguments, tags and log of MLPerf's reference imagenet_main.py in the "
+    "version of Intel's Model Zoo. Runs `dtrain-cnn-benchmarks --recipe=intel`, or --recipe=mlperf with "
+    "--enable_lars.\n"
+    "Under mpirun, each process is a rank, and all ranks train one model. Flags of dtrain-cnn-benchmarks may follow "
+    "`--` and take precedence.\n"
+    "Exit codes: as dtrain-cnn-benchmarks.";
 
 int run(const std::vector<std::string>& argv) {
   cli::FlagSet flags("dtrain-imagenet-main", "SEED [--flag value | --switch]... [-- flags of dtrain's]", kAbout);
@@ -26,7 +27,7 @@ int run(const std::vector<std::string>& argv) {
   const auto arguments = cli::read_command_line(flags, argv);
   if (!arguments) return 0;
   DT_CHECK(!arguments->empty() && !arguments->front().starts_with("--"),
-           "expected the seed, a whole number, as the first argument");
+           "expected the seed, an integer, as the first argument");
   const int64_t seed = cli::parse_number<int64_t>(arguments->front());
   std::vector<std::string> line = imagenet_main::translated(flags, std::to_string(seed));
   line.insert(line.begin(), "dtrain-cnn-benchmarks");

@@ -9,33 +9,35 @@ namespace dtrain::imagenet_main {
 namespace {
 
 const std::vector<cli::Argument> kArguments = {
-    {"data_dir,dd", "string", "", "folder of train-* and validation-*; needed unless --use_synthetic_data", "data_dir"},
+    {"data_dir,dd", "string", "", "folder of train-* and validation-*; required without --use_synthetic_data",
+     "data_dir"},
     {"model_dir,md", "string", "",
-     "folder of the checkpoints; a run goes on from the newest. Without it none is saved"},
-    {"train_epochs,te", "int", "90", "passes over the data, in whole cycles"},
-    {"epochs_between_evals,ebe", "int", "1", "passes of a cycle, which ends with an evaluation"},
-    {"stop_threshold,st", "float", "", "top-1 accuracy that ends the run", "stop_at_top_1_accuracy"},
+     "folder of the checkpoints; a run resumes from the newest. Without it no checkpoints are saved"},
+    {"train_epochs,te", "int", "90", "epochs, in whole cycles"},
+    {"epochs_between_evals,ebe", "int", "1", "epochs of a cycle, which ends with an evaluation"},
+    {"stop_threshold,st", "float", "", "top-1 accuracy at which the run stops", "stop_at_top_1_accuracy"},
     {"batch_size,bs", "int", "32", "images per rank", "batch_size"},
-    {"max_train_steps,mts", "int", "", "limit on the steps, and on the batches of an evaluation", "max_train_steps"},
+    {"max_train_steps,mts", "int", "", "upper limit on steps, and on batches of an evaluation", "max_train_steps"},
     {"resnet_size,rs", "18|34|50|101|152|200", "50", "layers"},
     {"version,v", "1|2", "1", "1: ResNet v1.5", "", "", "MLPerf's reference is version 1, which is v1.5"},
     {"enable_lars", "bool", "false", "LARS and its rates"},
     {"label_smoothing", "float", "0", "probability mass of the target that is spread evenly over all classes",
      "label_smoothing"},
     {"weight_decay", "float", "0.0001", "weight decay", "weight_decay"},
-    {"use_synthetic_data,synth", "bool", "false", "a made-up batch instead of data"},
+    {"use_synthetic_data,synth", "bool", "false", "a synthetic batch instead of data"},
     {"dtype,dt", "fp32|fp16", "fp32", "type of activations"},
-    {"use_bfloat16", "bool", "false", "activations of bfloat16"},
+    {"use_bfloat16", "bool", "false", "bfloat16 activations"},
     {"loss_scale,ls", "float", "", "loss scale of fp16", "fp16_loss_scale"},
-    {"num_gpus,ng", "int", "", "0: the CPU; more than 1: a rank for each, which this program starts"},
+    {"num_gpus,ng", "int", "", "0: the CPU; more than 1: the program starts one rank per GPU"},
     {"intra_op_parallelism_threads,intra", "int", "", "compute threads; 0: one per core", "num_intra_threads"},
-    {"inter_op_parallelism_threads,inter", "int", "0", "operations at a time", "",
-     "operations of a step run one after another, beside the input pipeline and the sums over ranks"},
+    {"inter_op_parallelism_threads,inter", "int", "0", "concurrent ops", "",
+     "ops of a step run sequentially, concurrently with the input pipeline and the all-reduce"},
     {"data_format,df", "channels_first|channels_last", "", "", "", "the engine computes in channels_last"},
-    {"hooks,hk", "string", "", "TensorFlow's hooks", "", "the log has a line for each ten steps"},
-    {"fine_tune", "bool", "false", "train the last layer alone", "", "", "all layers are trained"},
-    {"export_dir,ed", "string", "", "folder of a SavedModel", "", "", "weights are in the checkpoints, as safetensors"},
-    {"benchmark_log_dir,bld", "string", "", "folder of the model garden's benchmark log", "benchmark_log_dir"},
+    {"hooks,hk", "string", "", "TensorFlow's hooks", "", "the log has one line per ten steps"},
+    {"fine_tune", "bool", "false", "train only the last layer", "", "", "all layers are trained"},
+    {"export_dir,ed", "string", "", "folder of a SavedModel", "", "", "checkpoints contain the weights as safetensors"},
+    {"benchmark_log_dir,bld", "string", "", "folder for logs in the format of TensorFlow's model garden",
+     "benchmark_log_dir"},
 };
 
 int64_t whole(const cli::FlagSet& flags, const char* name) {
@@ -47,11 +49,12 @@ void check(const cli::FlagSet& flags) {
   const bool synthetic = is_on(flags, "use_synthetic_data");
   const int64_t between = whole(flags, "epochs_between_evals");
   cli::refuse({
-      {flags.text("data_dir").empty() && !synthetic, "--data_dir is needed unless --use_synthetic_data is given"},
-      {between == 0, "--epochs_between_evals=0: a cycle needs an epoch"},
+      {flags.text("data_dir").empty() && !synthetic, "--data_dir is required without --use_synthetic_data"},
+      {between == 0, "--epochs_between_evals=0: expected at least 1"},
       {between > 0 && whole(flags, "train_epochs") < between,
-       "--train_epochs: less than a cycle of --epochs_between_evals, which would train nothing"},
-      {is_on(flags, "use_bfloat16") && flags.text("dtype") == "fp16", "--use_bfloat16 and --dtype=fp16: one of them"},
+       "--train_epochs is less than --epochs_between_evals: no cycle would be trained"},
+      {is_on(flags, "use_bfloat16") && flags.text("dtype") == "fp16",
+       "--use_bfloat16 and --dtype=fp16: at most one may be given"},
   });
 }
 

@@ -17,11 +17,11 @@ namespace {
 using namespace dtrain;
 
 constexpr char kAbout[] =
-    "Starts trainings of ResNet-50 v1.5 on CPUs as Intel's launch_benchmark.py does: one, one of several ranks under "
-    "mpirun, or several that are independent, each bound to cores of its own. What it starts is dtrain-imagenet-main, "
-    "and for inference dtrain-cnn-benchmarks, from its own folder; flags after `--` are for them.\n"
-    "At the end it prints the images per second of all, by the last figure that each has printed.\n"
-    "Exit codes: that of what it started; 1 usage, 6 memory, disk or processes.";
+    "Launches training or inference of ResNet-50 v1.5 on CPUs like Intel's launch_benchmark.py: one process, several "
+    "ranks under mpirun, or several independent processes bound to disjoint cores. It starts dtrain-imagenet-main, or "
+    "dtrain-cnn-benchmarks for inference, from its own folder; flags after `--` are passed on.\n"
+    "At the end it prints the total images per second, from the last value of each process.\n"
+    "Exit codes: as the started program; 1 usage, 6 memory, disk or processes.";
 
 // The images per second that a line states; none: it is another line.
 std::optional<double> speed_in(const std::string& line, double images_per_step) {

@@ -36,7 +36,7 @@ void check(const cli::FlagSet& flags) {
       {mpi && flags.given("numa-cores-per-instance"),
        "--mpi_num_processes and --numa-cores-per-instance: at most one may be given"},
       {mpi && (flags.given("socket-id") || flags.given("num-cores")),
-       "--mpi_num_processes and --socket-id or --num-cores: mpirun says where its processes run"},
+       "--mpi_num_processes and --socket-id or --num-cores: mpirun places its processes"},
       {is_on(flags, "accuracy-only") && flags.text("mode") == "training", "--accuracy-only is for inference"},
       {!mpi && flags.given("mpi_hostnames"), "--mpi_hostnames needs --mpi_num_processes"},
       {is_on(flags, "accuracy-only") && (!flags.given("checkpoint") || !flags.given("data-location")),

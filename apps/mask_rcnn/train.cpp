@@ -100,7 +100,7 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
   report(cli::over_ranks(group, task.stats().value_or(data::LoaderStats())));
   if (outcome == Outcome::stopped) {
     report(task.evaluation_stats());
-    log.notice(fmt::format("stopped on request at step {}; the same command continues from there", run.step()));
+    log.notice(fmt::format("stopped on request at step {}; the same command resumes from there", run.step()));
     return cli::kStopped;
   }
   if (job.validation.empty()) return 0;
@@ -157,7 +157,7 @@ int train(const Arguments& argv) {
   job.machine = values.machine.resolve(flags, job.ranks, notices);
   settle_shape(job, flags, *group, notices);
   if (!open_or_stop(job, *group, notices)) {
-    cli::print_message("note", "stopped on request while the data was opened");
+    cli::print_message("note", "stopped on request while opening the data");
     return cli::kStopped;
   }
   cli::Log log(cli::patient_stdout(), cli::patient_stderr(), job.ranks.is_chief());

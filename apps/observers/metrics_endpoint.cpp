@@ -34,28 +34,31 @@ const FigureGauge kGauges[] = {
     {"loss", "dtrain_loss", "Mean loss over the global batch, without the L2 term."},
     {"total_loss", "dtrain_total_loss", "Loss with the L2 term of weight decay."},
     {"learning_rate", "dtrain_learning_rate", "Learning rate of the step."},
-    {"images_per_sec", "dtrain_images_per_second", "Throughput as the log shows it."},
-    {"data_wait_ms", "dtrain_data_wait_seconds", "Wait for data per step.", 1e-3},
-    {"data_wait_share", "dtrain_data_wait_ratio", "Share of the time that was spent waiting for data."},
-    {"forward_ms", "dtrain_step_part_seconds", "Parts of a step.", 1e-3, {{"part", "forward"}}},
-    {"backward_ms", "dtrain_step_part_seconds", "Parts of a step.", 1e-3, {{"part", "backward"}}},
-    {"wait_for_sums_ms", "dtrain_step_part_seconds", "Parts of a step.", 1e-3, {{"part", "wait_for_sums"}}},
-    {"update_ms", "dtrain_step_part_seconds", "Parts of a step.", 1e-3, {{"part", "update"}}},
-    {"between_steps_ms", "dtrain_step_part_seconds", "Parts of a step.", 1e-3, {{"part", "between_steps"}}},
-    {"model_flops_per_sec", "dtrain_model_flops_per_second", "Operations of the model per second, of one rank."},
-    {"model_flops_utilization", "dtrain_model_flops_utilization_ratio", "Share of the device's peak."},
-    {"seconds_left", "dtrain_remaining_seconds", "Time until the last step, by the mean of those so far."},
+    {"images_per_sec", "dtrain_images_per_second", "Throughput, as in the log."},
+    {"data_wait_ms", "dtrain_data_wait_seconds", "Time waiting for data, per step.", 1e-3},
+    {"data_wait_share", "dtrain_data_wait_ratio", "Fraction of time spent waiting for data."},
+    {"forward_ms", "dtrain_step_part_seconds", "Breakdown of the step time.", 1e-3, {{"part", "forward"}}},
+    {"backward_ms", "dtrain_step_part_seconds", "Breakdown of the step time.", 1e-3, {{"part", "backward"}}},
+    {"wait_for_sums_ms", "dtrain_step_part_seconds", "Breakdown of the step time.", 1e-3, {{"part", "wait_for_sums"}}},
+    {"update_ms", "dtrain_step_part_seconds", "Breakdown of the step time.", 1e-3, {{"part", "update"}}},
+    {"between_steps_ms", "dtrain_step_part_seconds", "Breakdown of the step time.", 1e-3, {{"part", "between_steps"}}},
+    {"model_flops_per_sec", "dtrain_model_flops_per_second", "FLOP/s of the model, of one rank."},
+    {"model_flops_utilization", "dtrain_model_flops_utilization_ratio",
+     "Model FLOPs utilisation (MFU): fraction of the device's peak."},
+    {"seconds_left", "dtrain_remaining_seconds", "Estimated remaining time, from the mean step time so far."},
     {"loss_scale", "dtrain_loss_scale", "Loss scale of fp16."},
-    {"skipped_updates", "dtrain_skipped_updates", "Updates left out so far to lower the loss scale."},
-    {"slowest_rank", "dtrain_slowest_rank", "The rank that the others wait for."},
-    {"slowest_rank_factor", "dtrain_slowest_rank_ratio", "Its time for its own part of a step, by the ranks' median."},
-    {"all_reduce_ms", "dtrain_all_reduce_seconds", "Time in which sums over ranks were under way, per step.", 1e-3},
-    {"all_reduce_exposed_ms", "dtrain_all_reduce_exposed_seconds", "The part that backward did not hide.", 1e-3},
-    {"all_reduce_bytes", "dtrain_all_reduce_bytes", "Bytes summed over ranks per step."},
+    {"skipped_updates", "dtrain_skipped_updates", "Updates skipped so far to lower the loss scale."},
+    {"slowest_rank", "dtrain_slowest_rank", "Slowest rank."},
+    {"slowest_rank_factor", "dtrain_slowest_rank_ratio",
+     "Step time of the slowest rank without waiting, relative to the median rank."},
+    {"all_reduce_ms", "dtrain_all_reduce_seconds", "Time with all-reduces in progress, per step.", 1e-3},
+    {"all_reduce_exposed_ms", "dtrain_all_reduce_exposed_seconds",
+     "All-reduce time not overlapped by backward, per step.", 1e-3},
+    {"all_reduce_bytes", "dtrain_all_reduce_bytes", "Bytes all-reduced per step."},
 };
 
-constexpr char kCheckpoints[] = "Checkpoints that this process has completed.";
-constexpr char kNotices[] = "Lines for people about what does not end the run, such as a slow rank.";
+constexpr char kCheckpoints[] = "Checkpoints completed by this process.";
+constexpr char kNotices[] = "Notices and warnings, such as a slow rank.";
 
 double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -121,7 +124,7 @@ MetricsEndpoint::MetricsEndpoint(MetricsEndpointOptions options)
       figures_(std::move(options.figures)),
       metrics_(std::make_unique<Metrics>(address_, options.port)) {
   const Labels labels(options.labels.begin(), options.labels.end());
-  metrics_->set("dtrain_info", "What is run; always 1.", 1, labels);
+  metrics_->set("dtrain_info", "Description of the run; always 1.", 1, labels);
 }
 
 MetricsEndpoint::~MetricsEndpoint() = default;
@@ -133,12 +136,12 @@ std::string MetricsEndpoint::url() const {
 void MetricsEndpoint::begun(const Begun& event) {
   figures_.begun(event);
   const double now = unix_seconds();
-  metrics_->set("dtrain_start_timestamp_seconds", "When this process began to train: a change is a restart.", now);
-  metrics_->set("dtrain_start_step", "Steps that had been made before.", static_cast<double>(event.step));
+  metrics_->set("dtrain_start_timestamp_seconds", "Start of training in this process; a change is a restart.", now);
+  metrics_->set("dtrain_start_step", "Steps completed by earlier processes.", static_cast<double>(event.step));
   metrics_->set("dtrain_step", "Steps made.", static_cast<double>(event.step));
-  metrics_->set("dtrain_steps", "Steps of the whole run.", static_cast<double>(figures_.options().total_steps));
-  metrics_->set("dtrain_last_step_timestamp_seconds", "When a step was last done, or the run began.", now);
-  metrics_->set("dtrain_checkpoint_timestamp_seconds", "When a checkpoint was last complete, or the run began.", now);
+  metrics_->set("dtrain_steps", "Total steps of the run.", static_cast<double>(figures_.options().total_steps));
+  metrics_->set("dtrain_last_step_timestamp_seconds", "Time of the last step, or of the start.", now);
+  metrics_->set("dtrain_checkpoint_timestamp_seconds", "Time of the last complete checkpoint, or of the start.", now);
   metrics_->raise("dtrain_checkpoints_total", kCheckpoints, 0);
   metrics_->raise("dtrain_notices_total", kNotices, 0);
 }
@@ -147,8 +150,8 @@ void MetricsEndpoint::stepping(uint64_t) { figures_.stepping(); }
 
 void MetricsEndpoint::stepped(const Stepped& event) {
   metrics_->set("dtrain_step", "Steps made.", static_cast<double>(event.step));
-  metrics_->set("dtrain_last_step_timestamp_seconds", "When a step was last done, or the run began.", unix_seconds());
-  metrics_->observe("dtrain_step_duration_seconds", "Time from step to step.", event.seconds);
+  metrics_->set("dtrain_last_step_timestamp_seconds", "Time of the last step, or of the start.", unix_seconds());
+  metrics_->observe("dtrain_step_duration_seconds", "Step time.", event.seconds);
   const MetricsFile::Fields fields = figures_.stepped(event);
   if (fields.empty()) return;
   for (const auto& [name, value] : fields) {
@@ -160,13 +163,13 @@ void MetricsEndpoint::stepped(const Stepped& event) {
       metrics_->set("dtrain_metric", "Metrics of the training batch, and parts of the loss.", value, {{"name", name}});
   }
   for (size_t rank = 0; rank < event.rank_seconds.size(); ++rank)
-    metrics_->set("dtrain_rank_step_seconds", "Time of each rank for its own part of a step.", event.rank_seconds[rank],
-                  {{"rank", fmt::format("{}", rank)}});
+    metrics_->set("dtrain_rank_step_seconds", "Step time of each rank without waiting for others.",
+                  event.rank_seconds[rank], {{"rank", fmt::format("{}", rank)}});
   metrics_->set("dtrain_resident_memory_bytes", "Memory of this process.", resident_bytes());
   if (!memory_) return;
   const MemoryStats memory = memory_();
   const char* const name = "dtrain_device_memory_bytes";
-  const char* const help = "Memory of the device for tensors.";
+  const char* const help = "Device memory of tensors.";
   metrics_->set(name, help, static_cast<double>(memory.in_use), {{"state", "in_use"}});
   metrics_->set(name, help, static_cast<double>(memory.peak_in_use), {{"state", "peak_in_use"}});
   metrics_->set(name, help, static_cast<double>(memory.reserved), {{"state", "reserved"}});
@@ -175,15 +178,15 @@ void MetricsEndpoint::stepped(const Stepped& event) {
 void MetricsEndpoint::evaluated(const Evaluated& event) {
   for (const MetricValue& value : event.result.values)
     metrics_->set("dtrain_evaluation", "Results of the last evaluation.", value.value, {{"name", value.name}});
-  metrics_->set("dtrain_evaluation_step", "The step that it is about.", static_cast<double>(event.step));
-  metrics_->set("dtrain_evaluation_duration_seconds", "How long it took.", event.result.seconds);
+  metrics_->set("dtrain_evaluation_step", "Step of the last evaluation.", static_cast<double>(event.step));
+  metrics_->set("dtrain_evaluation_duration_seconds", "Duration of the last evaluation.", event.result.seconds);
 }
 
 void MetricsEndpoint::saved(const Saved& event) {
-  metrics_->set("dtrain_checkpoint_timestamp_seconds", "When a checkpoint was last complete, or the run began.",
+  metrics_->set("dtrain_checkpoint_timestamp_seconds", "Time of the last complete checkpoint, or of the start.",
                 unix_seconds());
   metrics_->set("dtrain_checkpoint_step", "Its step.", static_cast<double>(event.report.step));
-  metrics_->set("dtrain_checkpoint_duration_seconds", "How long it took to write.", event.report.seconds);
+  metrics_->set("dtrain_checkpoint_duration_seconds", "Duration of writing the last checkpoint.", event.report.seconds);
   metrics_->set("dtrain_checkpoint_bytes", "Its size.", static_cast<double>(event.report.bytes));
   metrics_->raise("dtrain_checkpoints_total", kCheckpoints);
 }

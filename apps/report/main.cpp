@@ -20,10 +20,10 @@ namespace {
 using namespace dtrain;
 
 constexpr char kAbout[] =
-    "Writes a page of HTML about training runs that needs no other file and no network: a summary, curves, the parts "
-    "of a step, a timeline, failures and restarts, checkpoints, the configuration and how it differs, and images with "
-    "predictions. A RUN is a train_dir, or any folder with what a run has written, or a metrics file alone.\n"
-    "Exit codes: 0 done, 1 usage, 2 a RUN that is none or is damaged, 6 memory or disk.";
+    "Writes a self-contained HTML report of training runs: summary, curves, step-time breakdown, timeline, failures "
+    "and restarts, checkpoints, configuration and differences, and images with predictions. A RUN is a train_dir, any "
+    "folder with files of a run, or a metrics file.\n"
+    "Exit codes: 0 done, 1 usage, 2 a RUN is damaged or not a run, 6 memory or disk.";
 
 // Another file than a page of this program may be one of the run, or dear to somebody. An empty one has nothing to
 // lose.
@@ -33,17 +33,16 @@ void check_output(const std::string& output) {
   std::string begin(report::kPageBegin, '\0');
   begin.resize(InputFile(place, Fault::config).read_some(0, begin.data(), begin.size()));
   DT_CHECK(begin.empty() || report::is_page(begin), "--output=", output,
-           ": exists and is no page that dtrain-report has written; give another name, or move that file away");
+           ": exists and was not written by dtrain-report; choose another --output, or move the file away");
 }
 
 int run(const std::vector<std::string>& argv) {
   std::string output = "report.html", title = "Training report";
   int64_t pictures = 8;
   cli::FlagSet flags("dtrain-report", "RUN... [--output FILE]", kAbout);
-  flags.add("output", output, "file to write the page to");
+  flags.add("output", output, "output file");
   flags.add("title", title, "title of the page");
-  flags.add("images", pictures, "images of each end, the worst and the best, of a list of predictions",
-            cli::kPositiveCount);
+  flags.add("images", pictures, "number of worst and of best images of a list of predictions", cli::kPositiveCount);
   const auto paths = cli::read_command_line(flags, argv);
   if (!paths) return 0;
   DT_CHECK(!paths->empty() && !output.empty(), "expected at least one RUN and --output; see --help");

@@ -30,27 +30,24 @@ struct Metrics::Families {
                                        .Add({}, powers_of_two(0.001, 16));
   prometheus::Histogram& batches = prometheus::BuildHistogram()
                                        .Name("dtrain_serve_batch_images")
-                                       .Help("Images of a batch.")
+                                       .Help("Images per batch.")
                                        .Register(registry)
                                        .Add({}, powers_of_two(1, 8));
   prometheus::Histogram& batch_seconds = prometheus::BuildHistogram()
                                              .Name("dtrain_serve_batch_seconds")
-                                             .Help("Time that a batch took to compute.")
+                                             .Help("Compute time of a batch.")
                                              .Register(registry)
                                              .Add({}, powers_of_two(0.001, 16));
-  prometheus::Gauge& waiting = prometheus::BuildGauge()
-                                   .Name("dtrain_serve_waiting_images")
-                                   .Help("Images that wait for a batch.")
-                                   .Register(registry)
-                                   .Add({});
+  prometheus::Gauge& waiting =
+      prometheus::BuildGauge().Name("dtrain_serve_waiting_images").Help("Queued images.").Register(registry).Add({});
   prometheus::Gauge& version = prometheus::BuildGauge()
                                    .Name("dtrain_serve_model_version")
-                                   .Help("Step of the checkpoint that is served; 0: a file of weights; -1: none yet.")
+                                   .Help("Step of the served checkpoint; 0: a file of weights; -1: none yet.")
                                    .Register(registry)
                                    .Add({});
   prometheus::Counter& failures = prometheus::BuildCounter()
                                       .Name("dtrain_serve_failed_checkpoints_total")
-                                      .Help("Checkpoints that could not be taken up.")
+                                      .Help("Checkpoints that failed to load.")
                                       .Register(registry)
                                       .Add({});
 };

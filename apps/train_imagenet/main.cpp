@@ -12,11 +12,11 @@ namespace {
 using namespace dtrain;
 
 constexpr char kAbout[] =
-    "Trains and evaluates ResNets on ImageNet: the arguments and the log of train_imagenet_resnet_hvd.py of "
-    "aws-samples/deep-learning-models, and the run of `dtrain-cnn-benchmarks --recipe=aws`.\n"
-    "Started by mpirun, each process is a rank with a device of its own, and they train one model. What follows `--` "
-    "are flags of dtrain-cnn-benchmarks, and win.\n"
-    "Exit codes: those of dtrain-cnn-benchmarks.";
+    "Trains and evaluates ResNets on ImageNet, with the arguments and the log of train_imagenet_resnet_hvd.py of "
+    "aws-samples/deep-learning-models. Runs `dtrain-cnn-benchmarks --recipe=aws`.\n"
+    "Under mpirun, each process is a rank with its own device, and all ranks train one model. Flags of "
+    "dtrain-cnn-benchmarks may follow `--` and take precedence.\n"
+    "Exit codes: as dtrain-cnn-benchmarks.";
 
 int run(const std::vector<std::string>& argv) {
   cli::FlagSet flags("dtrain-train-imagenet", "[--flag value | --switch | --noswitch]... [-- flags of dtrain's]",
@@ -36,7 +36,7 @@ int run(const std::vector<std::string>& argv) {
       .checkpoints = folder + "/checkpoints",
       .trained_batch = std::stod(flags.text("batch_size")) * std::stod(flags.text("num_gpus"))};
   cnn_benchmarks::FrontEnd front{.argv = argv};
-  if (is_on(flags, "fp16") && !gpu) front.notices.emplace_back("fp16, the default, needs a GPU: fp32 is computed");
+  if (is_on(flags, "fp16") && !gpu) front.notices.emplace_back("fp16, the default, needs a GPU; using fp32");
   if (model == "resnet18" || model == "resnet34")
     front.notices.push_back(model + " is the paper's; the script's has other widths");
   front.observer = [&](const cnn_benchmarks::RunFacts& facts, cli::Log& to) {

@@ -111,8 +111,8 @@ TEST(Config, RefusedCombinations) {
       {{"--train_dir=x", "--save_model_secs=5", "--save_model_steps=5"}, "--save_model_steps"},
       {{"--train_dir=x", "--save_model_epochs=5", "--save_model_steps=5"}, "--save_model_epochs"},
       {{"--clear_train_dir"}, "--clear_train_dir needs --train_dir"},
-      {{"--clear_train_dir", "--train_dir=x", "--resume=never"}, "leaves nothing to --resume"},
-      {{"--clear_train_dir", "--train_dir=x", "--eval"}, "nothing would be left to evaluate"},
+      {{"--clear_train_dir", "--train_dir=x", "--resume=never"}, "excludes --resume"},
+      {{"--clear_train_dir", "--train_dir=x", "--eval"}, "no checkpoint would be left to evaluate"},
       {{"--eval_nth_checkpoints=2"}, "--eval_nth_checkpoints needs --eval"},
       {{"--eval_nth_checkpoints=2", "--eval", "--train_dir=x", "--eval_interval_secs=5"}, "--eval_interval_secs"},
       {{"--eval_during_training_every_n_steps=5", "--eval_during_training_every_n_epochs=1"}, "four forms"},
@@ -120,7 +120,7 @@ TEST(Config, RefusedCombinations) {
       {{"--eval", "--train_dir=x", "--eval_during_training_every_n_steps=5"}, "--eval and"},
       {{"--eval", "--train_dir=x", "--forward_only"}, "--forward_only and --eval"},
       {{"--eval"}, "--train_dir"},
-      {{"--eval", "--train_dir=x", "--weights=x"}, "not of both"},
+      {{"--eval", "--train_dir=x", "--weights=x"}, "not both"},
       {{"--forward_only", "--eval_during_training_every_n_steps=5"}, "--forward_only and"},
       {{"--stop_at_top_1_accuracy=0.5"}, "--stop_at_top_1_accuracy needs"},
       {{"--num_epochs_per_decay=2", "--learning_rate_decay_factor=0.5"}, "--init_learning_rate"},
@@ -139,7 +139,7 @@ TEST(Config, RefusedCombinations) {
       {{"--trt_mode=FP16", "--forward_only"}, "--trt_mode=FP16 is not supported"},
       {{"--preprocessing=torchvision", "--distortions"}, "--preprocessing=tf_cnn"},
       {{"--input_preprocessor=official_models_imagenet", "--ml_perf"}, "--preprocessing=tf_cnn"},
-      {{"--input_preprocessor=official_models_imagenet", "--preprocessing=tf_cnn"}, "different pixels"},
+      {{"--input_preprocessor=official_models_imagenet", "--preprocessing=tf_cnn"}, "contradict each other"},
       {{"--num_classes=1"}, "two classes"},
       {{"--lr_schedule=cosine"}, "--lr_schedule needs"},
       {{"--gradient_clip=1", "--gradient_clip_norm=1"}, "--gradient_clip and --gradient_clip_norm"},
@@ -159,7 +159,7 @@ TEST(Config, RefusedCombinations) {
       {{"--init_learning_rate=1", "--lr_schedule=poly_cycle", "--lr_cycle_epochs=1", "--lr_t_mul=2"}, "--lr_t_mul and"},
       {{"--init_learning_rate=1", "--lr_schedule=linear_cosine", "--end_learning_rate=0"}, "--end_learning_rate needs"},
       {{"--lr_alpha=1"}, "--lr_alpha and --lr_beta need"},
-      {{"--use_fp16", "--precision=bf16"}, "different precisions"},
+      {{"--use_fp16", "--precision=bf16"}, "contradict each other"},
   };
   for (auto [arguments, part] : cases) {
     EXPECT_TRUE(contains(failure(arguments), part)) << testing::PrintToString(arguments) << ": " << failure(arguments);
@@ -174,7 +174,7 @@ TEST(Config, WhatIsNotServedSaysSo) {
   for (const char* flag :
        {"--fp16_vars", "--debugger=cli", "--data_name=librispeech", "--precision=fp16", "--use_fp16"})
     EXPECT_TRUE(contains(failure({flag}), "not supported")) << flag << ": " << failure({flag});
-  EXPECT_TRUE(contains(failure({"--data_name=coco"}), "a detector, ssd300, and data of objects, coco, go together"));
+  EXPECT_TRUE(contains(failure({"--data_name=coco"}), "ssd300 needs detection data (coco)"));
   EXPECT_TRUE(contains(failure({"--device=gpu"}), "--device=gpu: no GPU 0: "));
   EXPECT_TRUE(contains(failure({"--device=gpu", "--gpu_indices=1"}), "no GPU 1: "));
   EXPECT_TRUE(contains(failure({"--device=gpu", "--gpu_indices=2,1"}), "no GPU 2: "));

@@ -166,7 +166,7 @@ TEST_F(CnnBenchmarksOnGpu, SaysWhatItDoesNotDecode) {
   const Arguments gpu{"--jpeg_decoder=gpu"};
   const ProgramResult colours = train(lenet("a") + gpu + Arguments{"--distortions"});
   EXPECT_EQ(colours.code, 1);
-  EXPECT_TRUE(contains(colours.err, "--distortions are made on the host: --jpeg_decoder=host\n")) << colours.err;
+  EXPECT_TRUE(contains(colours.err, "--distortions run on the host and need --jpeg_decoder=host\n")) << colours.err;
   const ProgramResult cifar = train(lenet("b") + gpu + Arguments{"--data_name=cifar10"});
   EXPECT_EQ(cifar.code, 1);
   EXPECT_TRUE(contains(cifar.err, "CIFAR-10's images are PNGs")) << cifar.err;

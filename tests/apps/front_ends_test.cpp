@@ -76,11 +76,11 @@ TEST_F(FrontEnds, AwsRefusesInOneLine) {
     const char* message;
   };
   for (const Case& c :
-       {Case{{"--synthetic"}, "either --num_epochs or --num_batches has to be given"},
+       {Case{{"--synthetic"}, "expected --num_epochs or --num_batches"},
         {{"--synthetic", "--num_batch=1"}, "unknown flag --num_batch, did you mean --num_batches?"},
-        {{"--num_batches=1"}, "--data_dir is needed unless --synthetic is given"},
+        {{"--num_batches=1"}, "--data_dir is required without --synthetic"},
         {{"--num_batches=1", "--synthetic", "--eval"}, "--eval needs data"},
-        {{"--num_batches=1", "--synthetic", "--fp16"}, "--fp16: not supported on a CPU; give --nofp16"},
+        {{"--num_batches=1", "--synthetic", "--fp16"}, "--fp16: not supported on a CPU; use --nofp16"},
         {{"--num_batches=1", "--synthetic", "--noadv_conv_init"}, "--adv_conv_init=false is not supported"},
         {{"--num_batches=1", "--synthetic", "-m", "vgg16"}, "--model: expected one of resnet18|"},
         {{"--num_batches=1", "--synthetic", "more"}, "unexpected argument 'more'"}}) {

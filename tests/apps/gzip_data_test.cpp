@@ -63,7 +63,7 @@ TEST_F(GzipData, OneRequestEndsARunThatWaitsForItsData) {
     waiting.signal(SIGTERM);
     const ProgramResult stopped = waiting.finish();
     EXPECT_EQ(stopped.code, 75) << stopped.err;
-    EXPECT_TRUE(contains(stopped.err, "note: stopped on request while the data was opened\n")) << stopped.err;
+    EXPECT_TRUE(contains(stopped.err, "note: stopped on request while opening the data\n")) << stopped.err;
   }
   const ProgramResult trained = Program(kProgram, arguments, options()).finish();
   EXPECT_EQ(trained.code, 0) << trained.err;

@@ -115,7 +115,7 @@ TEST_F(ReportFiles, ALogTellsOfAKillARestartAndAFailure) {
   read_log(write("train.log",
                  "Schedule:    0.1\n7\timages/sec: 305.1 +/- 0.0 (jitter = 0.0)\t8.053\n"
                  "Restored step 4 from t/checkpoints/step-4\nSchedule:    0.1\nstep 9/20  loss 1\n"
-                 "note: stopped on request at step 9; the same command continues from there\n"
+                 "note: stopped on request at step 9; the same command resumes from there\n"
                  "Restored step 9 from t\nSchedule:    0.1\nerror: rank 1 on b: lost\n"),
            run);
   std::vector<EventKind> kinds;

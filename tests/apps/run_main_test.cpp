@@ -66,11 +66,11 @@ TEST(RunMain, ReturnsTheCodeOfTheFault) {
     return std::pair(code, testing::internal::GetCapturedStderr());
   };
   EXPECT_EQ(told([]() -> int { throw std::length_error("vector::reserve"); }),
-            std::pair(6, std::string("error: out of memory: more was asked for than any machine has\n")));
+            std::pair(6, std::string("error: out of memory: a requested size exceeds any machine's memory\n")));
   EXPECT_EQ(
       told([]() -> int { throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)); }),
-      std::pair(6, std::string("error: the system refuses another thread (Resource temporarily unavailable): use "
-                               "fewer, or raise what `ulimit -u` and `ulimit -v` allow\n")));
+      std::pair(6, std::string("error: cannot start another thread (Resource temporarily unavailable): use fewer "
+                               "threads, or raise the limits `ulimit -u` and `ulimit -v`\n")));
   EXPECT_EQ(told([]() -> int { throw Error("a\nerror: b"); }), std::pair(1, std::string("error: a\\nerror: b\n")));
 }
 

@@ -97,8 +97,8 @@ TEST_F(Ssd300Program, SaysWhatItCannotDo) {
     EXPECT_EQ(result.code, code) << line;
     EXPECT_NE(result.err.find(line), std::string::npos) << result.err;
   };
-  refuses(1, "a detector, ssd300, and data of objects, coco, go together", {"--data_name=imagenet"});
-  refuses(1, "a detector, ssd300, and data of objects, coco, go together", {"--model=resnet20"});
+  refuses(1, "ssd300 needs detection data (coco)", {"--data_name=imagenet"});
+  refuses(1, "ssd300 needs detection data (coco)", {"--model=resnet20"});
   refuses(1, "--backbone_model_path: for --model=ssd300 only",
           {"--model=resnet20", "--data_name=cifar10", "--backbone_model_path=x"});
   refuses(1, "--label_smoothing: for image classifiers only", {"--label_smoothing=.1"});

@@ -110,19 +110,20 @@ ROWS = [
      r"note: R/a\.log: 999499 more events of the kind .failure. are left out"),
     ("a report over its metrics", "echo '{\"step\":1,\"loss\":2}' > m.jsonl; cp m.jsonl kept; dtrain-report m.jsonl "
      "--output=./m.jsonl; code=$?; cmp m.jsonl kept || exit 99; exit $code", 1,
-     r"error: --output=\./m\.jsonl: exists and is no page that dtrain-report has written"),
+     r"error: --output=\./m\.jsonl: exists and was not written by dtrain-report"),
     ("a report over the page of a gallery", "mkdir -p R/g; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; printf '<!DOCTYPE "
      "html>\\n<html lang=\"en\">\\n<head>\\n<meta charset=\"utf-8\">\\n' > R/g/index.html; cp R/g/index.html kept; dtrain-report R "
      "--output=R/g/index.html; code=$?; cmp R/g/index.html kept || exit 99; exit $code", 1,
-     r"error: --output=R/g/index\.html: exists and is no page"),
+     r"error: --output=R/g/index\.html: exists and was not written by dtrain-report"),
     ("a report over a letter", "echo dear > letter; echo '{\"step\":1,\"loss\":2}' > m.jsonl; dtrain-report m.jsonl "
      "--output=letter; code=$?; grep -q dear letter || exit 99; exit $code", 1,
-     r"error: --output=letter: exists and is no page"),
+     r"error: --output=letter: exists and was not written by dtrain-report"),
     ("a report after another in a redirected stdout", "echo '{\"step\":1,\"loss\":2}' > m.jsonl; echo dear > all; "
      "dtrain-report m.jsonl --output=/dev/stdout >> all && grep -q dear all && grep -q '</html>' all", 0, r""),
     ("a report over a checkpoint, by a link", "mkdir -p R/checkpoints; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; "
      "echo kept > R/checkpoints/x; ln -s R/checkpoints/x page; dtrain-report R --output=page; code=$?; "
-     "grep -q kept R/checkpoints/x || exit 99; exit $code", 1, r"error: --output=page: exists and is no page"),
+     "grep -q kept R/checkpoints/x || exit 99; exit $code", 1,
+     r"error: --output=page: exists and was not written by dtrain-report"),
     ("a report in the folder of its run, twice", "mkdir R; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; dtrain-report R "
      "--output=R/report.html >/dev/null && dtrain-report R --output=R/report.html", 0, r"Report: "),
     ("a report over one of a version that named no generator", "mkdir R; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; "
@@ -220,7 +221,7 @@ ROWS = [
      "seq 2 50000 | sed 's/.*/,{\"id\":&,\"name\":\"c&\"}/'; printf ']}'; } > A.json; ulimit -v 2000000; score", 0, r""),
     ("a request to stop while annotations are read", "mkdir -p annotations train2017; spaces annotations/instances_train2017.json; "
      "dtrain-mask-rcnn train --device=cpu --data_dir=. & stop_once_it_reads instances_train2017", 75,
-     r"note: stopped on request while the data was opened"),
+     r"note: stopped on request while opening the data"),
     ("a request to stop while annotations to serve are read", "mkdir I; spaces A.json; dtrain-serve --device=cpu --port=0 "
      "--train_dir=T --images=I --annotations=A.json & stop_once_it_reads A.json", 0, r""),
     ("a forged error in the name of an image", "coco 'x\\nerror: forged' 9 0 '[]' > A.json; score --strict", 2,

@@ -152,7 +152,7 @@ def test_variables_of_horovod_are_taken_over(_):
     output = train("--num_batches=2", "--last_bucket_mb=0.25",
                    variables={"HOROVOD_FUSION_THRESHOLD": "1048576", "HOROVOD_CYCLE_TIME": "0.5"})
     expect_in("note: HOROVOD_FUSION_THRESHOLD: taken as --bucket_mb=1\n", output)
-    expect_in("note: HOROVOD_CYCLE_TIME: the order of messages is fixed, nothing is negotiated\n", output)
+    expect_in("note: HOROVOD_CYCLE_TIME: the order of messages is fixed; there is no negotiation\n", output)
     code, output = run(program("--num_batches=2"), {"HOROVOD_SIZE": "2", "HOROVOD_RANK": "0"})
     expect(code == 1, output)
     expect_in("use horovodrun --mpi or mpirun", output)
@@ -237,7 +237,7 @@ def test_little_address_space(_):
         sys.exit(77)
     with concurrent.futures.ThreadPoolExecutor() as starts:
         for threads, (code, output) in enumerate(starts.map(start_with_room_for, range(3))):
-            expect(code == 6 and re.search("^error: rank [01] on .*: the system refuses another thread", output, re.M)
+            expect(code == 6 and re.search("^error: rank [01] on .*: cannot start another thread", output, re.M)
                    and "terminate called" not in output, f"room for {threads} threads: exit {code}:\n{output}")
 
 

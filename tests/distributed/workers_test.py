@@ -159,7 +159,7 @@ def test_a_request_to_stop_reaches_all(folder):
 def test_a_parameter_server_waits_until_it_is_told_to_end(folder):
     for name in ("ps", "controller"):
         job = Workers(folder, 2, "--ps_hosts=a:1", name=name, job_name=name).start(0)
-        wait_until(lambda: "this process has nothing to do and waits until it is told to end\n" in job.errors(), "a note")
+        wait_until(lambda: "this process is idle and waits for SIGTERM\n" in job.errors(), "a note")
         expect(job.process.poll() is None, "it has ended")
         job.process.terminate()
         job.ends(0)

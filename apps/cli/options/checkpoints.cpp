@@ -70,9 +70,9 @@ void CheckpointFlags::check(const FlagSet& flags) const {
       {save_model_steps && train_dir.empty(), "--save_model_steps needs --train_dir"},
       {save_model_secs > 0 && train_dir.empty(), "--save_model_secs needs --train_dir"},
       {clear_train_dir && (train_dir.empty() || resume != "auto"),
-       "--clear_train_dir needs --train_dir, and leaves nothing to --resume"},
+       "--clear_train_dir needs --train_dir, and excludes --resume"},
       {save_model_epochs && train_dir.empty(), "--save_model_epochs needs --train_dir"},
-      {path && train_dir.empty(), "--resume=PATH needs --train_dir, where the run goes on"},
+      {path && train_dir.empty(), "--resume=PATH needs --train_dir, where the run continues"},
   });
   follow.check(flags, train_dir);
 }

@@ -27,8 +27,8 @@ void choose_algorithm(const DistributionFlags& f, const FlagSet& flags, bool gpu
   if (!spec.empty() && !flags.given("all_reduce_algorithm")) {
     gradients.algorithm = algorithm_for(spec);
     notices.push_back(
-        fmt::format("--all_reduce_spec={}: done by {} (--all_reduce_algorithm={}); no process and no "
-                    "device sums for the others",
+        fmt::format("--all_reduce_spec={}: uses {} (--all_reduce_algorithm={}); there is no central process or device "
+                    "that reduces for the others",
                     f.all_reduce_spec, gpu ? "NCCL" : "an all-reduce of our own", gradients.algorithm));
   }
   check_algorithm(gradients.algorithm, gpu);
@@ -43,7 +43,7 @@ void choose_wire(const DistributionFlags& f, const RankFlags& own, int ranks, DT
   gradients.wire = DType::f16;
   if (ranks > 1)
     notices.push_back(
-        "gradients are sent as fp16 (--compact_gradient_transfer); --wire_precision=fp32 sends them as they are");
+        "gradients are all-reduced in fp16 (--compact_gradient_transfer); --wire_precision=fp32 keeps fp32");
 }
 
 int64_t choose_packs(const DistributionFlags& f, const FlagSet& flags, const RankFlags& own, Notices& notices) {
@@ -53,7 +53,7 @@ int64_t choose_packs(const DistributionFlags& f, const FlagSet& flags, const Ran
            "--gradient_repacking and --bucket_mb or --last_bucket_mb: at most one may be given");
   DT_CHECK(!own.autotune_buckets, "--gradient_repacking and --autotune_buckets: at most one may be given");
   notices.push_back(
-      fmt::format("--gradient_repacking={}: as many buckets of about equal size, parameters kept whole", packs));
+      fmt::format("--gradient_repacking={}: that number of buckets of about equal size; no parameter is split", packs));
   return packs;
 }
 
@@ -61,31 +61,31 @@ void check_jobs(const DistributionFlags& f, int ranks, Notices& notices) {
   const int workers = f.check_workers();
   if (workers > 0 && ranks > 1)
     notices.push_back(launcher_rank(environment()).size > 1
-                          ? fmt::format("--worker_hosts, --task_index: the launcher's {} ranks count", ranks)
-                          : fmt::format("--worker_hosts: {} ranks, which meet over TCP", ranks));
+                          ? fmt::format("--worker_hosts, --task_index: ignored; the launcher started {} ranks", ranks)
+                          : fmt::format("--worker_hosts: {} ranks, connected over TCP", ranks));
 }
 
 void report_variables(const DistributionFlags& f, int ranks, Notices& notices) {
   if (ranks == 1 || f.variable_update == "horovod") return;
   if (f.variable_update == "independent") {
-    notices.push_back("--variable_update=independent: ranks train models of their own; only figures are summed");
+    notices.push_back("--variable_update=independent: each rank trains its own model; only metrics are aggregated");
     return;
   }
   const bool servers = f.variable_update == "parameter_server" || f.variable_update == "distributed_replicated";
-  notices.push_back(
-      fmt::format("--variable_update={}: {}done as horovod is, by an all-reduce among ranks that all "
-                  "keep the parameters; gradients are averaged",
-                  f.variable_update, servers ? "synchronous, without parameter servers: " : ""));
+  notices.push_back(fmt::format(
+      "--variable_update={}: {}same as horovod: parameters are replicated, and gradients are averaged by an all-reduce",
+      f.variable_update, servers ? "synchronous, without parameter servers: " : ""));
 }
 
 void report_replacements(const DistributionFlags& f, int ranks, bool gpu, Notices& notices) {
   const auto report = [&](bool asked, const char* text) {
     if (asked) notices.push_back(text);
   };
-  DT_CHECK(!f.hierarchical_copy || ranks > 1, "--hierarchical_copy needs more than one GPU, a rank for each");
+  DT_CHECK(!f.hierarchical_copy || ranks > 1, "--hierarchical_copy needs more than one GPU, with one rank per GPU");
   report(f.hierarchical_copy, "--hierarchical_copy: NCCL finds the links between GPUs by itself");
-  report(f.horovod_device == "cpu" && gpu, "--horovod_device=cpu: gradients of GPUs are summed on the GPUs, by NCCL");
-  report(f.horovod_device == "gpu" && !gpu, "--horovod_device=gpu: gradients of CPUs are summed on the CPUs");
+  report(f.horovod_device == "cpu" && gpu,
+         "--horovod_device=cpu: gradients on GPUs are all-reduced on the GPUs, by NCCL");
+  report(f.horovod_device == "gpu" && !gpu, "--horovod_device=gpu: gradients on CPUs are all-reduced on the CPUs");
 }
 
 }  // namespace

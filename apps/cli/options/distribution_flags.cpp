@@ -48,10 +48,9 @@ std::optional<std::string> DistributionFlags::reason_to_wait() const {
   if (job_name != "ps" && job_name != "controller") return std::nullopt;
   const LauncherRank told = launcher_rank(environment());
   DT_CHECK(told.size <= 1, "--job_name=", job_name, " for rank ", told.rank, " of ", told.size,
-           ": all ranks train; start as many as there are workers, without --job_name");
+           ": all ranks train; start one rank per worker, without --job_name");
   return fmt::format(
-      "--job_name={}: workers sum gradients among themselves; this process has nothing to do and waits until it "
-      "is told to end",
+      "--job_name={}: workers all-reduce gradients among themselves; this process is idle and waits for SIGTERM",
       job_name);
 }
 

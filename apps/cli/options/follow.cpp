@@ -21,7 +21,7 @@ void FollowFlags::check(const FlagSet& flags, const std::string& train_dir) cons
       {!early_stop_patience && (flags.given("early_stop_metric") || flags.given("early_stop_min_delta")),
        "--early_stop_metric and --early_stop_min_delta need --early_stop_patience"},
       {!keep_best.empty() && !early_stop_metric.empty() && keep_best != early_stop_metric,
-       "--keep_best and --early_stop_metric: the same metric is followed for both"},
+       "--keep_best and --early_stop_metric must name the same metric"},
   });
 }
 

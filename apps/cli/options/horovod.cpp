@@ -17,7 +17,7 @@ namespace dtrain::cli {
 namespace {
 
 constexpr std::string_view kPrefix = "HOROVOD_";
-constexpr char kNoNegotiation[] = "the order of messages is fixed, nothing is negotiated";
+constexpr char kNoNegotiation[] = "the order of messages is fixed; there is no negotiation";
 
 // What is done instead.
 struct Replaced {
@@ -26,13 +26,13 @@ struct Replaced {
 constexpr Replaced kReplaced[] = {
     {"CYCLE_TIME", kNoNegotiation},
     {"CACHE_CAPACITY", kNoNegotiation},
-    {"HIERARCHICAL_ALLREDUCE", "--all_reduce_algorithm=auto sums inside the hosts first wherever that suits"},
-    {"HIERARCHICAL_ALLGATHER", "nothing is gathered in training"},
-    {"TORUS_ALLREDUCE", "no torus; --all_reduce_algorithm has others"},
+    {"HIERARCHICAL_ALLREDUCE", "--all_reduce_algorithm=auto selects a hierarchical all-reduce where it is faster"},
+    {"HIERARCHICAL_ALLGATHER", "training uses no all-gather"},
+    {"TORUS_ALLREDUCE", "there is no torus algorithm; see --all_reduce_algorithm"},
     {"TIMELINE", "this program writes no timeline"},
     {"TIMELINE_MARK_CYCLES", "there are no cycles"},
-    {"STALL_CHECK_TIME_SECONDS", "a late rank is reported in any case; --collective_timeout ends the job"},
-    {"STALL_CHECK_DISABLE", "a job whose ranks wait is always ended, after --collective_timeout"},
+    {"STALL_CHECK_TIME_SECONDS", "stragglers are always reported; --collective_timeout ends the job"},
+    {"STALL_CHECK_DISABLE", "a stalled job always ends, after --collective_timeout"},
 };
 
 double number_of(const std::string& name, const std::string& text) {
@@ -54,7 +54,7 @@ void check_places(const std::map<std::string, std::string>& variables) {
   const auto size = variables.find("HOROVOD_SIZE");
   if (size == variables.end() || number_of(size->first, size->second) <= 1) return;
   DT_CHECK(launcher_rank(cli::environment()).size > 1, "HOROVOD_SIZE=", size->second,
-           ": started by horovodrun without MPI, which does not make these processes ranks: use horovodrun --mpi or "
+           ": horovodrun started these processes without MPI (Gloo), which is not supported; use horovodrun --mpi or "
            "mpirun");
 }
 

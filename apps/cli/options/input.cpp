@@ -89,7 +89,7 @@ void PixelFlags::check(const FlagSet&) const {
       {preprocessing != "tf_cnn" && preprocessing != "aws" && distortions,
        "--distortions need --preprocessing=tf_cnn or aws"},
       {input_preprocessor != "default" && preprocessing != input_preprocessor,
-       "--input_preprocessor and --preprocessing: they ask for different pixels"},
+       "--input_preprocessor and --preprocessing contradict each other"},
   });
 }
 

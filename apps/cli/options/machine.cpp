@@ -40,7 +40,7 @@ int threads_of(int asked, bool chosen, const Ranks& ranks, std::vector<std::stri
   if (asked > cores.usable || (bound && cores.usable < fair))
     notices.push_back(concat("this process may use ", cores.usable, " of ", cores.online, " cores",
                              asked > cores.usable ? concat(", ", asked, " threads were asked for") : "",
-                             ": mpirun binds ranks to cores unless it is given --bind-to none"));
+                             ": mpirun binds ranks to cores; pass --bind-to none to disable"));
   return chosen || ranks.size == 1 ? asked : cores.share(ranks.local_size, ranks.sharing);
 }
 
@@ -90,7 +90,7 @@ void MachineFlags::declare(FlagSet& flags) {
 
 void MachineFlags::check(const FlagSet& flags) const {
   refuse({{use_fp16 && flags.given("precision") && precision != "fp16",
-           "--use_fp16 and --precision: they ask for different precisions"}});
+           "--use_fp16 and --precision contradict each other"}});
 }
 
 Machine MachineFlags::resolve(const FlagSet& flags, const Ranks& ranks, std::vector<std::string>& notices) const {
@@ -112,7 +112,7 @@ Machine MachineFlags::resolve(const FlagSet& flags, const Ranks& ranks, std::vec
   machine.threads = threads_of(static_cast<int>(threads), asks_for_threads(), ranks, notices);
   bind_to_share(ranks, machine.gpu, threads);
   DT_CHECK(machine.gpu || name != "fp16", "--precision=fp16: not supported on a CPU; use --precision=bf16 or fp32");
-  DT_CHECK(!tf32 || (machine.gpu && name == "fp32"), "--tf32 is a form of --precision=fp32 on a GPU");
+  DT_CHECK(!tf32 || (machine.gpu && name == "fp32"), "--tf32 needs --precision=fp32 on a GPU");
   return machine;
 }
 

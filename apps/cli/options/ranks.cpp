@@ -42,7 +42,7 @@ GroupOptions JobFlags::limits() const {
 std::pair<Flag&, Flag&> BucketFlags::declare(FlagSet& flags, double least) {
   constexpr char kMeaning[] =
       "size of gradient buckets in MiB of fp32; each bucket is all-reduced as soon as the backward pass has filled it";
-  Flag& size = flags.add("bucket_mb", bucket_mb, concat(kMeaning, least > 0 ? "" : "; 0: each on its own"),
+  Flag& size = flags.add("bucket_mb", bucket_mb, concat(kMeaning, least > 0 ? "" : "; 0: each parameter separately"),
                          {least, kMostMebibytes});
   Flag& last =
       flags.add("last_bucket_mb", last_bucket_mb,

@@ -9,7 +9,7 @@ void TfFlags::declare(FlagSet& flags) {
   flags.add("num_gpus", num_gpus, "devices of this host, or worker; the program starts one rank for each",
             kPositiveCount);
   flags.add("autotune_threshold", autotune_threshold,
-            "only sets the default of num_warmup_batches, to max(10, 5 * autotune_threshold^2)", {1, 10000});
+            "sets only the default of num_warmup_batches, to max(10, 5 * autotune_threshold^2)", {1, 10000});
   flags.add_choice("data_format", data_format, {"NHWC", "NCHW"}, "the engine is NHWC; NCHW is accepted with a notice");
   flags.add_choice("loss_type_to_report", loss_type_to_report, {"base_loss", "total_loss"},
                    "total_loss includes the L2 term of weight_decay");

@@ -21,7 +21,7 @@ std::string help_of(const FlagSet& flags) {
   return flags.help();
 }
 
-// Variables of a launcher that make no sense are reported when the ranks meet.
+// Invalid launcher variables are reported when the ranks connect.
 bool speaks() {
   try {
     return launcher_rank(environment()).rank <= 0;
@@ -35,7 +35,7 @@ bool speaks() {
 std::optional<std::vector<std::string>> read_command_line(FlagSet& flags, const std::vector<std::string>& argv) {
   std::vector<std::string> positional = flags.parse(argv);
   if (flags.wants_help() || flags.wants_version()) {
-    // "dtrain-data 0.1.0", of its commands too.
+    // "dtrain-data 0.1.0", also for its commands.
     const std::string& program = flags.program();
     fmt::print("{}", flags.wants_help() ? help_of(flags)
                                         : fmt::format("{} {}\n", program.substr(0, program.find(' ')), version()));

@@ -35,7 +35,7 @@ void print_man_page(const CommandSet& set) {
   fmt::print("{}", page.finish(set.codes, {}, pages));
 }
 
-// What programs and people ask of the program as a whole; false where `argument` is nothing of the kind.
+// Handles --help, --version and similar of the whole program; false for any other `argument`.
 bool answer(const CommandSet& set, const std::string& argument) {
   if (argument == "--help" || argument == "-h" || argument == "help")
     print_commands(set);

@@ -8,11 +8,11 @@
 namespace dtrain::cli {
 namespace {
 
-// For ResNets only: what they are changes blocks.
+// For ResNets only: these change the residual blocks.
 constexpr std::array kOfResNets = {"bottleneck_stride", "resnet_padding", "batch_norm_epsilon", "batch_norm_decay",
                                    "zero_gamma"};
 
-// The value that `name` stands for; none for auto.
+// The enumerator of `name`; none for auto.
 template <class Value>
 std::optional<Value> named(const std::string& name, std::initializer_list<std::pair<const char*, Value>> values) {
   for (const auto& [known, value] : values)

@@ -66,8 +66,8 @@ std::string cache_directory() {
 std::string own_path() {
   const auto* path = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   if (path == nullptr) return "";
-  // Another program may be there by now, or the system may run this one by means of another, such as an emulator or the
-  // dynamic linker, which would not be started again in the same way. Without /proc nobody knows.
+  // The path may hold another program by now, or the system may run this one through an emulator or the dynamic linker,
+  // which exec would not restart in the same way. Cannot be determined without /proc.
   const std::filesystem::path self = "/proc/self/exe";
   std::error_code ignored;
   if (std::filesystem::exists(self, ignored) && !std::filesystem::equivalent(path, self, ignored)) return "";
@@ -75,15 +75,15 @@ std::string own_path() {
 }
 
 void let_waiting_threads_sleep(char** argv, Waiting waiting) {
-  // Measured on two Zen 4 cores with ResNet-50 in int8, one image at a time: 15.0 ms asleep, 14.2 with 300 spins, 11.8
-  // with these, 11.4 with 10000 of them; two programs at once 21.9, 22.7 and 24.6, and 28.0 with 2000.
+  // Measured on two Zen 4 cores with ResNet-50 in int8 at batch 1: 15.0 ms without spinning, 14.2 with 300 spins, 11.8
+  // with these, 11.4 with 10000; two concurrent programs: 21.9, 22.7 and 24.6, and 28.0 with 2000.
   constexpr const char* kShortSpins = "1000";
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
   const std::string path = own_path();
   const bool set = waiting == Waiting::sleep ? setenv("OMP_WAIT_POLICY", "passive", 0) == 0
                                              : setenv("GOMP_SPINCOUNT", kShortSpins, 0) == 0;
   if (!path.empty() && set) execv(path.c_str(), argv);
-  // Where that fails, the program runs on as it is: slower perhaps, not wrong.
+  // On failure the program continues unchanged: perhaps slower, with the same results.
 }
 
 }  // namespace dtrain::cli

@@ -1,4 +1,4 @@
-// Flags by their names, and what is known of them once they have been parsed.
+// Lookup of flags by name, and their state after parsing.
 #include "apps/cli/flags.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Texts and pictures as parts of a page of HTML.
+// HTML escaping and embedded images.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace dtrain::cli {
 
-// `text` as a part of a page, in quotes or not: escaped() of messages.h, with entities for & < > " '.
+// Escapes `text` for HTML content and attributes: escaped() of messages.h, with entities for & < > " '.
 std::string html_text(std::string_view text);
 
-// A file as a data: URI, so that the page needs no other file. `type`: "image/png".
+// A file as a data: URI, for self-contained pages. `type`: MIME type, e.g. "image/png".
 std::string data_uri(std::string_view type, std::span<const std::byte> bytes);
 
 }  // namespace dtrain::cli

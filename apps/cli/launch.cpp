@@ -56,7 +56,7 @@ int run(const std::vector<Launch>& launches, const std::string& combined,
       if (!combined.empty()) files.back().append(line);
       on_line(i, line);
     };
-    // mpirun answers the others by killing its ranks, and passes this one on.
+    // mpirun kills its ranks on the other signals, and forwards this one.
     const int stop_signal = launch.command.front() == kMpirun ? SIGUSR1 : 0;
     children.start(launches.size() > 1 ? fmt::format("instance {}", i) : launch.command.front(),
                    {.argv = launch.command,

@@ -51,7 +51,7 @@ int LiveBlock::columns() const {
 void LiveBlock::show(const std::vector<std::string>& lines) {
   if (!drawn()) return;
   erase();
-  // A line that fills the last column would leave the cursor where terminals disagree.
+  // Terminals disagree about the cursor position after a write to the last column.
   for (const std::string& line : lines) lines_.push_back(cut_to(line, columns() - 1));
   draw();
 }
@@ -64,7 +64,7 @@ void LiveBlock::print_above(const std::function<void()>& print) {
   draw();
 }
 
-// The cursor is at the beginning of the line below the block.
+// Invariant: the cursor is at the start of the line below the block.
 void LiveBlock::erase() {
   if (!lines_.empty()) std::cout << fmt::format("\033[{}A\033[J", lines_.size()) << std::flush;
   lines_.clear();

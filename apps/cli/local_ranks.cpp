@@ -1,4 +1,4 @@
-// Starting the ranks: where they meet, and what each is told.
+// Starts the ranks: rendezvous address and environment of each.
 #include "apps/cli/local_ranks.h"
 
 #include <utility>
@@ -23,7 +23,7 @@ int number_in(const char* variable, int otherwise) {
   return text == nullptr ? otherwise : static_cast<int>(parse_number<int64_t>(text, kCount));
 }
 
-// A secret of this job: other users of the machine may reach the port.
+// Job secret, because other users of the machine can reach the port.
 std::string draw_secret() {
   std::string text;
   for (const unsigned char byte : tcp::draw_nonce()) text += fmt::format("{:02x}", byte);

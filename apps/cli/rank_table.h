@@ -1,4 +1,4 @@
-// What the ranks of a job run on, for people.
+// Table of the ranks of a job: hosts, devices, cores and transports.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace dtrain::cli {
 
-// Lines: how many ranks on how many hosts, then for each its host, device, NUMA nodes, cores and transport. Collective.
+// Lines: number of ranks and hosts, then host, device, NUMA nodes, cores and transport of each rank. Collective.
 std::vector<std::string> rank_table(Group& group, const Machine& machine);
 
-// The numbers of those that the process may run on, 0 for this one; empty where it has ended.
+// Core affinity of a process (0: this one); empty if it has ended.
 std::vector<int> cores_of(pid_t process);
-// As Linux writes them: "0-3,8".
+// Linux' list format: "0-3,8".
 std::string list_of(const std::vector<int>& numbers);
-// The NUMA nodes that hold `cores`, by /sys/devices/system/node; empty where the kernel names none.
+// NUMA nodes of `cores`, from /sys/devices/system/node; empty if the kernel reports none.
 std::vector<int> numa_nodes_of(const std::vector<int>& cores);
 
 }  // namespace dtrain::cli

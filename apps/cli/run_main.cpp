@@ -32,7 +32,7 @@ struct Failure {
 
 Failure failure_of(const std::system_error& error) {
   const std::string reason = error.code().message();
-  // Nothing but a new thread is refused in this way.
+  // Only thread creation fails in this way.
   if (error.code() == std::errc::resource_unavailable_try_again)
     return {Fault::resource,
             fmt::format(
@@ -42,7 +42,7 @@ Failure failure_of(const std::system_error& error) {
   return {Fault::resource, printing ? "standard output: " + reason : error.what()};
 }
 
-// What the exception that is being handled comes to.
+// Message and exit code of the current exception.
 Failure current_failure() {
   try {
     throw;
@@ -61,7 +61,7 @@ Failure current_failure() {
   }
 }
 
-// Prints it and returns its code.
+// Prints the message and returns the exit code.
 int report_failure() noexcept {
   try {
     const auto [fault, message] = current_failure();
@@ -72,13 +72,13 @@ int report_failure() noexcept {
     const std::string rank = rank_name();
     print_message("error", rank.empty() ? message : rank + ": " + message);
     return static_cast<int>(fault);
-  } catch (...) {  // there is no memory to say more
+  } catch (...) {  // no memory for a longer message
     print_message("error", "out of memory");
     return static_cast<int>(Fault::resource);
   }
 }
 
-// An exception that nobody catches: it leaves a thread of OpenMP or of a library, which may be out of memory.
+// Terminate handler: an exception left a thread of OpenMP or of a library, which may be out of memory.
 [[noreturn]] void end_by_exception() noexcept {
   const std::exception_ptr exception = std::current_exception();
   if (!exception) std::abort();
@@ -89,13 +89,13 @@ int report_failure() noexcept {
   }
 }
 
-// A file or a pipe that takes no more bytes is an error of whoever writes, and does not end the process.
+// A full file or a closed pipe is an error of the write, not a signal that ends the process.
 void ignore_signals_of_writing() {
   for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_IGN);
 }
 
-// The next file to be opened would take the place of a standard descriptor that is closed, and what is meant for
-// people would be written into it.
+// Otherwise the next opened file would get the number of a closed standard descriptor, and messages would be written
+// into it.
 void open_standard_descriptors() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
     if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != fd)

@@ -1,4 +1,4 @@
-// Requests to stop: signals to a flag.
+// Stop requests: signals that set a flag.
 #pragma once
 
 #include <chrono>
@@ -7,24 +7,23 @@
 
 namespace dtrain::cli {
 
-// The signals that request a stop: SIGTERM, SIGINT and SIGUSR1, sent by users and launchers; and SIGHUP (a lost
-// terminal or ssh session), SIGUSR2 and SIGXCPU (batch systems, before a limit), unless one of these three was ignored
-// when this process started, as nohup does with SIGHUP.
+// Signals that request a stop: SIGTERM, SIGINT and SIGUSR1, from users and launchers; and SIGHUP (lost terminal or ssh
+// session), SIGUSR2 and SIGXCPU (batch systems, before a limit), unless one of these three was ignored at process
+// start, e.g. by nohup.
 sigset_t stop_signals();
 
-// From now on the first of them only makes stop_requested() true. A second SIGTERM, SIGINT or SIGUSR1 ends the process
-// at once with 128 + the signal's number; systems repeat the others, which then change nothing. A launcher may pass one
-// request on more than once: one of several ranks takes those of 2 seconds as one. To be called before other threads
-// are started.
+// Installs the handling: the first signal only makes stop_requested() true. A second SIGTERM, SIGINT or SIGUSR1 ends
+// the process at once with 128 + signal number; repeated other signals are ignored. Launchers may forward one request
+// several times, so one of several ranks merges signals within 2 seconds. Call before starting threads.
 void catch_stop_signals();
-// From now on they are without effect: what was asked for has been done, and the process is about to end.
+// Ignores further stop signals: the process is about to exit.
 void ignore_stop_signals();
 bool stop_requested();
-// Returns once there has been a request.
+// Waits for a stop request.
 void wait_for_stop_request();
-// None without a request.
+// None before a request.
 std::optional<std::chrono::nanoseconds> time_since_stop_request();
-// Ends the process by the signal that asked it to stop, once it has tidied up.
+// Ends the process by the signal that requested the stop, after clean-up.
 [[noreturn]] void end_by_signal();
 
 }  // namespace dtrain::cli

@@ -7,7 +7,7 @@
 namespace dtrain::cli {
 namespace {
 
-// The position after the string that begins at `begin`; of a string without an end the end of its line or of the text.
+// Position after the string that starts at `begin`; for an unterminated string, the end of its line or of the text.
 size_t end_of_string(std::string_view text, size_t begin) {
   const char quote = text[begin];
   const bool multi_line = text.substr(begin, 3) == std::string(3, quote);
@@ -19,7 +19,7 @@ size_t end_of_string(std::string_view text, size_t begin) {
     } else if (text[i] == quote) {
       if (!multi_line) return i + 1;
       const size_t quotes = std::min(text.find_first_not_of(quote, i), text.size()) - i;
-      if (quotes >= 3) return i + std::min<size_t>(quotes, 5);  // two of them may belong to the string
+      if (quotes >= 3) return i + std::min<size_t>(quotes, 5);  // the string may end in two quotes
       i += quotes - 1;
     }
   }

@@ -1,4 +1,4 @@
-// Addresses and numbers of ranks.
+// Worker addresses and rank numbering.
 #include "apps/cli/workers.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ LocalJob Workers::local_job(int devices) const {
   const LauncherRank told = launcher_rank(environment());
   DT_CHECK(told.size <= 1, "--num_gpus=", devices, " for rank ", told.rank, " of ", told.size,
            ": each rank drives one device; start as many ranks as there are devices, without --num_gpus");
-  static_cast<void>(tcp());  // says early what makes no sense
+  static_cast<void>(tcp());  // reports invalid addresses early
   return {.count = devices,
           .first = are_several() ? task * devices : 0,
           .size = (are_several() ? static_cast<int>(hosts.size()) : 1) * devices};

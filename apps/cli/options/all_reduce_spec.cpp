@@ -1,4 +1,4 @@
-// The grammar of --all_reduce_spec.
+// Parser of --all_reduce_spec.
 #include "apps/cli/options/all_reduce_spec.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-// A whole number above 0; with `suffixes`, K or M (or k, m) after it. 0: it is something else.
+// A positive integer; with `suffixes`, followed by K or M (or k, m). 0: anything else.
 int64_t number_of(const std::string& text, bool suffixes) {
   int64_t value = 0;
   const char* end = text.data() + text.size();

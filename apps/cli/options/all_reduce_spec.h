@@ -7,13 +7,13 @@
 
 namespace dtrain::cli {
 
-// A range of sizes of tensors, up to `limit` bytes (-1: and all above), and how tf_cnn_benchmarks would sum them.
+// A range of tensor sizes up to `limit` bytes (-1: unlimited), and tf_cnn_benchmarks' algorithm for it.
 struct AllReduceRange {
   std::string algorithm;
   int64_t shards = 1, limit = -1;
 };
-// --all_reduce_spec by its grammar: alg[#shards][:limit:alg[#shards]]..., limits growing, as 1024, 32k or 1M. Throws
-// Error that names what was expected. Empty for an empty one.
+// Parses --all_reduce_spec: alg[#shards][:limit:alg[#shards]]..., with increasing limits such as 1024, 32k or 1M. Empty
+// for an empty text. Throws Error saying what was expected.
 std::vector<AllReduceRange> parse_all_reduce_spec(const std::string& spec);
 
 }  // namespace dtrain::cli

@@ -1,4 +1,4 @@
-// By the names and defaults of torchvision's references/classification and of timm, as far as those have the flags.
+// Names and defaults follow torchvision's references/classification and timm where they have the flag.
 #include "apps/cli/options/augment.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ ResizeStage stage_of(const std::string& text) {
   }
 }
 
-// What checkpoints record: nothing where a flag has its default, as in those that were made before there was one.
+// Text recorded in checkpoints: empty at the default, as in checkpoints that predate the flag.
 std::string unless(bool left_out, std::string text) { return left_out ? std::string() : text; }
 
 void declare_sample_flags(AugmentFlags& f, FlagSet& flags) {

@@ -1,4 +1,4 @@
-// Flags about what happens to training images beyond preprocessing.
+// Flags of data augmentation.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace dtrain::cli {
 
-// From `epoch` on, images have `size` pixels a side.
+// From `epoch` on, images are `size` x `size` pixels.
 struct ResizeStage {
   int64_t size = 0;
   double epoch = 0;
@@ -28,13 +28,13 @@ struct AugmentFlags {
   void declare(FlagSet& flags);
   void check(const FlagSet& flags) const;
 
-  // What is done to each sample, and to a batch of them.
+  // Augmentation per sample, and per batch.
   data::SampleAugmentation sample() const;
   data::MixingOptions mixing() const;
   Erased erased_value() const;
-  // In order; empty without --progressive_resizing.
+  // In ascending order; empty without --progressive_resizing.
   std::vector<ResizeStage> stages() const;
-  // Anything that needs records.
+  // Whether any flag needs records.
   bool any() const { return sample().any() || mixing().any() || repeated_augmentation > 1 || !stages().empty(); }
 };
 

@@ -1,4 +1,4 @@
-// Flags about logs that other tools read: the model garden's benchmark log and MLPerf's compliance log.
+// Flags of log formats for other tools: the model garden's benchmark log and MLPerf's compliance log.
 #pragma once
 
 #include <string>

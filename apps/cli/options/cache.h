@@ -1,4 +1,4 @@
-// The flag about the cache folder, and what programs keep there.
+// Flag of the cache folder, and the options of data sets that use it.
 #pragma once
 
 #include "apps/cli/flags.h"
@@ -10,7 +10,7 @@ struct CacheFlags {
   int64_t max_unpacked_gb = 64;
 
   void declare(FlagSet& flags);
-  // A request to stop ends the opening of data.
+  // A stop request aborts opening the data.
   data::CacheOptions options() const;
 };
 

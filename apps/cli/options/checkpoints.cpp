@@ -9,7 +9,7 @@
 namespace dtrain::cli {
 namespace {
 
-constexpr int64_t kForEver = 1'000'000'000'000;  // of seconds as of checkpoints
+constexpr int64_t kForEver = 1'000'000'000'000;  // for seconds and for checkpoints
 
 }  // namespace
 
@@ -58,7 +58,7 @@ void CheckpointFlags::clear(const Ranks& ranks, Group& group) const {
       throw Error(Fault::resource, concat("--clear_train_dir: ", error.what()));
     }
   }
-  if (clear_train_dir) group.extremes(0, "clearing of train_dir");  // all wait for it
+  if (clear_train_dir) group.extremes(0, "clearing of train_dir");  // collective
 }
 
 void CheckpointFlags::check(const FlagSet& flags) const {

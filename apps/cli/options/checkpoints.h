@@ -1,4 +1,4 @@
-// Flags about what a run continues from, and when it saves.
+// Flags of checkpoints: where to resume, and when to save.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ struct CheckpointFlags {
   FollowFlags follow;
 
   void declare(FlagSet& flags);
-  // All but --weights, for programs in which that has another name. Returns --train_dir.
+  // All flags except --weights, for programs where it has another name. Returns --train_dir.
   Flag& declare_saving(FlagSet& flags);
   void check(const FlagSet& flags) const;
-  // What the run continues from, what it keeps, and when it saves.
+  // Where the run resumes, which checkpoints it keeps, and when it saves.
   void apply(RunOptions& run) const;
-  // Does what clear_train_dir asks for; the ranks that write there do. Throws Error(Fault::config) where another
-  // process writes there. Collective.
+  // Implements clear_train_dir on the ranks that write there. Throws Error(Fault::config) if another process uses the
+  // folder. Collective.
   void clear(const Ranks& ranks, Group& group) const;
 };
 

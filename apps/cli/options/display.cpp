@@ -1,4 +1,4 @@
-// Lines of steps and of metrics.
+// Flags of log lines and metrics.
 #include "apps/cli/options/display.h"
 
 namespace dtrain::cli {

@@ -1,5 +1,5 @@
-// One mechanism serves all forms of tf_cnn_benchmarks: each rank keeps the parameters, and gradients are averaged by an
-// all-reduce in buckets. Notices say where that differs from what was asked for.
+// All variable_update modes of tf_cnn_benchmarks map to one mechanism: replicated parameters, and gradients averaged by
+// a bucketed all-reduce. Notices name the differences.
 #include "apps/cli/options/distribution.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using Notices = std::vector<std::string>;
 
-// Both of ours that go round pass the same bytes; the fixed table of `auto` takes what suits size and hosts.
+// Both ring-based algorithms transfer the same bytes; the fixed table of `auto` selects by message size and hosts.
 std::string algorithm_for(const std::vector<AllReduceRange>& spec) {
   return spec.size() == 1 && spec[0].algorithm == "xring" ? "ring" : "auto";
 }
@@ -34,7 +34,7 @@ void choose_algorithm(const DistributionFlags& f, const FlagSet& flags, bool gpu
   check_algorithm(gradients.algorithm, gpu);
 }
 
-// Rounded gradients are what tf_cnn_benchmarks makes of --use_fp16 where it sums by itself.
+// tf_cnn_benchmarks with --use_fp16 reduces fp16 gradients in its own all-reduce modes.
 void choose_wire(const DistributionFlags& f, const RankFlags& own, int ranks, DType precision,
                  CommunicatorOptions& gradients, Notices& notices) {
   const bool sums_itself = f.variable_update == "replicated" || f.variable_update == "distributed_all_reduce" ||

@@ -1,4 +1,4 @@
-// tf_cnn_benchmarks' flags about how gradients travel between ranks, and what they and our own come to.
+// tf_cnn_benchmarks' flags of gradient exchange, and the resulting all-reduce configuration.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace dtrain::cli {
 struct Distribution {
   CommunicatorOptions gradients{};
   BucketOptions buckets{};
-  int64_t packs = 0;      // instead of `buckets`: so many of equal size
-  bool autotune = false;  // `buckets` is where it starts
+  int64_t packs = 0;      // instead of `buckets`: this number of equal size
+  bool autotune = false;  // `buckets` is the initial value
   bool independent = false;
 };
 
@@ -29,19 +29,19 @@ struct DistributionFlags {
   void declare(FlagSet& flags);
   void check(const FlagSet&) const {}
 
-  // Appends to `notices` what is done in another way than it was asked for. Throws Error(Fault::config) for what cannot
-  // be given, with the reason.
+  // Appends a notice for each setting that is replaced. Throws Error(Fault::config), with the reason, for settings that
+  // are not supported.
   Distribution resolve(const FlagSet& flags, const RankFlags& own, int ranks, const Machine& machine,
                        std::vector<std::string>& notices) const;
 
-  // Why a process of this --job_name has nothing to do: parameter servers and controllers are not needed. None for a
-  // process that trains. Throws Error(Fault::config) where a launcher counts on it as one of several ranks.
+  // The notice of an idle process (--job_name=ps or controller); none for a process that trains. Throws
+  // Error(Fault::config) if a launcher started the process as one of several ranks.
   std::optional<std::string> reason_to_wait() const;
 
   // The workers of --worker_hosts. Throws as check_workers().
   Workers workers() const;
 
-  // How many workers there are. Throws Error(Fault::config) where this process cannot be one of them.
+  // Number of workers. Throws Error(Fault::config) if this process cannot be one of them.
   int check_workers() const;
 };
 

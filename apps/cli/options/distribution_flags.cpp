@@ -1,4 +1,4 @@
-// Declaration, and how processes find each other that no launcher has started.
+// Declaration of the flags, and rendezvous of processes without a launcher.
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"

@@ -1,4 +1,4 @@
-// One metric is followed: the same one for both purposes.
+// A single metric determines the best checkpoint and early stopping.
 #include "apps/cli/options/follow.h"
 
 namespace dtrain::cli {
@@ -29,7 +29,7 @@ FollowOptions FollowFlags::options() const {
   if (!wanted()) return {};
   FollowOptions options;
   options.metric = !keep_best.empty() ? keep_best : !early_stop_metric.empty() ? early_stop_metric : "loss";
-  // Of what the programs measure losses alone are better lower.
+  // Only losses are minimised.
   options.better = options.metric.ends_with("loss") ? Better::lower : Better::higher;
   options.keep_best = !keep_best.empty();
   options.patience = static_cast<uint64_t>(early_stop_patience.value_or(0));

@@ -1,4 +1,4 @@
-// Flags about what follows from evaluations: the best checkpoint, and an early end.
+// Flags of the best checkpoint and of early stopping.
 #pragma once
 
 #include <cstdint>

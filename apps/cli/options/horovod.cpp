@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kPrefix = "HOROVOD_";
 constexpr char kNoNegotiation[] = "the order of messages is fixed; there is no negotiation";
 
-// What is done instead.
+// Variables without effect, with the replacement.
 struct Replaced {
   const char *name, *meaning;
 };
@@ -43,7 +43,7 @@ double number_of(const std::string& name, const std::string& text) {
   }
 }
 
-// What horovodrun tells its processes: with mpirun below, MPI tells the same.
+// Variables of horovodrun's processes; with mpirun as its launcher, MPI provides the same.
 bool is_place(std::string_view name) {
   for (const std::string_view place : {"RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE"})
     if (name == place) return true;
@@ -76,7 +76,7 @@ std::vector<std::string> apply_horovod(const std::map<std::string, std::string>&
   std::vector<std::string> notices;
   for (const auto& [variable, value] : variables) {
     const std::string name = variable.substr(kPrefix.size());
-    const bool off = value.empty() || value == "0";  // as Horovod reads a switch
+    const bool off = value.empty() || value == "0";  // parsed as a boolean, like Horovod
     const auto* replaced = std::ranges::find_if(kReplaced, [&](const Replaced& r) { return name == r.name; });
     if (is_place(name) || (off && name == "HIERARCHICAL_ALLREDUCE")) continue;
     if (const std::optional<std::string> taken = flags.take_variable(variable, value)) {

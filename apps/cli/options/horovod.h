@@ -1,4 +1,4 @@
-// The variables by which existing jobs set Horovod up.
+// Environment variables of Horovod.
 #pragma once
 
 #include <map>
@@ -9,12 +9,12 @@
 
 namespace dtrain::cli {
 
-// All variables of this process whose names begin with HOROVOD_.
+// All HOROVOD_* variables of this process.
 std::map<std::string, std::string> horovod_variables();
 
-// Sets the flags that declare to be set by them, unless the command line has: that wins. Returns notices of what has
-// been taken over and of what has no meaning here. Throws Error(Fault::config) for a value that is none, and where
-// horovodrun has started several processes in a way (Gloo) that does not make them ranks.
+// Sets the flags whose set_by() names them; the command line takes precedence. Returns notices about variables that
+// were used or have no effect. Throws Error(Fault::config) for an invalid value, and if horovodrun started several
+// processes with Gloo.
 std::vector<std::string> apply_horovod(const std::map<std::string, std::string>& variables, FlagSet& flags);
 
 }  // namespace dtrain::cli

@@ -1,4 +1,4 @@
-// Flags about the data set, and how its records become pixels.
+// Flags of the data set, decoding and preprocessing.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct InputFlags {
 
   void declare(FlagSet& flags);
   void check(const FlagSet&) const {}
-  // Throws Error(Fault::config) where `machine` cannot do what they ask for.
+  // Throws Error(Fault::config) for settings that `machine` does not support.
   void check_machine(const Machine& machine) const;
 
   bool synthetic() const { return data_dir.empty(); }
@@ -32,7 +32,7 @@ struct InputFlags {
   int workers(const Ranks& ranks) const;
 };
 
-// Preprocessing as tf_cnn_benchmarks, torchvision or the official models of TensorFlow have it.
+// Preprocessing as in tf_cnn_benchmarks, torchvision or TensorFlow's official models.
 struct PixelFlags {
   std::string preprocessing = "tf_cnn", input_preprocessor = "default", resize_method = "bilinear",
               exif_orientation = "ignore";

@@ -1,4 +1,4 @@
-// From flags to a device, with the checks that need to look at the machine.
+// Flags to a device, with checks against the machine.
 #include "apps/cli/options/machine.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace dtrain::cli {
 namespace {
 
-// The GPU of this rank, from the list where there is one.
+// The GPU of this rank, from --gpu_indices if given.
 int gpu_index(const std::string& list, const Ranks& ranks) {
   if (list.empty()) return gpu_of_rank(ranks.local_rank);
   std::vector<int> indices;
@@ -31,7 +31,7 @@ int gpu_index(const std::string& list, const Ranks& ranks) {
   return indices[static_cast<size_t>(ranks.local_rank)];
 }
 
-// Ranks of a host share its cores, whether each is bound to some or all of them may run on all.
+// Ranks of a host share its cores, with or without binding.
 int threads_of(int asked, bool chosen, const Ranks& ranks, std::vector<std::string>& notices) {
   const Cores cores = available_cores();
   const int fair = std::max(1, cores.online / ranks.local_size);
@@ -44,15 +44,15 @@ int threads_of(int asked, bool chosen, const Ranks& ranks, std::vector<std::stri
   return chosen || ranks.size == 1 ? asked : cores.share(ranks.local_size, ranks.sharing);
 }
 
-// Ranks that may all run on the same cores of a host share these out, as the ranks of --num_gpus do.
+// Unbound ranks of a host divide its cores among themselves, like the ranks of --num_gpus.
 void bind_to_share(const Ranks& ranks, bool gpu, int64_t threads) {
   const bool unbound = local_rank().count == 0 && ranks.local_size > 1 && ranks.sharing == ranks.local_size;
-  // Which GPU another rank has is not known where each is shown its own alone.
+  // If each rank sees only its own GPU, the GPUs of the others are unknown.
   if (!unbound || (gpu && cuda_device_count() < ranks.local_size)) return;
   const std::vector<std::vector<int>> parts = cores_for_ranks(ranks.local_size, gpu, threads);
   if (parts.empty()) return;
   const cpu_set_t own = set_of(parts[static_cast<size_t>(ranks.local_rank)]);
-  sched_setaffinity(0, sizeof own, &own);  // where it is refused the rank goes on running on all of them
+  sched_setaffinity(0, sizeof own, &own);  // on failure the rank stays unbound
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ bool MachineFlags::asks_for_threads() const { return threads_are_chosen(num_intr
 void MachineFlags::apply(TrainerOptions& trainer) const {
   trainer.cuda_graph = cuda_graph;
   if (!wants_fp16()) return;
-  constexpr double kLossScale = 128;  // tf_cnn_benchmarks' for all its models
+  constexpr double kLossScale = 128;  // tf_cnn_benchmarks' value for all its models
   trainer.loss_scale = static_cast<float>(fp16_loss_scale.value_or(kLossScale));
   if (fp16_enable_auto_loss_scale) trainer.double_loss_scale_after = static_cast<int>(fp16_inc_loss_scale_every_n);
 }

@@ -1,4 +1,4 @@
-// Flags about the device of a rank, and how it computes.
+// Flags of a rank's device, precision and threads.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,12 @@ struct MachineFlags {
   void declare(FlagSet& flags);
   void check(const FlagSet& flags) const;
 
-  // The device of this rank. Appends to `notices` what is done in another way than it was asked for; throws
-  // Error(Fault::config) for what this machine cannot do.
+  // The device of this rank. Appends a notice for each setting that is replaced. Throws Error(Fault::config) for
+  // settings that this machine does not support.
   Machine resolve(const FlagSet& flags, const Ranks& ranks, std::vector<std::string>& notices) const;
-  // How steps are run on it.
+  // Options of steps on that device.
   void apply(TrainerOptions& trainer) const;
-  // True where the number of compute threads is not left to the program.
+  // Whether the user set the number of compute threads.
   bool asks_for_threads() const;
   bool wants_fp16() const { return use_fp16 || precision == "fp16"; }
 };

@@ -1,4 +1,4 @@
-// Flags about the update of the parameters, and the learning rate.
+// Flags of the optimiser and of the learning-rate schedule.
 #pragma once
 
 #include <cstdint>
@@ -39,15 +39,15 @@ struct ScheduleFlags {
 
   void declare(FlagSet& flags);
   void check(const FlagSet& flags) const;
-  // For a run of `total_steps`, each of a batch of `batch` images of all ranks. None where no flag gives a rate: the
-  // model has a schedule of its own.
+  // Schedule of a run of `total_steps` at the global batch size `batch`. None if no flag sets a learning rate: the
+  // model's default schedule applies.
   std::optional<Schedule> schedule(double steps_per_epoch, uint64_t total_steps, int64_t batch) const;
 
  private:
   bool from_mlperf() const { return lr_schedule == "mlperf_lars"; }
-  // Without warm-up and growth. None where no flag gives a rate.
+  // Without warm-up and batch scaling. None if no flag sets a learning rate.
   std::optional<Schedule> rule(double steps_per_epoch, uint64_t total_steps) const;
-  // One of a rate that init_learning_rate gives.
+  // A schedule that starts from init_learning_rate.
   Schedule decayed(double steps_per_epoch, uint64_t total_steps) const;
   void check_names(const FlagSet& flags) const;
 };

@@ -1,4 +1,4 @@
-// Flags about what a run reports about its speed.
+// Flags of throughput reports.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ struct PerformanceFlags {
 
   void declare(FlagSet& flags);
   void check(const FlagSet&) const {}
-  // Operations per second that the device can do at most: as stated or, once somebody asks, measured on a CPU, and by
-  // the name of a GPU; 0: not known. `context` outlives the function.
+  // Peak FLOP/s of the device: as given; else by the name of a GPU, or measured on a CPU at the first call; 0: unknown.
+  // `context` outlives the function.
   std::function<double()> peak(const Machine& machine, Context& context) const;
 };
 

@@ -17,7 +17,7 @@ namespace {
 constexpr double kMostMebibytes = 1 << 20;
 constexpr double kLongestWait = 1e9;  // 30 years: clocks count nanoseconds in 64 bits
 
-// As Horovod reads a switch.
+// Parses a boolean variable as Horovod does.
 bool is_off(const std::string& text) { return text.empty() || text == "0"; }
 
 }  // namespace
@@ -65,7 +65,7 @@ void RankFlags::declare(FlagSet& flags) {
   buckets.declare(flags).first.set_by("HOROVOD_FUSION_THRESHOLD",
                                       [](const std::string& text) -> std::optional<std::string> {
                                         if (is_off(text))
-                                          return "0.000001";  // without fusion each parameter is sent on its own
+                                          return "0.000001";  // without fusion, each parameter is a message
                                         return fmt::format("{}", parse_number<double>(text, kNotNegative) / kMebibyte);
                                       });
   flags
@@ -95,7 +95,7 @@ void RankFlags::declare(FlagSet& flags) {
 
 namespace {
 
-// How many ranks of this one's host, with itself, may run on cores that it may run on.
+// Number of ranks on this host, including this one, whose core affinities overlap with this rank's.
 int count_sharing(Group& group) {
   const std::vector<int> mine = cores_of(0);
   const std::vector<Place>& places = group.places();

@@ -1,4 +1,4 @@
-// Flags about the ranks of a job, and how they sum their gradients.
+// Flags of the ranks of a job and of their all-reduce.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace dtrain::cli {
 
-// Which of the processes that work together this is.
+// Position of this process in the job.
 struct Ranks {
   int rank = 0, size = 1;
-  int local_rank = 0, local_size = 1;  // among those of its host
-  int sharing = 1;                     // of those, with this one, that may run on its cores
-  int chief = 0;                       // the one that writes checkpoints and metrics and talks to people
+  int local_rank = 0, local_size = 1;  // local rank
+  int sharing = 1;                     // ranks that share the cores of this rank, including it
+  int chief = 0;                       // the rank that writes checkpoints, metrics and messages
   bool is_chief() const { return rank == chief; }
 };
 
-// Which of the group's processes this is. The chief is the first one that is not in a launcher's pod, which may have no
+// Position of this process in the group. The chief is the first rank outside of a launcher's pod, which may have no
 // volumes. Collective.
 Ranks ranks_of(Group& group);
-// Flags of every program that may run as several ranks.
+// Flags of all distributed programs.
 struct JobFlags {
   int64_t expect_ranks = 0;
   double collective_timeout = GroupOptions{}.step_limit;
@@ -31,15 +31,15 @@ struct JobFlags {
 
   // Returns --collective_timeout.
   Flag& declare(FlagSet& flags);
-  // That of a step, and no less for what may take longer.
+  // Timeout of a step, and lower limit for longer operations.
   GroupOptions limits() const;
 };
 
-// How gradients are cut into pieces.
+// Gradient bucket sizes.
 struct BucketFlags {
   double bucket_mb = 25, last_bucket_mb = 1;
 
-  // Returns --bucket_mb, of which `least` is the smallest that is taken, and --last_bucket_mb.
+  // Declares --bucket_mb, with minimum `least`, and --last_bucket_mb.
   std::pair<Flag&, Flag&> declare(FlagSet& flags, double least = 1e-6);
   BucketOptions options() const;
 };
@@ -54,13 +54,13 @@ struct RankFlags {
 
   void declare(FlagSet& flags);
   void check(const FlagSet&) const {}
-  // How gradients are summed; "auto" on the wire is fp32.
+  // Options of the all-reduce; "auto" on the wire is fp32.
   CommunicatorOptions communicator() const;
-  // What of it the command line asks for, so that a checkpoint does not change it.
-  ExplicitSettings asked_for(const FlagSet& flags) const;
+  // Settings given on the command line, which a checkpoint does not override.
+  AskedFor asked_for(const FlagSet& flags) const;
 };
 
-// Throws Error(Fault::config) where --all_reduce_algorithm is none of those that sum on that device.
+// Throws Error(Fault::config) if --all_reduce_algorithm does not exist for that device.
 void check_algorithm(const std::string& algorithm, bool gpu);
 
 }  // namespace dtrain::cli

@@ -1,4 +1,4 @@
-// A suggestion is where to begin to search, not a promise.
+// The suggestion is a starting point for further tuning.
 #include "apps/cli/options/rate_finder.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Flags about a search for a learning rate, and how its result is reported.
+// Flags and report of the learning-rate range test.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct RateFinderFlags {
   void declare(FlagSet& flags);
   void check(const FlagSet& flags) const;
   RateSweepOptions options() const;
-  // A table of the points and a line with the suggestion; and the file, where one is asked for: JSON where its name
-  // ends with .json, else CSV. `writes`: this rank does.
+  // Prints a table of the points and the suggested learning rate; writes the file if requested: JSON if its name ends
+  // in .json, else CSV. `writes`: whether this rank writes.
   void report(const RateSweep& sweep, Log& log, bool writes) const;
 };
 

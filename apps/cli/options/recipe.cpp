@@ -10,7 +10,7 @@
 namespace dtrain::cli {
 namespace {
 
-// What asks for another thing than a recipe does, and what of the recipe is left out then.
+// Flags that override a subject of a recipe, and the recipe's flags that are skipped then.
 struct Displacement {
   std::vector<const char*> given, left_out;
 };

@@ -1,4 +1,4 @@
-// Recipes: the conventions of other programs' trainings on ImageNet, as values of flags.
+// Recipes: hyperparameters and conventions of other programs' ImageNet training, as flag values.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ struct RecipeFlags {
 
   void declare(FlagSet& flags);
   void check(const FlagSet&) const {}
-  // Sets what the recipe says and the command line does not, and returns that for people, a line for each subject.
-  // Where the command line asks for another rule of learning rates, classes or pixels, what the recipe says about the
-  // details of its own is left out.
+  // Applies the recipe to flags that the command line does not set. Returns one notice line per subject. If the command
+  // line selects another learning-rate schedule, class set or preprocessing, the recipe's details of that subject are
+  // skipped.
   std::vector<std::string> apply(FlagSet& flags) const;
 };
 

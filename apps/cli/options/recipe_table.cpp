@@ -1,4 +1,4 @@
-// A convention that has its default value is stated all the same, so that it is printed.
+// Conventions at their default value are listed too, so that they are printed.
 #include "apps/cli/options/recipe_table.h"
 
 namespace dtrain::cli {
@@ -7,7 +7,7 @@ namespace {
 const Part kBackground{"labels", {{"num_classes", "1001"}, {"label_offset", "0"}}};
 const Part kNoBackground{"labels", {{"num_classes", "1000"}, {"label_offset", "-1"}}};
 
-// tf_cnn_benchmarks, and its README's training of ResNet-50; the rate is the model's own.
+// tf_cnn_benchmarks, with its README's flags for ResNet-50 and the model's default learning rate.
 const Recipe kTfCnn{"tf_cnn",
                     "each rank draws from all files by a seed of its own",
                     {kBackground,
@@ -38,7 +38,7 @@ const Part kAwsNetwork{"network",
                         {"conv_initializer", "variance_scaling"},
                         {"classifier_initializer", "normal"}}};
 
-// train_imagenet_resnet_hvd.py as its train.sh starts it.
+// train_imagenet_resnet_hvd.py with the arguments of train.sh.
 const Recipe kAws{"aws",
                   "files are split over the ranks",
                   {kNoBackground,
@@ -60,7 +60,8 @@ const Recipe kAws{"aws",
                      {"num_learning_rate_warmup_epochs", "10"},
                      {"warmup_learning_rate", "0.001"}}}}};
 
-// The same script as train_more_aug.sh starts it, for 128 GPUs and more. Its rate with LARC does not grow.
+// train_imagenet_resnet_hvd.py with the arguments of train_more_aug.sh, for 128 and more GPUs. With LARC, its learning
+// rate is not scaled with the batch.
 const Recipe kAwsLarge{"aws-large",
                        "files are split over the ranks",
                        {kNoBackground,
@@ -96,7 +97,7 @@ const Part kMlPerfNetwork{"network",
                            {"classifier_initializer", "normal"}}};
 const Part kMlPerfImages{"images", {{"preprocessing", "mlperf"}}};
 
-// MLPerf's reference as Intel trains it: the rate is the model's own.
+// MLPerf's reference in Intel's version, with the model's default learning rate.
 const Recipe kIntel{"intel",
                     "records are split over the ranks",
                     {kBackground,

@@ -1,4 +1,4 @@
-// What each recipe sets.
+// Table of the flags that each recipe sets.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@ struct Setting {
   const char *flag, *value;
 };
 
-// Those of one subject.
+// Flags of one subject.
 struct Part {
   const char* subject;
   std::vector<Setting> settings;
@@ -17,11 +17,11 @@ struct Part {
 
 struct Recipe {
   const char* name;
-  const char* sharding;  // which samples a rank sees there: not copied
+  const char* sharding;  // sharding of samples over ranks there: not reproduced
   std::vector<Part> parts;
 };
 
-// All of them, in the order they are listed for people.
+// All recipes, in the order of the help text.
 const std::vector<Recipe>& recipes();
 
 }  // namespace dtrain::cli

@@ -1,4 +1,4 @@
-// Flags about the size and the length of a run.
+// Flags of batch size, steps and epochs.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ struct RunFlags {
   void declare(FlagSet& flags);
   void check(const FlagSet& flags) const;
 
-  // Updates, each of a batch of `batch` images of all ranks, for a data set of `samples`.
+  // Number of updates at the global batch size `batch`, for a data set of `samples`.
   int64_t training_batches(uint64_t samples, int64_t batch) const;
-  // The length of one evaluation: one pass at most, so that each image counts once.
+  // Batches of one evaluation: at most one epoch, so that each image counts once.
   int64_t evaluation_batches(uint64_t samples, int64_t batch) const;
   int64_t warmup_batches(int64_t initial) const { return num_warmup_batches.value_or(initial); }
   uint64_t seed() const { return static_cast<uint64_t>(tf_random_seed); }
 };
 
-// Whole batches that hold `epochs` passes over `samples`, rounded up. Throws Error(Fault::config) where these are less
-// than an image or more than can be counted.
+// Batches of `epochs` epochs of `samples`, rounded up. Throws Error(Fault::config) if that is less than one image or
+// overflows.
 int64_t batches_of(double epochs, uint64_t samples, int64_t batch);
 
 }  // namespace dtrain::cli

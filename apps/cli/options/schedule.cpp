@@ -21,7 +21,7 @@ constexpr Named kNamed[] = {{"constant", Decay::constant},
                             {"linear_cosine", Decay::linear_cosine},
                             {"mlperf_lars", Decay::polynomial}};
 
-// The rate and the warm-up of MLPerf's reference under LARS, where the user names none.
+// Learning rate and warm-up of MLPerf's LARS reference, unless the user sets them.
 void take_mlperf_rates(Schedule& schedule, int64_t batch, std::optional<double> rate, double warmup_epochs) {
   const double peak = batch <= 4096 ? 5 : batch <= 8192 ? 10 : batch <= 16384 ? 25 : 33;
   schedule.base = rate.value_or(peak);
@@ -106,7 +106,7 @@ void ScheduleFlags::check(const FlagSet& flags) const {
   check_names(flags);
 }
 
-// Flags of other schedules than that of --lr_schedule.
+// Refuses flags of schedules other than --lr_schedule.
 void ScheduleFlags::check_names(const FlagSet& flags) const {
   const auto given = [&](std::initializer_list<const char*> names) {
     return std::ranges::any_of(names, [&](const char* name) { return flags.given(name); });
@@ -166,7 +166,7 @@ std::optional<Schedule> ScheduleFlags::schedule(double steps_per_epoch, uint64_t
   schedule->warmup_epochs = num_learning_rate_warmup_epochs;
   schedule->warmup_start = warmup_learning_rate;
   if (from_mlperf()) take_mlperf_rates(*schedule, batch, init_learning_rate, num_learning_rate_warmup_epochs);
-  // A short run, such as one that measures speed, may end in its warm-up.
+  // A short run, such as a benchmark, may end within its warm-up.
   if (schedule->total_steps > 0 &&
       std::floor(schedule->warmup_epochs * steps_per_epoch) >= static_cast<double>(total_steps))
     schedule->decay = Decay::constant;

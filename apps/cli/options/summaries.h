@@ -1,4 +1,4 @@
-// Flags about TensorBoard's events.
+// Flags of TensorBoard summaries.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace dtrain::cli {
 struct SummaryFlags {
   int64_t summary_verbosity = 0, save_summaries_steps = 0;
 
-  // `always`: there are events of the shown steps even where no number of steps is given.
+  // `always`: displayed steps have events even without a number of steps.
   void declare(FlagSet& flags, bool always = false);
   void check(const FlagSet&) const {}
-  // As in tf_cnn_benchmarks both have to be given, beside a train_dir.
+  // As in tf_cnn_benchmarks, both are required, and a train_dir.
   bool wanted() const { return summary_verbosity > 0 && save_summaries_steps > 0; }
-  // Steps between those of which there is more than scalars; 0: there is not. `otherwise`: where none are given.
+  // Steps between events with more than scalars; 0: none. `otherwise`: the default.
   uint64_t details_every(int64_t otherwise = 0) const;
 };
 

@@ -1,4 +1,4 @@
-// Flags that only tf_cnn_benchmarks has.
+// Flags without an equivalent outside of tf_cnn_benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace dtrain::cli {
 
-// What has a meaning in tf_cnn_benchmarks alone; its log shows some of it.
+// Flags specific to tf_cnn_benchmarks; its log header shows some of them.
 struct TfFlags {
   int64_t num_gpus = 1;
   std::optional<int64_t> autotune_threshold;

@@ -30,7 +30,7 @@ void TracingFlags::declare(FlagSet& flags) {
            "the run was killed")
       .may_differ_per_rank()
       .set_by("HOROVOD_TIMELINE", [](const std::string& text) -> std::optional<std::string> {
-        // Horovod's word for one that the program itself begins later.
+        // Horovod's value for a timeline that the program starts later.
         return text.empty() || text == "DYNAMIC" ? std::nullopt : std::optional(text);
       });
 }

@@ -1,4 +1,4 @@
-// Flags about traces and profiles of steps, and about the listing of the model.
+// Flags of traces, profiles, and the model summary.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct TracingFlags {
   bool wanted() const { return !trace_file.empty() || !tfprof_file.empty() || !profile.empty() || !timeline.empty(); }
 };
 
-// Of programs whose model is one of the catalogue's.
+// For programs whose model is in the catalogue.
 struct GraphFlags {
   std::string graph_file;
 

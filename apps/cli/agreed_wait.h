@@ -1,4 +1,4 @@
-// Waits that all ranks of a job end together.
+// A wait that ends on all ranks of a job together.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 
 namespace dtrain::cli {
 
-// Waits until the time is over on one rank, or a request to stop has reached one: then true. Collective.
+// Waits until the timeout on any rank, or a stop request on any rank: then true. Collective.
 bool stopped_within(Group& group, std::chrono::seconds interval);
 
 }  // namespace dtrain::cli

@@ -18,7 +18,7 @@
 namespace dtrain::cli {
 namespace {
 
-constexpr int kNotStarted = 127;  // as shells have it for a program that is not there
+constexpr int kNotStarted = 127;  // shells' exit code for "command not found"
 
 std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
   std::vector<std::string> entries;
@@ -77,7 +77,7 @@ Child::Child(const ChildOptions& options) : on_line_(options.on_line), stop_sign
   if (!errors.opened() || !output.opened())
     throw Error(Fault::resource, concat("cannot make a pipe: ", strerror(errno)));
   pid_ = fork();
-  if (pid_ == 0) {  // only what may be done beside other threads
+  if (pid_ == 0) {  // async-signal-safe calls only
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(128 + SIGKILL);
     pthread_sigmask(SIG_SETMASK, &options.mask, nullptr);

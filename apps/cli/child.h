@@ -1,4 +1,4 @@
-// Child: a process that this one starts, of its own program or of another.
+// Child: a child process of the same or of another program.
 #pragma once
 
 #include <csignal>
@@ -12,54 +12,54 @@
 
 namespace dtrain::cli {
 
-// These cores, as sched_setaffinity takes them.
+// The cores as a mask for sched_setaffinity.
 cpu_set_t set_of(const std::vector<int>& cores);
 
 struct ChildOptions {
   std::vector<std::string> argv{};
-  std::string program{};  // a path, or a name that is looked for in PATH; empty: the program of this process
-  std::vector<std::pair<std::string, std::string>> variables{};  // beside those of this process, or in their place
-  sigset_t mask{};                                               // signals that it blocks
-  int inherited = -1;                                            // a file that stays open in it
-  std::vector<int> cores{};                                      // that it is bound to; none: as this process
-  // Is sent in place of whatever asks to stop; it then has a session of its own, which Ctrl-C does not reach. 0: it
-  // hears the same signals as this process.
+  std::string program{};                                         // a path, or a name in PATH; empty: this program
+  std::vector<std::pair<std::string, std::string>> variables{};  // added to this process' environment, overriding it
+  sigset_t mask{};                                               // blocked signals
+  int inherited = -1;                                            // file descriptor that it inherits
+  std::vector<int> cores{};                                      // core affinity; empty: as this process
+  // Signal to send for any stop request; the child then has its own session, which Ctrl-C does not reach. 0: it gets
+  // the same signals as this process.
   int stop_signal = 0;
-  // Takes each line of its stdout; none: it has that of this process.
+  // Called for each line of its stdout; none: it inherits stdout.
   std::function<void(const std::string& line)> on_line{};
 };
 
-// It is killed where the thread that started it ends. Its stderr goes through this process.
+// The child is killed when the thread that started it ends. Its stderr is forwarded by this process.
 class Child {
  public:
-  // Throws Error(Fault::resource) where the system has no room for another process.
+  // Throws Error(Fault::resource) if the process cannot be started.
   explicit Child(const ChildOptions& options);
   ~Child();
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
 
   pid_t pid() const { return pid_; }
-  // Those that its stderr and its stdout come from; -1 once they are at their end.
+  // Read ends of its stderr and stdout; -1 after end of file.
   std::vector<int> files() const { return {errors_.file, output_.file}; }
-  // Prints or hands on what has come of whole lines; the last one of stderr that begins with "error: " is kept instead.
+  // Forwards complete lines; the last line of stderr that begins with "error: " is kept instead.
   void pass_on();
   const std::string& error() const { return error_; }
 
   bool lives() const { return lives_; }
-  // False from its end on. The process is then no more.
+  // False once the process has ended and has been reaped.
   bool has_ended();
-  // Once it has ended: its exit code, or 128 + the signal that ended it.
+  // After its end: exit code, or 128 + signal.
   int code() const { return signal_ != 0 ? 128 + signal_ : code_; }
   int signal() const { return signal_; }
-  // It lives, and a signal keeps it from running.
+  // Whether it is stopped by a signal.
   bool is_stopped() const;
   void kill(int number) const;
-  // Passes on a request to stop.
+  // Forwards a stop request.
   void ask_to_stop(int number) const { kill(stop_signal_ != 0 ? stop_signal_ : number); }
 
  private:
-  // What comes from one of its files, and the part of it that is no whole line yet.
-  struct OutputPipe {
+  // A pipe from the child, with its incomplete last line.
+  struct Stream {
     int file = -1;
     std::string text{};
   };

@@ -1,4 +1,4 @@
-// Signals, lines and ends.
+// Event loop over signals, output lines and exits of children.
 #include "apps/cli/children.h"
 
 #include <algorithm>
@@ -21,10 +21,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kGrace{10};  // until the others of one that failed have to have ended
+constexpr std::chrono::seconds kGrace{10};  // grace period for the siblings of a failed child
 constexpr int kSeverityOfStop = 1;
 
-// The end of one is another's fault: what the others die of says less.
+// One failure causes others: the siblings' exits are less informative.
 int severity(int code) {
   return code == 0 ? 0 : code == kStopped ? kSeverityOfStop : code == static_cast<int>(Fault::communication) ? 2 : 3;
 }
@@ -60,7 +60,7 @@ int Children::wait() {
   return report();
 }
 
-// One that is stopped, for which the one that has failed may have waited, would not end by itself.
+// A stopped child, which the failed one may have waited for, would never end.
 void Children::end_others() {
   const bool late = Clock::now() - *failed_ > kGrace;
   for (size_t i = 0; i < children_.size(); ++i) {
@@ -74,7 +74,7 @@ void Children::end_others() {
   }
 }
 
-// Waits for whatever happens next.
+// Waits for the next event.
 void Children::look() {
   std::vector<pollfd> files{{heard_, POLLIN, 0}};
   for (const Child& child : children_)
@@ -96,7 +96,7 @@ void Children::look() {
   }
 }
 
-// A child that this process has killed did not fail by itself, unless it exited just before.
+// A child killed by this process did not fail by itself, unless it exited just before.
 int Children::severity_of(size_t index) const {
   const Child& child = children_[index];
   return killed_.contains(index) && child.signal() == SIGKILL ? 0 : severity(child.code());

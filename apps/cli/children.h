@@ -1,4 +1,4 @@
-// Processes that a program starts and waits for.
+// Child processes of a program.
 #pragma once
 
 #include <chrono>
@@ -13,25 +13,25 @@
 
 namespace dtrain::cli {
 
-// Requests to stop that this process hears as long as the object is there are passed on to all. They end where this
-// process is killed. To be made before there are threads.
+// Forwards stop requests to all children during the lifetime of the object. Children end if this process is killed.
+// Construct before starting threads.
 class Children {
  public:
-  // `together`: where one fails, the others have to end, too.
+  // `together`: if one fails, the others are ended too.
   explicit Children(bool together);
   ~Children();
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
-  // `name` is what messages call it. Throws Error as Child's constructor.
+  // `name`: for messages. Throws like Child's constructor.
   void start(const std::string& name, ChildOptions options);
-  // Waits for all of them and passes on what they print. Returns the exit code of the first that failed for a reason of
-  // its own, and prints one `error: ...`, that of this one; else kStopped where one has stopped on request, else 0.
+  // Waits for all children and forwards their output. If one failed by itself, prints the `error: ...` line of the
+  // first and returns its exit code; else kStopped if one stopped on request; else 0.
   int wait();
 
  private:
   void look();
-  // Ends those that do not follow one that has failed.
+  // Kills siblings that outlive a failed child's grace period.
   void end_others();
   int severity_of(size_t index) const;
   int report() const;
@@ -41,8 +41,8 @@ class Children {
   int heard_ = -1;
   std::deque<Child> children_;
   std::vector<std::string> names_;
-  std::vector<size_t> ends_;  // in the order in which they ended
-  std::set<size_t> killed_;   // by this process
+  std::vector<size_t> ends_;  // in order of exit
+  std::set<size_t> killed_;   // killed by this process
   std::optional<std::chrono::steady_clock::time_point> failed_;
 };
 

@@ -1,4 +1,4 @@
-// What every program does with its command line.
+// Command-line handling shared by all programs.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,12 @@
 
 namespace dtrain::cli {
 
-// Parses argv and returns the positional arguments, or none where --help or --version was asked for: that is printed
-// then, and the program is done. Former names of flags are announced on stderr, by one of several ranks. Throws Error
-// as FlagSet::parse does.
+// Parses argv and returns the positional arguments. Returns none after printing --help or --version: the program should
+// exit. One rank prints notices about former names of flags on stderr. Throws like FlagSet::parse.
 std::optional<std::vector<std::string>> read_command_line(FlagSet& flags, const std::vector<std::string>& argv);
 
-// The same for a program all of whose arguments are flags. False where it is done; throws Error for any other argument.
-// `settle`, if given, sets what follows from other flags, before --print_config prints all and the program is done.
+// The same for a program without positional arguments: false if it should exit; throws Error for a positional argument.
+// `settle`, if given, derives flags from others before --print_config prints them.
 bool read_flags(FlagSet& flags, const std::vector<std::string>& argv, const std::function<void()>& settle = {});
 
 }  // namespace dtrain::cli

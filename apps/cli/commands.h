@@ -1,4 +1,4 @@
-// Programs of several commands: dtrain-data verify ...
+// Programs with subcommands: dtrain-data verify ...
 #pragma once
 
 #include <span>
@@ -14,17 +14,16 @@ struct Command {
   const char* meaning;
 };
 
-// A program by its commands.
+// A program with subcommands.
 struct CommandSet {
   const char* program;
   const char* meaning;
-  const char* codes;  // what the exit codes mean
+  const char* codes;  // meanings of the exit codes
   std::span<const Command> commands;
 };
 
-// Runs the command that argv[1] names, or prints what there is: for people, with --help=list for programs that complete
-// command lines, a line for each command with its name, "command" and its meaning, by tabs, with --help=man as a manual
-// page. Throws Error for an unknown command, naming the nearest one.
+// Runs the command argv[1], or prints help. --help=list, for shell completion: a tab-separated line of name, "command"
+// and meaning per command; --help=man: a manual page. Throws Error for an unknown command, naming the nearest one.
 int run_command(const CommandSet& set, const std::vector<std::string>& argv);
 
 }  // namespace dtrain::cli

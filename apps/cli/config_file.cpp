@@ -1,4 +1,4 @@
-// Reading by toml++; what is written is simple enough to be put together here.
+// Reads TOML with toml++; writes a simple subset itself.
 #include "apps/cli/config_file.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMaxBytes = size_t{1} << 20;
 
-// Kinds of flags' values by their names for people.
+// Display names of value types.
 const std::map<std::string, const char*> kKinds = {{"bool", "true or false"},
                                                    {"int", "an integer"},
                                                    {"float", "a number"},
@@ -31,11 +31,11 @@ struct Value {
   std::string kind, text;
 };
 
-// toml++ 3.3 runs into undefined behaviour at most characters between U+00A1 and U+FEFF where it looks for white
-// space. It is therefore given characters of two and three bytes 0x100000 higher, in a plane for private use: the
-// first byte becomes the first two or three of a character of four bytes.
+// Works around undefined behaviour of toml++ 3.3 in its whitespace test of most characters from U+00A1 to U+FEFF:
+// characters of two and three bytes are moved up by 0x100000 into a private-use plane, by replacing the first byte with
+// the first two or three bytes of a four-byte character.
 std::string raised(std::string_view text) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // byte order mark
   std::string result;
   for (const char c : text) {
     const unsigned byte = static_cast<uint8_t>(c);
@@ -50,7 +50,7 @@ std::string raised(std::string_view text) {
   return result;
 }
 
-// The inverse, for text that toml++ found to be UTF-8.
+// The inverse, for valid UTF-8 from toml++.
 std::string lowered(std::string_view text) {
   std::string result;
   for (size_t i = 0; i < text.size(); i++) {
@@ -72,7 +72,7 @@ toml::table parsed(std::string_view text, const std::string& path) {
   return toml::parse(raised(text));
 }
 
-// Of what is no array; no kind where no flag has such a value.
+// Type of a non-array value; empty if no flag has that type.
 Value scalar(const toml::node& node) {
   if (const auto* value = node.as_boolean()) return {"bool", **value ? "true" : "false"};
   if (const auto* value = node.as_integer()) return {"int", fmt::format("{}", **value)};
@@ -150,7 +150,7 @@ std::string toml_value(const std::string& type, const std::string& text) {
     for (const std::string& element : split_list(text)) elements.push_back(toml_value("string", element));
     return fmt::format("[{}]", fmt::join(elements, ", "));
   }
-  // JSON's strings are TOML's, but for one more character that has to be escaped.
+  // JSON strings are TOML strings, except that TOML escapes one more character.
   std::string quoted = nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   for (size_t at = 0; (at = quoted.find('\x7f', at)) != std::string::npos;) quoted.replace(at, 1, "\\u007f");
   return quoted;

@@ -1,4 +1,4 @@
-// Flags about the respects in which programs build one and the same model in different ways.
+// Flags of model details that differ between frameworks.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ struct ConventionFlags {
   bool zero_gamma = false;
 
   void declare(FlagSet& flags);
-  // Throws Error where one that is for ResNets was given for another model.
+  // Throws Error if a ResNet flag was given for another model.
   void check(const FlagSet& flags, const models::ClassifierInfo& info) const;
   models::ModelConventions conventions() const;
 };

@@ -1,4 +1,4 @@
-// Batches to time a network on.
+// Synthetic batches for benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ struct DrawnBatch {
   Tensor images;  // f32, [batch, size, size, 3]
   Tensor labels;  // i32, [batch], of [0, classes)
 };
-// Pixels of [-1, 1); the same in every run.
+// Pixels in [-1, 1), with a fixed seed.
 DrawnBatch draw_batch(Context& context, int64_t batch, int64_t size, int64_t classes);
 
-// As tf_cnn_benchmarks' synthetic data: a truncated normal of mean 127 and standard deviation 60 that is fed to the
-// model as it is, and labels of [0, classes - 1).
+// tf_cnn_benchmarks' synthetic data: truncated normal with mean 127 and standard deviation 60, without preprocessing,
+// and labels in [0, classes - 1).
 DrawnBatch draw_tf_cnn_batch(Context& context, int64_t batch, int64_t size, int64_t classes, uint64_t seed);
 
 }  // namespace dtrain::cli

@@ -1,4 +1,4 @@
-// What is said of a flag where it is declared.
+// Attributes of flags.
 #include "apps/cli/flag.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// A flag of the command line, and what is said of it where it is declared.
+// A command-line flag and its attributes.
 #pragma once
 
 #include <cstdint>
@@ -9,33 +9,33 @@
 
 namespace dtrain::cli {
 
-// A declared flag. What else is to be known about it is said where it is declared:
+// A declared flag. Attributes are chained to the declaration:
 //   flags.add("data_dir", data_dir, "folder of TFRecord files").may_differ_per_rank();
 class Flag {
  public:
   using Text = std::function<std::string()>;
-  // From a text of another kind, such as that of an environment variable, to that of the flag; none: it sets nothing.
+  // Converts another text, such as an environment variable's, to a value of the flag; none: does not set it.
   using Translation = std::function<std::optional<std::string>(const std::string&)>;
 
-  // The ranks of a job may be given different values; of all other flags they must have been given the same.
+  // Allows different values on the ranks of a job; all other flags must be equal.
   Flag& may_differ_per_rank();
-  // Checkpoints record the flag's text, or `text()`, under `key`, unless it is empty; a run continues only checkpoints
-  // that agree with it.
+  // Checkpoints record the flag's value, or `text()`, under `key`, unless empty; a run resumes only checkpoints with
+  // the same value.
   Flag& identity(std::string key, Text text = {});
-  // The same for what the flag comes to only with the model and the data: whoever resolves it records the text.
+  // The same for a value that depends on the model and the data: the code that resolves it records it.
   Flag& identity_once_resolved(std::string key);
-  // Recorded as well, but a run that continues with another value only announces the change.
+  // Recorded too, but a resumed run with another value only prints a notice.
   Flag& setting(std::string key, Text text = {});
-  // An older spelling that goes on working, with a notice. Without `translate` its values are those of the flag.
+  // A deprecated name, which still works, with a notice. Without `translate` it has the same values.
   Flag& former_name(std::string name, Translation translate = {});
-  // Another spelling for good, such as `b` for `-b 256`; one dash or two before a name are the same.
+  // A permanent alias, such as `b` for `-b 256`; one or two dashes are equivalent.
   Flag& short_name(std::string name);
-  // An environment variable that sets the flag where the command line does not.
+  // An environment variable that sets the flag; the command line takes precedence.
   Flag& set_by(std::string variable, Translation translate);
-  // What only tunes another program's own machinery: given another value than its default it changes nothing, and a
-  // notice says so, with the reason.
+  // A flag that only tunes internals of another program: a value other than the default has no effect, and a notice
+  // gives the reason.
   Flag& no_effect(std::string reason);
-  // What would have to change the results and does not: another value than the default is refused, with the reason.
+  // A flag that would change results and is not supported: a value other than the default is an error with the reason.
   Flag& refused(std::string reason);
 
  private:
@@ -52,26 +52,26 @@ class Flag {
 
   enum class Fate : uint8_t { served, no_effect, refused };
   bool has_default() const { return text_ == initial_; }
-  std::string description() const;  // what it means, and what else sets it
-  std::string fate() const;         // what becomes of it, with the reason
+  std::string description() const;  // meaning, and variables that set it
+  std::string fate() const;         // support, with the reason
 
   std::string name_, group_, type_, initial_, meaning_, reason_;
   Fate fate_ = Fate::served;
   std::function<void(const std::string&)> set_;  // throws Error without the flag's name
   bool given_ = false, implied_ = false, differs_ = false;
-  std::string text_;    // as last given
-  std::string origin_;  // what gave it: "command line", "run.toml:12", "recipe aws"; empty: it has its default
+  std::string text_;    // current value
+  std::string origin_;  // origin: "command line", "run.toml:12", "recipe aws"; empty: default
   std::vector<Recorded> recorded_;
   std::vector<Source> former_names_, variables_;
   std::vector<std::string> short_names_;
 };
 
-// A combination of flags that is refused where it is broken, with a message that names them.
+// A rule for combinations of flags, with the error message for violations.
 struct Rule {
   bool broken;
   const char* message;
 };
-// Throws Error with the message of the first broken rule.
+// Throws Error with the message of the first violated rule.
 void refuse(std::initializer_list<Rule> rules);
 
 }  // namespace dtrain::cli

@@ -1,4 +1,4 @@
-// The help text that is generated from the declarations of flags.
+// Help text and Markdown, generated from flag declarations.
 #include <algorithm>
 #include <regex>
 #include <sstream>
@@ -10,7 +10,7 @@
 namespace dtrain::cli {
 namespace {
 
-// Breaks `text` at blanks into lines of at most `width`, each after the first indented by `indent`.
+// Wraps `text` at spaces to lines of at most `width`, with hanging indent `indent`.
 std::string wrap(const std::string& text, size_t indent, size_t width) {
   std::string out;
   size_t column = 0;
@@ -31,7 +31,7 @@ std::string wrap(const std::string& text, size_t indent, size_t width) {
   return out;
 }
 
-// The same for each line of `text`, a paragraph each.
+// The same for each paragraph, a line of `text`.
 std::string wrap_paragraphs(const std::string& text, size_t width) {
   std::string out;
   std::istringstream lines(text);
@@ -39,7 +39,7 @@ std::string wrap_paragraphs(const std::string& text, size_t width) {
   return out;
 }
 
-// `text` as a cell of a table: flags are set as code, and no bar ends the cell.
+// `text` as a Markdown table cell: flags in code style, bars escaped.
 std::string cell(const std::string& text) {
   static const std::regex kFlag(R"(--\w+(=[\w.|/]*\w)?\*?)"), kBar(R"(\|)");
   return std::regex_replace(std::regex_replace(text, kFlag, "`$&`"), kBar, R"(\|)");

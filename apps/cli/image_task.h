@@ -1,4 +1,4 @@
-// ImageTask: a task on images that programs can also look into.
+// ImageTask: a task on images with accessors for programs.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,13 @@ namespace dtrain::cli {
 class ImageTask : public Task {
  public:
   using Task::Task;
-  // The forward pass of the batch last loaded, in inference mode: its metrics, if it has any. Waits for the device.
+  // Forward pass of the loaded batch in inference mode. Returns its metrics, if any. Waits for the device.
   virtual std::vector<MetricValue> infer() = 0;
-  // Images of the first batch of the last step, as they are before they are normalised; none of a synthetic batch.
+  // Images of the first batch of the last step, before normalisation; none for a synthetic batch.
   virtual std::vector<Picture> pictures() const = 0;
-  // This rank's counts of training records and of bad ones; nothing for synthetic data or before open().
+  // This rank's counts of training records and of bad records; none for synthetic data or before open().
   virtual std::optional<data::LoaderStats> stats() const = 0;
-  // The same of the last evaluation that was not stopped, over all ranks; all zero where there was none.
+  // The same of the last completed evaluation, over all ranks; zero if there was none.
   virtual const data::LoaderStats& evaluation_stats() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a run says at its end about records that were skipped and images that were damaged or turned.
+// Notices about skipped records, damaged images and EXIF orientation.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,26 @@
 
 namespace dtrain::cli {
 
-// The counts of all ranks together, on each of them; a bad record that several ranks have met counts on each. Waiting
-// times are left out. Collective.
+// All-reduced counts of all ranks; a bad record that several ranks read counts several times. Excludes waiting times.
+// Collective.
 data::LoaderStats over_ranks(Group& group, const data::LoaderStats& mine);
 
-// Returns the counts, one line per named record or image, and last orientation_notice(); empty for sound data.
+// Notices: counts, one line per named record or image, then orientation_notice(); empty for sound data.
 std::vector<std::string> input_notices(const data::LoaderStats& stats, data::Orientation orientation);
 
-// Returns how many images have an EXIF orientation other than 1, and what was done with them; "" where none has.
+// Number and handling of images with an EXIF orientation other than 1; "" if there are none.
 std::string orientation_notice(const data::LoaderStats& stats, data::Orientation orientation);
 
-// Logs input_notices() of a classifier's images, and the number of images that the host decoded for a GPU.
+// Logs input_notices() of a classifier, and the number of images decoded on the host for a GPU.
 void report_input(const data::LoaderStats& stats, data::Orientation orientation, bool decodes_on_gpu, Log& log);
 
-// Counts the images that a program shows to a model one at a time.
+// Counts of images that a program processes one at a time.
 class ImageCount {
  public:
   explicit ImageCount(data::Orientation orientation) : orientation_(orientation) {}
-  // Counts an image that was read; names it on stderr where it is damaged.
+  // Counts an image; reports it on stderr if it is damaged.
   void add(const std::string& file, const data::SampleNotes& notes);
-  // Prints how many of `images` files are damaged, and orientation_notice().
+  // Prints the number of damaged images among `images`, and orientation_notice().
   void report(size_t images) const;
 
  private:

@@ -17,7 +17,7 @@ constexpr char kOther[] = ": is a link or no file, which lines are not appended 
 }  // namespace
 
 void LineFile::open(const std::string& path) {
-  // A FIFO is not waited for.
+  // Does not block on a FIFO.
   const int fd =
       ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
   DT_CHECK(fd >= 0 || (errno != ELOOP && errno != EISDIR), path, kOther);

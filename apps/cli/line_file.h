@@ -1,4 +1,4 @@
-// A text file that lines are appended to, such as a log that outlives the terminal.
+// A text file for appending lines, such as a log.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,13 @@
 
 namespace dtrain::cli {
 
-// Lines wait in memory until the file is opened: it may be in a folder that another process holds, which is not known
-// at once. What is there already stays; a last line that was cut off gets its end.
+// Buffers lines in memory until the file is opened, because its folder may be locked by another process. Appends to
+// existing content, after terminating a truncated last line.
 class LineFile {
  public:
-  // Throws Error(Fault::config) for a link or anything but a regular file, Error(Fault::resource) where it cannot be
-  // written.
+  // Throws Error(Fault::config) for anything but a regular file, Error(Fault::resource) if it cannot be written.
   void open(const std::string& path);
-  // Throws Error(Fault::resource) where it cannot be written.
+  // Throws Error(Fault::resource) if it cannot be written.
   void append(std::string_view line);
 
  private:

@@ -1,4 +1,4 @@
-// A few lines at the end of a terminal that are drawn anew again and again, below what is printed.
+// A block of lines at the bottom of the terminal that is redrawn below the log.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace dtrain::cli {
 
-// Drawn on stdout, where the log is, so that the two keep their order; nothing is drawn where that is no terminal, or
-// mpirun's is none, which gives its ranks a terminal of their own in any case.
+// Draws on stdout, like the log, to keep their order. Draws nothing if stdout, or mpirun's stdout, is not a terminal:
+// mpirun gives its ranks a pseudo-terminal in any case.
 class LiveBlock {
  public:
   LiveBlock();
@@ -17,26 +17,26 @@ class LiveBlock {
   LiveBlock(const LiveBlock&) = delete;
   LiveBlock& operator=(const LiveBlock&) = delete;
 
-  // Whether there is a terminal, and whether it shows more than ASCII.
+  // Whether there is a terminal, and whether it supports UTF-8.
   bool drawn() const { return terminal_ >= 0; }
   bool unicode() const { return unicode_; }
   // Columns of the terminal, which may change at any time.
   int columns() const;
-  // Draws these lines in place of those before, cut to the width of the terminal.
+  // Replaces the block by these lines, truncated to the terminal width.
   void show(const std::vector<std::string>& lines);
-  // Removes the block, prints, and draws it again.
+  // Removes the block, prints, and redraws it.
   void print_above(const std::function<void()>& print);
 
  private:
   void erase();
   void draw() const;
 
-  const int terminal_;  // descriptor of what people look at; -1: there is none
+  const int terminal_;  // file descriptor of the terminal; -1: none
   const bool unicode_;
   std::vector<std::string> lines_;
 };
 
-// The first `columns` characters of UTF-8 text whose characters are all of one column.
+// The first `columns` characters of UTF-8 text of single-width characters.
 std::string cut_to(const std::string& text, int columns);
 
 }  // namespace dtrain::cli

@@ -12,7 +12,7 @@
 namespace dtrain::cli {
 namespace {
 
-// Layers in int8 are made of weights in f32.
+// int8 layers are quantised from f32 weights.
 Machine with_precision(Machine machine, const ClassifierFlags& flags) {
   flags.check_precision(machine);
   machine.precision = precision_of(flags.precision);
@@ -49,7 +49,7 @@ void ClassifierFlags::declare_precision(FlagSet& flags) {
 
 std::map<std::string, std::string> ClassifierFlags::calibrated_for() const {
   return {{"model", model + models::describe(conventions.conventions())},
-          {"data set", find_model(model, data_name).dataset},  // the model has the form for it
+          {"data set", find_model(model, data_name).dataset},  // the model variant for it
           {"preprocessing", preprocessing + (ml_perf ? ", ml_perf" : "")}};
 }
 

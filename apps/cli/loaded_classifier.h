@@ -1,4 +1,4 @@
-// A classifier with the weights of a file, and the pixels that it reads.
+// A classifier with weights from a file, and its preprocessing.
 #pragma once
 
 #include <map>
@@ -17,54 +17,54 @@
 
 namespace dtrain::cli {
 
-// What is given of a model. What is not, and its weights have recorded, is as it was trained.
+// Flags of a model. Values that are not given default to those recorded with the weights.
 struct ClassifierFlags {
   std::string model, weights;
   std::string data_name = "imagenet";
-  int64_t num_classes = 0;  // 0: as many as the weights have
+  int64_t num_classes = 0;  // 0: as in the weights
   int64_t image_size = 0;   // 0: the model's default
   std::string preprocessing = "tf_cnn";
   bool ml_perf = false;
   std::string exif_orientation = "ignore";
   ConventionFlags conventions;
-  std::string precision = "fp32", calibration;  // where declare_precision() has been called
-  // Whether the calibration's ranges serve for other weights of the model, such as those of later steps of a training.
+  std::string precision = "fp32", calibration;  // if declare_precision() was called
+  // Whether the calibration applies to other weights of the model too, such as later checkpoints.
   bool ranges_for_any_weights = false;
 
   void declare(FlagSet& flags);
   void declare_precision(FlagSet& flags);
-  // Throws Error where something is missing or does not go together.
+  // Throws Error for missing or conflicting flags.
   void check() const;
   // The same for the precision, on this machine.
   void check_precision(const Machine& machine) const;
-  // What must be equal in two programs that share a calibration, by what a person calls it.
+  // Settings that two programs must share to share a calibration, by display name.
   std::map<std::string, std::string> calibrated_for() const;
 
-  // Finds the file of the weights, see weights_file(), and takes what it has recorded where a flag was not given.
-  // `given` tells which were. Throws Error where one contradicts the record.
+  // Finds the weights, see weights_file(), and sets flags that were not given, by `given`, from their metadata. Throws
+  // Error if a given flag contradicts the record.
   void take_recorded(const FlagSet& given);
 
   RecordedClassifier recorded{};
 };
 
-// For inference on `device`, "cpu", "gpu", or "auto", which is the GPU where there is one. Throws Error where there is
-// none and it was asked for.
+// Machine for inference on `device`: "cpu", "gpu", or "auto", a GPU if there is one. Throws Error if "gpu" is not
+// available.
 Machine inference_machine(const std::string& device, int64_t threads);
 
 class LoadedClassifier {
  public:
-  // Throws Error(Fault::checkpoint) where the weights do not fit, Error(Fault::data) where the calibration cannot be
-  // read. `set` tells what was given.
+  // Throws Error(Fault::checkpoint) if the weights do not fit, Error(Fault::data) if the calibration cannot be read.
+  // `set`: the flags that were given.
   LoadedClassifier(const ClassifierFlags& flags, const FlagSet& set, const Machine& machine);
 
   Context& context() const { return *context_; }
   const ParameterStore& store() const { return store_; }
   const models::Classifier& model() const { return model_; }
-  PreparedWeights& prepared() const { return *prepared_; }  // for tapes that infer
+  PreparedWeights& prepared() const { return *prepared_; }  // for inference tapes
   const data::Pixels& pixels() const { return pixels_; }
-  // By output; empty where the weights have recorded none.
+  // By output; empty if not recorded.
   const std::vector<std::string>& class_names() const { return class_names_; }
-  // Of the pixels, for the model's type and number of channels.
+  // Preprocessing for the model's data type and number of channels.
   PixelNormalization normalization() const;
 
  private:

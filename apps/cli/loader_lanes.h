@@ -1,4 +1,4 @@
-// What the threads of a loader do, as spans of a trace.
+// Trace spans of loader threads.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace dtrain::cli {
 
-// For LoaderOptions::report: a lane for each worker, and one for the consumer's waiting. Null where `show` is.
+// Callback for LoaderOptions::report: one lane per worker, and one for the consumer's waits. Null if `show` is null.
 std::function<void(const data::LoaderWork&)> loader_lanes(std::function<void(const TraceSpan&)> show);
 
 }  // namespace dtrain::cli

@@ -1,4 +1,4 @@
-// Ranks of this host that a program starts by itself, as processes of the same command.
+// Local ranks that a program starts itself, as processes of the same command.
 #pragma once
 
 #include <string>
@@ -8,27 +8,26 @@
 
 namespace dtrain::cli {
 
-// What a process is among those that run_local_ranks() started; count 0: it is none of them.
+// Position of a process among those of run_local_ranks(); count 0: not one of them.
 struct LocalRank {
   int rank = 0, count = 0;
 };
 LocalRank local_rank();
 
-// The ranks to start, and which of a job they are.
+// The ranks to start, and their place in the job.
 struct LocalJob {
   int count = 1;
-  int first = 0, size = 1;                // in the job; where it has no others, they meet on this machine
-  std::vector<std::vector<int>> cores{};  // those of each, if it is to be bound
+  int first = 0, size = 1;                // ranks of the whole job; if all are local, they connect on this machine
+  std::vector<std::vector<int>> cores{};  // cores of each rank, if bound
 };
 
-// Starts this program once more as each rank of the job, and waits for all of them. They share standard input and
-// output; of what they write on stderr one `error: ...` is printed, that of the rank whose exit code is returned: the
-// first that failed for a reason of its own. Requests to stop are passed on. Where one fails, the others end, and where
-// this process is killed, they are. Throws Error(Fault::resource) where a process cannot be started. To be called
-// before there are threads.
+// Starts this program once per rank and waits for all of them. Ranks share standard input and output. Of several
+// `error: ...` lines, only the one of the first rank that failed by itself is printed; its exit code is returned.
+// Forwards stop requests. If one rank fails, the others end; if this process is killed, they are killed. Throws
+// Error(Fault::resource) if a process cannot be started. Call before starting threads.
 int run_local_ranks(const LocalJob& job, const std::vector<std::string>& argv);
 
-// Takes over what run_local_ranks() has opened for the ranks of this process to meet.
+// Takes over the rendezvous socket that run_local_ranks() opened.
 void take_listener(TcpOptions& tcp);
 
 }  // namespace dtrain::cli

@@ -19,7 +19,7 @@ void Log::line(const std::string& text) {
   if (out_) return;
   const int cause = errno;
   out_.clear();
-  std::clearerr(stdout);  // which may be below it
+  std::clearerr(stdout);  // the block may be below it
   if (!std::exchange(lost_, true))
     notice(fmt::format("the log: {}; the run goes on, lines may be missing", std::generic_category().message(cause)));
 }

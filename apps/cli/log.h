@@ -1,4 +1,4 @@
-// The lines that a program prints for people.
+// The log of a program.
 #pragma once
 
 #include <functional>
@@ -10,28 +10,28 @@
 
 namespace dtrain::cli {
 
-// Every line is flushed: what a job has printed is in its log even if it is killed. Where the log cannot be written (a
-// full disk) one notice says so, and the run goes on.
+// Flushes every line, so that the log of a killed job is complete. If the log cannot be written (full disk), prints one
+// notice and continues.
 class Log {
  public:
-  // `notices` takes what people should know beside the log. `speaks` false, for all ranks but one: it keeps silent.
+  // `notices`: stream for notices beside the log. `speaks`: false on all ranks but one, which print nothing.
   Log(std::ostream& out, std::ostream& notices, bool speaks = true) : out_(out), notices_(notices), speaks_(speaks) {}
 
-  // From now on it has notices only: another program's log tells what its lines would.
+  // Suppresses lines and keeps notices: another program's log format replaces the lines.
   void keep_lines_back() { has_lines_ = false; }
 
   void line(const std::string& text);
   void notice(const std::string& text);
 
-  // From now on lines and notices of one that speaks are appended to `file`, too, which has to be there as long as the
-  // log is used. Where that fails one notice says so, and the run goes on without it.
+  // Also appends lines and notices of a speaking log to `file`, which must outlive the log. On failure, prints one
+  // notice and continues without the file.
   void copy_to(LineFile& file) { copy_ = &file; }
   void end_copy() { copy_ = nullptr; }
-  // Opens it. Throws Error(Fault::config) as LineFile::open.
+  // Opens the file. Throws Error(Fault::config) like LineFile::open.
   void open_copy(const std::string& path);
-  // From now on all is printed above `block`, which has to be there as long as the log is used or until it is null.
+  // Prints above `block` from now on, which must outlive the log; null: none.
   void print_above(LiveBlock* block) { block_ = block; }
-  // Appends what has been printed in another way, there alone.
+  // Appends text that was printed elsewhere to the file only.
   void copy(const std::string& line);
 
  private:

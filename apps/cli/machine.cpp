@@ -1,4 +1,4 @@
-// From flags to contexts.
+// Creates contexts from flags.
 #include "apps/cli/machine.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace dtrain::cli {
 
 std::unique_ptr<Context> Machine::make_context() const {
-  // OpenMP knows nothing of quotas.
+  // OpenMP ignores CPU quotas.
   if (!gpu)
     return make_cpu_context(
         with_environment(CpuOptions{.threads = threads_are_chosen(threads) ? threads : usable_cores()}));
@@ -31,7 +31,7 @@ std::unique_ptr<Context> Machine::make_context() const {
   options.autotune = !trial;
   const std::string cache = cache_directory();
   if (!trial && !cache.empty()) {
-    std::error_code ignored;  // the context reports a plan file that cannot be written
+    std::error_code ignored;  // the context reports an unwritable plan file
     std::filesystem::create_directories(cache, ignored);
     options.plan_file = cache + "/convolution_plans";
   }

@@ -43,7 +43,7 @@ struct Cores {
   int usable = 1, online = 1;
   int quota = 0;  // CPU quota of this host or container in cores; 0: no limit
 
-  // Threads of one of `ranks` processes of this host, `sharing` of which (including this one) share its cores.
+  // Cores for one of `ranks` processes of this host, `sharing` of which, including this one, share its affinity mask.
   int share(int ranks, int sharing) const;
 };
 Cores available_cores();

@@ -1,4 +1,4 @@
-// The manual page and the list for completion, from the declarations of flags.
+// Manual page and completion list, generated from flag declarations.
 #include <cctype>
 #include <sstream>
 
@@ -21,7 +21,7 @@ std::string first_phrase(const std::string& about) {
   return phrase;
 }
 
-// The forms of the command line, which the help has one below the other, with the program's name from the second on.
+// The usage lines of the help text; from the second on they begin with the program's name.
 std::vector<std::string> forms_of(const std::string& usage, const std::string& program) {
   std::vector<std::string> forms;
   std::istringstream lines(usage);

@@ -1,4 +1,4 @@
-// Macros and escapes of troff, and the sections that all pages have in common.
+// troff macros and escapes, and the sections that all pages share.
 #include "apps/cli/man_page.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ constexpr char kCodes[] =
     "0 done, 1 usage or configuration, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint or weights, 6 "
     "memory or disk, 75 stopped on request after a checkpoint: the same command resumes.";
 
-// troff sets quotes, hyphens and accents of plain text as other characters than those that people type, and takes a
-// line that begins with a dot or a quote as a macro.
+// troff typesets plain quotes, hyphens and accents as other characters, and interprets a leading dot or quote as a
+// macro.
 std::string escaped(const std::string& text) {
   std::string out = text.starts_with('.') ? R"(\&)" : "";
   for (const char c : text) {
@@ -63,7 +63,7 @@ ManPage::ManPage(const std::string& program, const std::string& meaning, const s
   std::string title = name;
   std::ranges::transform(title, title.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   text_ = fmt::format(".TH \"{}\" \"1\" \"\" \"dtrain {}\" \"User Commands\"\n", escaped(title), version());
-  text_ += ".ad l\n";  // names of files and lists of choices are too long for lines to be justified
+  text_ += ".ad l\n";  // long file names and choices look bad in justified lines
   section("NAME");
   text_ += fmt::format("{} \\- {}\n", escaped(name), escaped(meaning));
   section("SYNOPSIS");

@@ -8,8 +8,8 @@
 namespace dtrain::cli {
 namespace {
 
-// What forward and backward pass of a batch of `rows` images reserve beside the parameters, in a context of its own
-// that may reserve `limit` bytes; nothing where they do not fit.
+// Peak memory of forward and backward pass at batch size `rows`, excluding parameters, in a separate context limited to
+// `limit` bytes; none if it does not fit.
 std::optional<size_t> bytes_of_step(const ClassifierStep& step, size_t limit, int64_t rows) {
   Machine machine = step.machine;
   machine.memory_limit = limit;
@@ -38,7 +38,7 @@ std::optional<size_t> bytes_of_step(const ClassifierStep& step, size_t limit, in
 
 std::string advice_on_memory(Context& context, const ParameterStore& store, const ClassifierStep& step) {
   context.trim();
-  // The optimiser's state and the input stay where they are; the parameters are there once more in each trial.
+  // Optimiser state and input stay allocated; each trial allocates the parameters a second time.
   const MemoryStats stats = context.memory_stats();
   const size_t parameters = store.values().bytes() + store.grads().bytes();
   const size_t limit = stats.limit - (stats.in_use - std::min(stats.in_use, parameters));

@@ -1,4 +1,4 @@
-// What to do where the memory of the device does not hold a step.
+// Advice for steps that exceed the device's memory.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct ClassifierStep {
   int64_t batch = 1;
 };
 
-// The end of the message of a step in `context` that ran out of memory: a batch size that fits approximately. Smaller
-// batches are run in a memory pool of their own, and their peak memory is extrapolated.
+// Suffix for an out-of-memory message: a batch size that would approximately fit. Runs smaller batches in a separate
+// memory pool and extrapolates their peak memory.
 std::string advice_on_memory(Context& context, const ParameterStore& store, const ClassifierStep& step);
 
 }  // namespace dtrain::cli

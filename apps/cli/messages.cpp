@@ -14,7 +14,7 @@ namespace {
 
 struct Character {
   uint32_t code = 0;
-  size_t bytes = 0;  // 0: what is there is no UTF-8
+  size_t bytes = 0;  // 0: invalid UTF-8
 };
 
 // The first character of `text`, which is not empty.
@@ -53,7 +53,7 @@ std::string escape_of(uint32_t code) {
   }
 }
 
-// Without what is beyond the bytes that a line may have, and is not worth reading.
+// Truncates absurdly long lines.
 std::string cut(std::string line) {
   constexpr size_t kMost = 8000;
   if (line.size() <= kMost) return line;
@@ -88,7 +88,7 @@ void print_notes(const std::vector<std::string>& texts) noexcept {
 void print_message(std::string_view kind, std::string_view text) noexcept {
   try {
     print_on_stderr(fmt::format("{}: {}\n", kind, cut(escaped(text))));
-  } catch (const std::exception&) {  // there is no memory for the line
+  } catch (const std::exception&) {  // no memory for the line
     for (const std::string_view part : {kind, std::string_view(": out of memory\n")}) print_on_stderr(part);
   }
 }

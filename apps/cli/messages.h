@@ -1,4 +1,4 @@
-// Lines for people, on stderr: each of one line, whatever the names and texts in it hold.
+// Messages on stderr: always a single line, whatever the names in it contain.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace dtrain::cli {
 
-// `text` as a part of one line that says what it seems to say. Line breaks and other control characters, but for tabs,
-// what turns the direction of writing, and bytes that are no UTF-8 become \n, \x1b, \u202e, \xff; all else stays.
+// Escapes `text` for a single line. Line breaks, control characters except tabs, bidirectional controls and invalid
+// UTF-8 become \n, \x1b, \u202e, \xff; everything else is unchanged.
 std::string escaped(std::string_view text);
 
-// Prints "kind: text" on stderr, escaped and cut where it is absurdly long, in one piece, so that what several ranks
-// print does not mix; and without a lock that another thread may hold. Where it cannot be written it is lost.
+// Prints "kind: text" on stderr, escaped and truncated, with a single write, so that output of ranks does not
+// interleave, and without locks. Write errors are ignored.
 void print_message(std::string_view kind, std::string_view text) noexcept;
-// A message "note" of each text.
+// Prints a "note" message per text.
 void print_notes(const std::vector<std::string>& texts) noexcept;
 
-// Prints the bytes as they are. The same holds.
+// Prints the bytes unchanged; otherwise the same.
 void print_on_stderr(std::string_view text) noexcept;
 
 }  // namespace dtrain::cli

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatienceAfterStop{2};
 
-// Errors are for write() to tell.
+// write() reports errors.
 bool wait_until_writable(int fd) {
   constexpr int kBetweenLooks = 50;  // milliseconds
   while (true) {
@@ -31,7 +31,7 @@ bool wait_until_writable(int fd) {
   }
 }
 
-// So many bytes fit a pipe that is writable at all; files take any number, and what goes there shall not be divided.
+// A writable pipe has room for this many bytes; writes to files are not divided.
 size_t piece_of(int fd) {
   struct stat info {};
   return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? SIZE_MAX : PIPE_BUF;

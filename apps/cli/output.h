@@ -1,4 +1,4 @@
-// Writing to pipes and terminals that are read slowly or not at all.
+// Writes to pipes and terminals with slow or stalled readers.
 #pragma once
 
 #include <ostream>
@@ -6,12 +6,11 @@
 
 namespace dtrain::cli {
 
-// Writes all of `text`; false, with errno set, where that fails. Waits for whoever reads a full pipe or a terminal that
-// is halted. Two seconds after a request to stop nobody is waited for any more, and what cannot be written then is
-// lost: ENOBUFS.
+// Writes all of `text`; on failure returns false with errno set. Blocks on a full pipe or a halted terminal. From two
+// seconds after a stop request it no longer blocks, and fails with ENOBUFS.
 bool write_patiently(int fd, std::string_view text) noexcept;
 
-// stdout and stderr, written in this way each time they are flushed.
+// Makes stdout and stderr use this function on flush.
 std::ostream& patient_stdout();
 std::ostream& patient_stderr();
 

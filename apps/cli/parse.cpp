@@ -1,4 +1,4 @@
-// From the command line and from variables to the values of flags.
+// Parses the command line and environment variables into flag values.
 #include <fmt/format.h>
 
 #include "apps/cli/config_file.h"

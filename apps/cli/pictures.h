@@ -1,4 +1,4 @@
-// Images of a batch as pictures for people.
+// PNG images of a batch.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace dtrain::cli {
 
-// A PNG file of 8-bit RGB, and its size in pixels.
+// An 8-bit RGB PNG file, with its size in pixels.
 struct Picture {
   int width = 0, height = 0;
   std::string png{};
 };
 
-// Images of a step that are shown.
+// Maximum number of images per step.
 inline constexpr int64_t kMostPictures = 3;
 
-// The first images, `most` at most, of a batch [n, h, w, 3] of pixels from 0 to 255, u8 or f32, on the device, which is
-// waited for.
+// The first images, at most `most`, of a batch [n, h, w, 3] with pixels from 0 to 255, u8 or f32, on the device. Waits
+// for the device.
 std::vector<data::Image> first_images(Context& context, const Tensor& batch, int64_t most = kMostPictures);
 
 std::vector<Picture> encoded(const std::vector<data::Image>& images);

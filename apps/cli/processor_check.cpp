@@ -1,7 +1,7 @@
-// Ends a program with one line where the processor lacks instructions that the rest of the program is compiled for. It
-// is linked into every program by itself and compiled for any 64-bit processor, so it includes no header of C++, whose
-// inline functions the linker might take from other objects, and it runs before all constructors, those of shared
-// libraries included.
+// Ends the program with one line if the processor lacks instructions that the program is compiled for. Linked into
+// every program and compiled for any x86-64 processor. It includes no C++ headers, because the linker might pick their
+// inline functions from objects compiled for newer processors. It runs before all constructors, including those of
+// shared libraries.
 #include <unistd.h>
 
 namespace {

@@ -1,4 +1,4 @@
-// Progress of a long job: one line that is rewritten on a terminal, a plain line now and then elsewhere.
+// Progress display: one updated line on a terminal, periodic plain lines elsewhere.
 #pragma once
 
 #include <chrono>
@@ -9,15 +9,15 @@ namespace dtrain::cli {
 
 class Progress {
  public:
-  // `what` names the things counted, e.g. "images". Prints on stderr.
+  // `what`: the counted unit, e.g. "images". Prints on stderr.
   Progress(std::string what, uint64_t total);
-  // Leaves the terminal's line where finish() was not reached, so that an error begins on the next.
+  // Ends the terminal's line if finish() was not called, so that an error starts on a new line.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  // To be called with a growing count, as often as one likes.
+  // Call with an increasing count; rate-limited.
   void update(uint64_t done);
-  // Ends the line and returns the seconds since the beginning.
+  // Ends the line and returns the elapsed seconds.
   double finish();
 
  private:

@@ -1,4 +1,4 @@
-// Each rank describes itself; all know the same afterwards.
+// Each rank describes itself; an all-gather distributes the descriptions.
 #include "apps/cli/rank_table.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ std::string list_of(const std::vector<int>& numbers) {
 std::vector<int> numa_nodes_of(const std::vector<int>& cores) {
   std::vector<int> nodes;
   for (const int core : cores) {
-    std::error_code ignored;  // a kernel without NUMA has no such folders
+    std::error_code ignored;  // missing in kernels without NUMA
     for (const auto& entry :
          std::filesystem::directory_iterator(fmt::format("/sys/devices/system/cpu/cpu{}", core), ignored)) {
       const std::string name = entry.path().filename();

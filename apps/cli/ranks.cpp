@@ -1,4 +1,4 @@
-// Opening the group, and how its warnings and faults reach people.
+// Opens the group, and prints its warnings and faults.
 #include "apps/cli/ranks.h"
 
 #include <unistd.h>
@@ -17,10 +17,10 @@
 namespace dtrain::cli {
 namespace {
 
-// On the communication thread, while others compute or print. Destructors are left out: they would wait for peers.
+// Runs on the communication thread, while others compute or print. Skips destructors, which would wait for peers.
 [[noreturn]] void end_process(const std::string& report, Fault fault) {
   constexpr unsigned kPatience = 10;
-  alarm(kPatience);  // where nobody reads what is printed, that shall not keep this process
+  alarm(kPatience);  // a stalled reader must not block the exit
   print_message("error", report);
   if (ftrylockfile(stdout) == 0) std::fflush(stdout);
   _exit(static_cast<int>(fault));
@@ -50,7 +50,7 @@ std::string rank_name() {
   try {
     const LauncherRank told = launcher_rank(environment());
     return told.size <= 1 ? "" : name_of(told.rank);
-  } catch (const Error&) {  // variables that make no sense are the fault of another moment
+  } catch (const Error&) {  // invalid variables are reported elsewhere
     return "";
   }
 }

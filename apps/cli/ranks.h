@@ -1,4 +1,4 @@
-// What programs share that run alone or as one of several ranks.
+// Start of programs that run alone or as one of several ranks.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,19 @@
 
 namespace dtrain::cli {
 
-// The job that this process belongs to: the one of mpirun, srun, torchrun or PyTorchJob where a launcher says that
-// there are several ranks, else one of its own. Those of torchrun and PyTorchJob meet over TCP, at MASTER_ADDR; so do
-// others where DTRAIN_MASTER_ADDR says where rank 0 is, and those of `tcp`, that no launcher has started. Warnings are
-// lines on stderr; a fault of a peer prints `error: ...` there and ends the process with the exit code of
-// Fault::communication; Group::fail() does so with that of its fault. `limits`: how long ranks wait for each other.
-// Throws Error(Fault::config) where the job has other ranks than its launcher says, or not `expect_ranks` (0: any). The
-// caller ends the job by finish().
+// Joins the job of this process: of mpirun, srun, torchrun or PyTorchJob if such a launcher started several ranks, else
+// a job of one rank. Ranks connect by MPI; under torchrun and PyTorchJob over TCP at MASTER_ADDR, with
+// DTRAIN_MASTER_ADDR over TCP at that address, and without a launcher as `tcp` says. Prints warnings on stderr. A fault
+// of a peer prints `error: ...` and ends the process with the exit code of Fault::communication; Group::fail() uses the
+// code of its fault. `limits`: timeouts. Throws Error(Fault::config) if the number of ranks differs from the
+// launcher's, or from `expect_ranks` (0: any). The caller ends the job with finish().
 std::unique_ptr<Group> open_group(const GroupOptions& limits = {}, int64_t expect_ranks = 0,
                                   const std::optional<TcpOptions>& tcp = {});
 
-// Throws Error where the ranks were given different flags that must be equal, or are of different versions. Collective.
+// Throws Error if flags that must be equal, or versions, differ between ranks. Collective.
 void check_flags(Group& group, const FlagSet& flags);
 
-// "rank 3 on host-b" where a launcher's variables say that this process is one of several ranks; else nothing.
+// "rank 3 on host-b" if a launcher's variables show several ranks; else empty.
 std::string rank_name();
 
 }  // namespace dtrain::cli

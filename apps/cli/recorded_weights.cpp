@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostStateBytes = size_t{1} << 20, kMostNameBytes = size_t{16} << 20, kMostNames = 1'000'000;
 
-// That of the checkpoint which `file` is a part of.
+// State of the checkpoint that contains `file`.
 WeightsRecord recorded_beside(const std::string& file) {
   const fs::path folder = fs::path(file).parent_path(), state = folder / "state.json";
   std::error_code none;
@@ -32,7 +32,7 @@ WeightsRecord recorded_beside(const std::string& file) {
   return std::move(read.identity);
 }
 
-// The metadata of a valid safetensors file, empty for any other: loading it reports the fault.
+// Metadata of a safetensors file; empty if it is invalid: loading it reports the fault.
 SafetensorsMetadata metadata_in(const std::string& file) {
   try {
     return SafetensorsFile(file, Fault::checkpoint).metadata();
@@ -65,14 +65,14 @@ const char* name_of(models::PaddingConvention padding) {
   return "";
 }
 
-// What a training may have otherwise than the one that the weights are of.
+// Settings in which fine-tuning may differ from the recorded training.
 bool is_of_training(const std::string& flag) {
   constexpr std::array kFlags = {"num_classes", "image_size",       "data_name",   "preprocessing",
                                  "ml_perf",     "exif_orientation", "label_offset"};
   return std::ranges::find(kFlags, flag) != kFlags.end();
 }
 
-// A convention that says nothing is the model's own; null: of a model that is not known.
+// An empty convention is the model's default; null: unknown model.
 std::string resolved(const std::string& flag, const std::string& value, const models::ClassifierInfo* info) {
   if (info == nullptr || !info->residual || !(value.empty() || value == "auto")) return value;
   if (flag == "bottleneck_stride") return *info->conventions.stride_in_3x3 ? "3x3" : "1x1";
@@ -130,7 +130,7 @@ void RecordedClassifier::refuse_contradictions(const FlagSet& set,
   for (const auto& [flag, key, value] : flags()) {
     if (flag == "image_size" || flag == "exif_orientation" || !set.declares(flag) || !set.given(flag) || !which(flag))
       continue;
-    if (flag == "num_classes" && set.text(flag) == "0") continue;  // as many as the weights have
+    if (flag == "num_classes" && set.text(flag) == "0") continue;  // as in the weights
     const std::string recorded = resolved(flag, value, info);
     DT_CHECK(recorded.empty() || same_value(resolved(flag, set.text(flag), info), recorded), "--", flag, "=",
              set.text(flag), ": ", file, " was trained with ", recorded, "; leave the flag out");

@@ -1,5 +1,4 @@
-// What trained weights say of themselves: the model, its conventions, its classes. The one place where programs that
-// read weights learn it.
+// Metadata recorded with trained weights: model, conventions, classes. The only reader of it.
 #pragma once
 
 #include <functional>
@@ -14,56 +13,54 @@
 
 namespace dtrain::cli {
 
-// What the metadata of a file of safetensors says, or else the state of the checkpoint that it is a part of; empty
-// where neither is there, and for what is no file of safetensors. Throws Error(Fault::checkpoint) for a damaged state.
+// Metadata of a safetensors file, or else the state of the checkpoint that contains it; empty if there is neither, and
+// for other formats. Throws Error(Fault::checkpoint) for a damaged state.
 WeightsRecord recorded_with(const std::string& file);
 
-// The keys of records of image classifiers.
+// Metadata keys of image classifiers.
 inline constexpr char kModelKey[] = "model", kClassesKey[] = "classes", kDataNameKey[] = "data name",
                       kImageSizeKey[] = "image size", kPreprocessingKey[] = "preprocessing",
                       kLabelOffsetKey[] = "label offset", kClassNamesKey[] = "class names",
                       kOrientationKey[] = "EXIF orientation";
 
-// A flag, the key of the record that it is about, and the value that is recorded; empty where none is.
+// A flag, its metadata key, and the recorded value; empty if there is none.
 struct RecordedFlag {
   std::string flag{}, key{}, value{};
 };
 
-// What a record says of an image classifier. What it does not say is empty.
+// Recorded metadata of an image classifier; missing values are empty.
 struct RecordedClassifier {
-  std::string file{};   // of the weights, for messages
-  std::string model{};  // its name; empty where the record is of no classifier
+  std::string file{};   // file of the weights, for messages
+  std::string model{};  // model name; empty if the record is not of a classifier
   models::ModelConventions conventions{};
   std::string classes{}, data_name{}, image_size{}, preprocessing{}, label_offset{}, orientation{};
-  std::vector<std::string> class_names{};  // by output; empty texts for those that have none
+  std::vector<std::string> class_names{};  // by output; empty for classes without a name
 
-  // The flags about the model, its images and their labels as they were in training; none of what is no classifier.
+  // Flags of the model, images and labels as in training; none for other models.
   std::vector<RecordedFlag> flags() const;
-  // Sets a flag that was not given. Throws Error(Fault::checkpoint), which names the file and the key, where the flag
-  // does not take the value.
+  // Sets a flag that was not given. Throws Error(Fault::checkpoint) with file and key if the value is invalid for the
+  // flag.
   void imply(FlagSet& set, const RecordedFlag& one) const;
-  // Throws Error(Fault::config), which names both values, where one of the flags that `which` takes was given and its
-  // value is another one, by the model's own conventions where one of them says nothing. Images of another size, or
-  // turned otherwise, may be shown to a model.
+  // Throws Error(Fault::config) with both values if a given flag that `which` accepts contradicts the record; empty
+  // conventions count as the model's defaults. Image size and EXIF orientation may differ.
   void refuse_contradictions(const FlagSet& set, const std::function<bool(const std::string& flag)>& which) const;
 };
 
-// Of the weights in `file`. Throws Error(Fault::checkpoint) for a record that no program here writes.
+// Reads the record of the weights in `file`. Throws Error(Fault::checkpoint) for an invalid record.
 RecordedClassifier recorded_classifier(const std::string& file);
 
-// For a program that has these flags and is given the weights `path`, a file or what weights_file() takes for one, or
-// none: sets the flags of the model, its images and labels, as far as they were not given, to what the weights have
-// recorded, and returns a notice that says so. In training (`trains`) the model and the number of classes may differ:
-// the tensors that fit are loaded. Throws Error where a flag that was given contradicts the record: in evaluation any
-// flag, in training one of the model's conventions.
+// Sets the flags of model, images and labels that were not given to the values recorded with the weights `path`
+// (anything that weights_file() accepts; may be empty). Returns a notice about them. In training (`trains`), model and
+// number of classes may differ: only matching tensors are loaded. Throws Error if a given flag contradicts the record:
+// any flag in evaluation, the model's conventions in training.
 std::vector<std::string> take_recorded(FlagSet& flags, const std::string& path, bool trains);
 
-// What a training records with its weights: what of a run's state is about the model and its images, the data set
-// whose form of the model it is, and the names of the classes by output.
+// Metadata that a training records with its weights: the part of the run's state about model and images, the data set
+// of the model variant, and the class names by output.
 WeightsRecord classifier_record(const TrainState& state, const std::string& data_name,
                                 const std::vector<std::string>& class_names);
 
-// Says for people what of weights was cast, unwrapped, or does not fit, if anything.
+// Logs tensors that were cast, unwrapped, or did not fit, if any.
 void print_notices(const WeightReport& report, const std::string& path);
 
 }  // namespace dtrain::cli

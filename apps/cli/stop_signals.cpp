@@ -15,9 +15,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Set by a thread that is never joined, so of static storage.
+// Static, because a thread that is never joined sets it.
 std::atomic<int> stop_signal = 0;
-std::atomic<Clock::time_point> stop_time;  // of the first signal; written before stop_signal
+std::atomic<Clock::time_point> stop_time;  // time of the first signal; written before stop_signal
 std::atomic<bool> ignored = false;
 
 constexpr std::array kRequests = {SIGTERM, SIGINT, SIGUSR1};
@@ -31,7 +31,7 @@ bool is_ignored(int number) {
 [[noreturn]] void wait_for_stop_signals(bool one_request_repeats) {
   constexpr std::chrono::seconds kOneRequest{2};
   const sigset_t set = stop_signals();
-  std::optional<Clock::time_point> asked;  // when the first of kRequests came
+  std::optional<Clock::time_point> asked;  // time of the first of kRequests
   while (true) {
     int number = 0;
     if (sigwait(&set, &number) != 0 || ignored) continue;
@@ -57,9 +57,9 @@ sigset_t stop_signals() {
   return set;
 }
 
-// No handler may interrupt a thread that computes: oneDNN's products of matrices point the stack pointer at memory from
-// the heap for a while, and what the kernel keeps of an interrupted thread would overwrite other blocks there. So the
-// signals are blocked here, and in all threads to come, and one thread does nothing but wait for them.
+// Signal handlers must not interrupt compute threads: oneDNN's GEMM temporarily points the stack pointer into the heap,
+// and the kernel's signal frame would overwrite other heap blocks. So the signals are blocked in this and all later
+// threads, and a dedicated thread waits for them.
 void catch_stop_signals() {
   const sigset_t set = stop_signals();
   if (pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) throw Error(Fault::resource, "cannot block signals");

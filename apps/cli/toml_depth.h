@@ -1,4 +1,4 @@
-// A bound on how deeply a TOML file nests, for toml++, which recurses over what it has parsed.
+// Limit on the nesting depth of TOML files, because toml++ recurses over the parsed tree.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 namespace dtrain::cli {
 
 constexpr size_t kMaxKeyParts = 16;      // "a.b" has two
-constexpr size_t kMaxOpenBrackets = 16;  // of arrays, inline tables and headers
+constexpr size_t kMaxOpenBrackets = 16;  // nesting of arrays, inline tables and headers
 
-// Throws Error(Fault::config) with path and line where a key or the brackets of `text` exceed these limits. Takes
-// linear time and constant memory. Of text that is no TOML it checks at least what precedes the first syntax error.
+// Throws Error(Fault::config) with path and line if a key or the brackets of `text` exceed the limits. Linear time,
+// constant memory. Of invalid TOML, it checks at least the part before the first syntax error.
 void check_toml_depth(std::string_view text, const std::string& path);
 
 }  // namespace dtrain::cli

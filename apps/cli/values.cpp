@@ -1,4 +1,4 @@
-// Parsing of values.
+// Parses flag values.
 #include "apps/cli/values.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the programs for images share: models by the name that a flag gives, and the pixels that a model is given.
+// Shared by programs for images: model lookup by flag, and preprocessing of batches.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ const models::ClassifierInfo& find_model(const std::string& name, const std::str
 
 PixelNormalization normalization_of(const data::Pixels& pixels);
 
-// The images of a batch as a model takes them: normalised, and erased and mixed where the batch has the fields for it.
+// Input of the model from a batch: normalisation, then random erasing and mixing if the batch has their fields.
 Tensor network_input(Context& context, const data::Batch& batch, const PixelNormalization& normalization, Erased value);
 
 }  // namespace dtrain::cli

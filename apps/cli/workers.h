@@ -1,4 +1,4 @@
-// The workers of a job that are started by hand, each of which is given the list of all.
+// Workers that are started by hand, each with the list of all.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,15 @@
 namespace dtrain::cli {
 
 struct Workers {
-  std::vector<std::string> hosts{};  // HOST:PORT of each, which it listens on while the job starts
-  int task = 0;                      // which of them this is
+  std::vector<std::string> hosts{};  // HOST:PORT that each listens on at job start
+  int task = 0;                      // index of this worker
 
   bool are_several() const { return hosts.size() > 1; }
-  // How they find each other: they meet at the first. `local`: which one of its worker's ranks this is. None where
-  // there is one worker at most, or where a launcher has started this process as one of several ranks. Throws
-  // Error(Fault::config) where an address makes no sense.
+  // Rendezvous over TCP at the first worker. `local`: local rank within this worker. None for at most one worker, or if
+  // a launcher started several ranks. Throws Error(Fault::config) for an invalid address.
   std::optional<TcpOptions> tcp(const LocalRank& local = {}) const;
-  // The ranks to start for the `devices` of this worker. Throws Error(Fault::config) as tcp(), and where a launcher has
-  // started this process as one of several ranks.
+  // The ranks to start for the `devices` of this worker. Throws like tcp(), and Error(Fault::config) if a launcher
+  // started several ranks.
   LocalJob local_job(int devices) const;
 };
 

@@ -1,4 +1,4 @@
-// What dtrain-cnn-benchmarks trains: an image classifier on a data set, or on one synthetic batch.
+// Training task of dtrain-cnn-benchmarks: an image classifier on a data set, or on one synthetic batch.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace dtrain::cnn_benchmarks {
 
-// A ClassificationTask, or one of detection, with what --model says. The session outlives it.
+// Creates the classification or detection task of --model. The session outlives it.
 std::unique_ptr<cli::ImageTask> make_task(Session& session);
 
 class ClassificationTask final : public cli::ImageTask {
@@ -22,7 +22,7 @@ class ClassificationTask final : public cli::ImageTask {
   BatchInfo load(int micro_step) override;
   double wait_seconds() const override { return input_->wait_seconds(); }
   Loss forward(Tape& tape, int micro_step) override;
-  // Top-1 and top-5 over the validation half.
+  // Top-1 and top-5 accuracy over the validation data.
   std::future<Evaluation> evaluate(const EvaluationRequest& request) override;
   void describe(TrainState& state) const override;
 
@@ -32,14 +32,14 @@ class ClassificationTask final : public cli::ImageTask {
   const data::LoaderStats& evaluation_stats() const override { return evaluation_stats_; }
 
  private:
-  // Smoothed labels in training only.
+  // Label smoothing in training only.
   Loss loss_of(Tape& tape, const data::Batch& batch) const;
 
   Session& session_;
   std::optional<Input> input_;
   data::LoaderStats evaluation_stats_;
   PreparedWeights prepared_;          // for infer()
-  std::vector<data::Batch> batches_;  // for the step that is being queued, one per micro-step
+  std::vector<data::Batch> batches_;  // inputs of the step that is being launched, one per micro-step
 };
 
 }  // namespace dtrain::cnn_benchmarks

@@ -1,4 +1,4 @@
-// Resolves defaults that depend on each other, and checks what this build and this machine can serve.
+// Resolves interdependent defaults, and checks what this build and this machine support.
 #include "apps/cnn_benchmarks/config.h"
 
 namespace dtrain::cnn_benchmarks {

@@ -1,4 +1,4 @@
-// --find_learning_rate: steps at growing rates, of which nothing is kept.
+// --find_learning_rate: learning-rate range test; nothing is saved.
 #include "apps/cli/run_main.h"
 #include "apps/cli/stop_signals.h"
 #include "apps/cnn_benchmarks/classification_task.h"

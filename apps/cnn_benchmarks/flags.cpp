@@ -1,4 +1,4 @@
-// All groups, and the combinations of flags of several groups that are refused.
+// All flag groups, and checks across groups.
 #include "apps/cnn_benchmarks/flags.h"
 
 namespace dtrain::cnn_benchmarks {

@@ -1,4 +1,4 @@
-// The flags of dtrain-cnn-benchmarks: those of tf_cnn_benchmarks, by its names, types and defaults, and our own.
+// Flags of dtrain-cnn-benchmarks: tf_cnn_benchmarks' flags, with its names, types and defaults, and extensions.
 #pragma once
 
 #include <tuple>
@@ -25,8 +25,7 @@
 
 namespace dtrain::cnn_benchmarks {
 
-// The values of the flags that are served, in groups; the initialisers are the defaults. An empty optional or string
-// means that the flag was not given.
+// Values of the supported flags, in groups; the initialisers are the defaults. An empty optional or string: not given.
 struct Flags {
   cli::RecipeFlags recipe;
   ModelFlags model;
@@ -51,12 +50,12 @@ struct Flags {
   ssd::Flags ssd;
   cli::TfFlags tf;
 
-  // Declares every flag of tf_cnn_benchmarks, 1.12 to its last version, and the extensions, bound to these values.
+  // Declares all flags of tf_cnn_benchmarks, from 1.12 to its last version, and the extensions.
   void declare(cli::FlagSet& flags);
-  // After the command line has been read: sets what was not given by what was.
+  // Derives flags that were not given from given ones, after parsing.
   void settle(cli::FlagSet& flags) const;
-  // Throws Error for the combinations that tf_cnn_benchmarks refuses and that make no sense here either, for those that
-  // its extensions add, and for what is not served.
+  // Throws Error for combinations that tf_cnn_benchmarks refuses and that are invalid here too, for invalid
+  // combinations with extensions, and for unsupported values.
   void check(const cli::FlagSet& flags) const;
 
  private:
@@ -67,11 +66,11 @@ struct Flags {
                     f.ranks, f.distribution, f.checkpoints, f.display, f.performance, f.summaries, f.benchmark_log,
                     f.rate_finder, f.tracing, f.graph, f.ssd, f.tf);
   }
-  // Those that concern flags of several groups.
+  // Checks across groups.
   void check_across_groups() const;
 };
 
-// Those of tf_cnn_benchmarks whose values nothing reads: without effect here, or refused.
+// Flags of tf_cnn_benchmarks that are not read: without effect, or refused.
 void declare_unread(cli::FlagSet& flags);
 
 }  // namespace dtrain::cnn_benchmarks

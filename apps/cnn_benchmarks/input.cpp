@@ -1,4 +1,4 @@
-// Opens data sets, configures loaders, and draws the synthetic batch.
+// Opens data sets, configures loaders, and generates the synthetic batch.
 #include "apps/cnn_benchmarks/input.h"
 
 #include <utility>
@@ -14,7 +14,7 @@
 namespace dtrain::cnn_benchmarks {
 namespace {
 
-// The bar that `cache` reports to is shown where it takes long.
+// `cache` reports to a progress bar, shown if opening takes long.
 data::CacheOptions cache_options(const Config& config, bool training, std::optional<cli::Progress>& progress) {
   data::CacheOptions cache = config.flags.input.cache_options();
   if (config.ranks.is_chief())
@@ -36,7 +36,7 @@ std::shared_ptr<data::Dataset> open_split(const Config& config, bool training, i
   std::optional<cli::Progress> progress;
   return data::open_split(pixels, {.directory = config.flags.input.data_dir,
                                    .training = training,
-                                   // Inference sees images as an evaluation does.
+                                   // Inference preprocesses images as evaluation does.
                                    .augments = training && config.mode != RunMode::forward_only,
                                    .defers = config.decodes_on_gpu(),
                                    .classes = config.options.classes,
@@ -81,7 +81,7 @@ data::LoaderOptions loader_options(Context& context, const Config& config, bool 
   options.seed = f.run.seed();
   if (config.trains()) options.repeats = static_cast<int>(f.augment.repeated_augmentation);
   options.workers = config.input_workers;
-  // One batch is being trained on and one is being filled while the rest wait.
+  // One batch is in training, one is being filled, the rest are queued.
   options.slots = static_cast<int>(2 + f.input.datasets_prefetch_buffer_size);
   options.defer_decoding = config.decodes_on_gpu();
   options.skip_bad_records = f.input.on_bad_record == "skip";
@@ -144,7 +144,7 @@ Input::Input(Context& context, const Config& config, data::StagedLoader loader, 
       std::make_unique<GpuJpegDecoder>(context, JpegDecodeOptions{.fancy_upsampling = decoding.fancy_upsampling});
 }
 
-// What the GPU does not decode the host does, then and there.
+// The host decodes, synchronously, images that the GPU decoder rejects.
 void Input::decode(const data::Batch& batch, const Tensor& images) {
   for (const int64_t row : decoder_->decode(batch.encoded, images)) loader_->decode(row);
   for (int64_t row = 0; row < images.dim(0); ++row)
@@ -157,7 +157,7 @@ const data::Batch* Input::next() {
     batch_.cursor += static_cast<uint64_t>(batch_.valid * ranks_);
     return &batch_;
   }
-  feed_->wait_until_copied();  // the loader fills that memory again
+  feed_->wait_until_copied();  // the loader reuses that memory
   const data::Batch* loaded = loader_->next();
   if (loaded == nullptr) return nullptr;
   if (std::exchange(stage_, loader_->stage()) != loader_->stage())  // its tensors have other shapes

@@ -1,4 +1,4 @@
-// Where the batches of a run come from: the records of a data set, or one synthetic batch for ever.
+// Batches of a run: from a data set's records, or one repeated synthetic batch.
 #pragma once
 
 #include <memory>
@@ -14,40 +14,39 @@
 
 namespace dtrain::cnn_benchmarks {
 
-// The two halves of the data; null for synthetic data.
+// Training and validation data; null for synthetic data.
 struct Datasets {
   std::shared_ptr<data::Dataset> training, validation;
-  std::shared_ptr<data::DetectionDataset> objects;  // the training half of a detector's data
-  detection::ValidationSplit scored;                // and the validation half
+  std::shared_ptr<data::DetectionDataset> objects;  // training data of a detector
+  detection::ValidationSplit scored;                // validation data of a detector
   DatasetSizes sizes;
-  std::vector<std::string> class_names{};                 // by output of a classifier; empty where the data names none
-  std::function<void(const data::LoaderWork&)> report{};  // given what the threads of the training half do
+  std::vector<std::string> class_names{};                 // by output of a classifier; empty if the data has no names
+  std::function<void(const data::LoaderWork&)> report{};  // trace callback of the training loader's threads
 };
 
-// Opens what the mode needs: the training half of a run that does not only evaluate, the validation half of one that
-// evaluates. Throws Error(Fault::data) where there are no such files.
+// Opens the data that the mode needs: training data unless the run only evaluates, validation data if it evaluates.
+// Throws Error(Fault::data) if files are missing.
 Datasets open_datasets(const Config& config);
 
 data::LoaderOptions loader_options(Context& context, const Config& config, bool training);
 
 class Input {
  public:
-  // Training batches from sample `cursor` of the stream on. A synthetic batch is made of what the model reads: by
-  // `pixels`.
+  // Training batches from sample `cursor` on. A synthetic batch has the model's input, made by `pixels`.
   static Input training(Context& context, const Config& config, const Datasets& datasets,
                         const PixelNormalization& pixels, uint64_t cursor);
-  // One pass over the validation half.
+  // One epoch of validation batches.
   static Input validation(Context& context, const Config& config, const Datasets& datasets,
                           const PixelNormalization& pixels);
 
-  // The next batch, or null at the end of a pass. Its tensors are on the device, and valid for what is queued there
-  // before as many further calls as a training step has batches, its micro-steps.
+  // The next batch, or null at the end of an epoch. Its tensors are on the device, and valid for work launched before
+  // as many further calls as a training step has micro-steps.
   const data::Batch* next();
-  // Time that next() has waited for data, in seconds.
+  // Seconds that next() has waited for data.
   double wait_seconds() const { return loader_ ? loader_->stats().wait_seconds : 0; }
-  // Tells apart the batches of the stages of --progressive_resizing.
+  // Stage of --progressive_resizing that a batch belongs to.
   std::string stage() const { return stage_ == 0 ? "" : "stage " + std::to_string(stage_); }
-  // Counts of records and of bad ones; nothing for synthetic data.
+  // Counts of records and bad records; none for synthetic data.
   std::optional<data::LoaderStats> stats() const;
 
  private:
@@ -57,13 +56,13 @@ class Input {
   void decode(const data::Batch& batch, const Tensor& images);
 
   Context* context_ = nullptr;
-  std::unique_ptr<data::StagedLoader> loader_;  // none for synthetic data
+  std::unique_ptr<data::StagedLoader> loader_;  // null for synthetic data
   int feeds_batches_ = 1;                       // of a step
-  size_t stage_ = 0;                            // whose batches the feed takes
+  size_t stage_ = 0;                            // source of the feed's batches
   std::unique_ptr<BatchFeed> feed_;
   std::unique_ptr<GpuJpegDecoder> decoder_;  // with --jpeg_decoder=gpu
   std::optional<data::BatchMixer> mixer_;    // with --mixup_alpha or --cutmix_alpha, in training
-  int64_t ranks_ = 1;                        // that each take such a synthetic batch
+  int64_t ranks_ = 1;                        // micro-steps, each with the synthetic batch
   data::Batch batch_;
 };
 

@@ -1,4 +1,4 @@
-// The first lines of the log, which say what is run.
+// The log header.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace dtrain::cnn_benchmarks {
 
-// As tf_cnn_benchmarks' print_info, in the form of --compatible_with, but for the first line, which names dtrain.
+// As tf_cnn_benchmarks' print_info, in the form of --compatible_with, except for the first line, which names dtrain.
 void print_header(cli::Log& log, const Config& config, const Plan& plan, const std::string& version);
 
 }  // namespace dtrain::cnn_benchmarks

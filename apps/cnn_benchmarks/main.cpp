@@ -1,4 +1,4 @@
-// dtrain-cnn-benchmarks: trains, evaluates and times image classifiers, in the manner of tf_cnn_benchmarks.
+// dtrain-cnn-benchmarks: trains, evaluates and benchmarks image classifiers, compatible with tf_cnn_benchmarks.
 #include "apps/cli/environment.h"
 #include "apps/cli/run_main.h"
 #include "apps/cnn_benchmarks/program.h"

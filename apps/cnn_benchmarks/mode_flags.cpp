@@ -97,7 +97,7 @@ std::function<bool(uint64_t)> ModeFlags::evaluates_after(uint64_t samples, int64
     const double n = *eval_during_training_every_n_epochs, images = n * static_cast<double>(samples);
     DT_CHECK(images >= 1, "--eval_during_training_every_n_epochs=", n, ": less than one image");
     return [=](uint64_t step) {
-      // The last evaluation that is due by then, give or take one for what is rounded.
+      // The last evaluation due by this step, +-1 because of rounding.
       const auto last = static_cast<int64_t>(static_cast<double>(step) * static_cast<double>(batch) / images);
       for (int64_t i = std::max<int64_t>(last - 1, 1); i <= last + 1; ++i)
         if (cli::batches_of(static_cast<double>(i) * n, samples, batch) == static_cast<int64_t>(step)) return true;

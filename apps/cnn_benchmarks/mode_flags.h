@@ -1,4 +1,4 @@
-// Flags about what a run does: train, evaluate, or both.
+// Flags of the run mode: training, evaluation, or both.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ struct ModeFlags {
 
   bool evaluates_during_training() const { return forms() > 0; }
   RunMode mode() const;
-  // Whether training pauses for an evaluation after a step: in batches of `batch` images of a data set of `samples`.
-  // Throws Error for a flag whose value does not fit them.
+  // Predicate of steps that are followed by an evaluation, at global batch size `batch` and data set size `samples`.
+  // Throws Error for a flag value that does not fit them.
   std::function<bool(uint64_t step)> evaluates_after(uint64_t samples, int64_t batch) const;
-  // Epochs before the first evaluation, less one; none where no flag says epochs.
+  // Epoch of the first evaluation minus one; none without a flag in epochs.
   std::optional<double> evaluation_offset() const;
 
  private:
-  int forms() const;  // how many of --eval_during_training_* are given
+  int forms() const;  // number of --eval_during_training_* flags given
 };
 
 }  // namespace dtrain::cnn_benchmarks

@@ -1,4 +1,4 @@
-// Flags about the classifier, by tf_cnn_benchmarks' names, and our own.
+// Model flags: tf_cnn_benchmarks' and extensions.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ struct ModelFlags {
   // A name in data's catalogue: the one given, or that of data::dataset_at(). Throws Error for a name
   // that is not there.
   std::string dataset(const std::string& data_dir, std::vector<std::string>& notices) const;
-  // The model as that data set knows it. Throws Error naming the nearest known model, and where --resnet_base_lr or
-  // --auxiliary_head is given to a model that has no use for it.
+  // The model variant for the data set. Throws Error naming the nearest known model, and if --resnet_base_lr or
+  // --auxiliary_head does not apply to the model.
   models::ClassifierInfo info(const std::string& dataset) const;
   // Classes, image size, auxiliary head and conventions.
   models::ClassifierOptions options(const models::ClassifierInfo& info, const std::string& dataset) const;
-  // The model's own learning rates.
+  // The model's default learning-rate schedule.
   Schedule default_schedule(const models::ClassifierInfo& info, int64_t global_batch, double steps_per_epoch) const;
 };
 

@@ -30,7 +30,7 @@ void announce_graph(const Session& session, cli::Log& log) {
   if (session.context->is_cpu()) log.line("Computing:   " + cli::describe(*session.context));
 }
 
-// Logs cli::report_input() of the last evaluation; nothing where there was none.
+// Logs cli::report_input() of the last evaluation, if any.
 void report_evaluated(const Session& session, const cli::ImageTask& task, cli::Log& log) {
   if (session.config.synthetic()) return;
   cli::report_input(task.evaluation_stats(), session.config.pixels().orientation, session.config.decodes_on_gpu(), log);
@@ -68,21 +68,21 @@ int train(Session& session, cli::Log& log, Observer* own_log) {
   return stop_agreed(session.group, cli::stop_requested) ? cli::kStopped : 0;
 }
 
-// The newest checkpoint of `folder`, or what `folder` itself holds.
+// The newest checkpoint in `folder`, or `folder` itself.
 std::optional<LoadedCheckpoint> load_checkpoint(Session& session, const Task& task, const std::string& folder,
                                                 Observer& observer) {
   TrainState expected;
   task.describe(expected);
   std::map<std::string, std::string> must_match;
   for (const char* key : {"model", "classes"}) must_match[key] = expected.identity.at(key);
-  // Pixels on another scale than in training cost accuracy without a word.
+  // A preprocessing mismatch with training would silently cost accuracy.
   if (!session.config.synthetic()) must_match["preprocessing"] = expected.identity.at("preprocessing");
   return load_newest_checkpoint(folder, must_match, session.store, *session.communicator, session.config.ranks.chief,
                                 observer);
 }
 
-// --eval: evaluates --weights once, or checkpoints of train_dir: the newest once or every eval_interval_secs, or those
-// of eval_nth_checkpoints.
+// --eval: evaluates --weights once, or checkpoints in train_dir: the newest once or every eval_interval_secs, or every
+// eval_nth_checkpoints-th.
 int evaluate(Session& session, cli::Log& log, Observer* own_log) {
   const Flags& f = session.config.flags;
   const std::unique_ptr<cli::ImageTask> task = make_task(session);
@@ -122,8 +122,8 @@ int evaluate(Session& session, cli::Log& log, Observer* own_log) {
   return cli::kStopped;
 }
 
-// --forward_only: the model, from the newest checkpoint of train_dir where there is one, in inference mode on training
-// images; nothing is updated or saved.
+// --forward_only: inference on training images, with the newest checkpoint in train_dir, if any; nothing is updated or
+// saved.
 int run_forward_only(Session& session, cli::Log& log, Observer* own_log) {
   announce_graph(session, log);
   const std::unique_ptr<cli::ImageTask> task = make_task(session);

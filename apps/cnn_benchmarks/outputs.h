@@ -1,4 +1,4 @@
-// What a run prints and writes.
+// Outputs of a run.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,10 @@
 
 namespace dtrain::cnn_benchmarks {
 
-// The log and, as far as they are asked for, the metrics file, events, other tools' logs and traces.
+// The log, and on request the metrics file, event files, other tools' logs and traces.
 class RunObservers {
  public:
-  // `own_log`, if there is one, takes the place of tf_cnn_benchmarks' log. What is given outlives this.
+  // `own_log`, if not null, replaces tf_cnn_benchmarks' log. All arguments outlive this.
   RunObservers(Session& session, cli::Log& log, Observer* own_log);
   void show(observers::StepDetails details) {
     if (events_) events_->show(std::move(details));

@@ -1,10 +1,10 @@
-// Numbers of steps and the learning-rate schedule, by tf_cnn_benchmarks' rules.
+// Number of steps and learning-rate schedule, by tf_cnn_benchmarks' rules.
 #include "apps/cnn_benchmarks/plan.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
 
-// Passes over `samples` that `batches` of `batch` make.
+// Epochs of `samples` in `batches` batches of `batch`.
 double epochs_of(int64_t batches, int64_t batch, uint64_t samples) {
   return static_cast<double>(batches) * static_cast<double>(batch) / static_cast<double>(samples);
 }

@@ -1,4 +1,4 @@
-// How long a run is and what happens at which step: known once the sizes of the data are.
+// Length and schedule of a run, determined once the data set sizes are known.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,22 @@
 
 namespace dtrain::cnn_benchmarks {
 
-// Images of the two halves of a data set.
+// Numbers of training and validation images.
 struct DatasetSizes {
   uint64_t training = 0, validation = 0;
 };
 
-// Steps are updates and count from the first one, warm-up included.
+// Steps are updates, counted from the first, warm-up included.
 struct Plan {
   int64_t num_batches = 0;                             // timed steps, or evaluation batches with --eval
-  double num_epochs = 0;                               // that they make
+  double num_epochs = 0;                               // of these steps
   uint64_t total_steps = 0;                            // warm-up + timed
   int64_t eval_batches = 0;                            // in one evaluation
-  std::function<bool(uint64_t step)> evaluates_after;  // training pauses for an evaluation
+  std::function<bool(uint64_t step)> evaluates_after;  // whether an evaluation follows the step
   Schedule schedule;
 };
 
-// Throws Error for a flag whose value does not fit the data.
+// Throws Error for a flag value that does not fit the data.
 Plan make_plan(const Config& config, const DatasetSizes& sizes);
 
 }  // namespace dtrain::cnn_benchmarks

@@ -1,4 +1,4 @@
-// Runs: from a command line to the end of what it asks for.
+// Executes runs, from the command line to the exit code.
 #include "apps/cnn_benchmarks/program.h"
 
 #include "apps/cli/command_line.h"
@@ -32,7 +32,7 @@ constexpr char kAbout[] =
     "75 stopped on request (SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU) after a checkpoint: the same command "
     "resumes.";
 
-// False where one of the ranks was asked to stop before all data was open: unpacking may take long.
+// False if a rank was asked to stop before all data was open: unpacking may take long.
 bool open_or_stop(Datasets& datasets, const Config& config, Group& group) {
   try {
     datasets = open_datasets(config);
@@ -42,7 +42,7 @@ bool open_or_stop(Datasets& datasets, const Config& config, Group& group) {
   return !stop_agreed(group, cli::stop_requested);
 }
 
-// What the flags have come to on this machine.
+// Notices about flags on this machine.
 void check_machine_and_data(Group& group, const Config& config, const Datasets& datasets) {
   RankSettings settings = {{"the device", config.machine.device()}};
   if (datasets.training) settings.emplace_back("the training data set", datasets.training->contents());
@@ -50,7 +50,7 @@ void check_machine_and_data(Group& group, const Config& config, const Datasets& 
   check_equal(group, settings, "device and data sets");
 }
 
-// Starts a rank for each device of --num_gpus, and returns what they come to.
+// Starts a rank per device of --num_gpus and returns the exit code.
 int run_ranks(const Flags& values, const cli::FlagSet& flags, const std::vector<std::string>& argv) {
   values.check(flags);
   const auto devices = static_cast<int>(values.tf.num_gpus);
@@ -68,7 +68,7 @@ RunFacts facts_of(const Session& session) {
           .samples = session.datasets.sizes.training};
 }
 
-// The weights whose record is about this run: those that it starts from, or evaluates, if there are any yet.
+// The initial or evaluated weights, if any, whose record applies to this run.
 std::string recorded_weights(const Flags& values) {
   if (values.model.detects()) return "";
   const cli::CheckpointFlags& f = values.checkpoints;
@@ -77,7 +77,7 @@ std::string recorded_weights(const Flags& values) {
   return newest_checkpoint(f.train_dir, looks_complete).value_or("");
 }
 
-// All that follows once the ranks have met.
+// The run, after the ranks have connected.
 int run_rank(Config config, const cli::FlagSet& flags, Group& group, const std::vector<std::string>& notices,
              const FrontEnd* front) {
   const bool other_log = front != nullptr;
@@ -140,7 +140,7 @@ int run_program(const std::vector<std::string>& argv, const FrontEnd* front) {
     cli::print_message("note", fmt::format("{} of {} ranks: {} prints the log", group->name(group->rank()),
                                            group->size(), group->name(0)));
   const int code = run_rank(make_config(values, flags, cli::ranks_of(*group)), flags, *group, notices, front);
-  // All is done and saved. mpirun sends one to all ranks, too, as soon as the first has ended with kStopped.
+  // Everything is saved. mpirun signals all ranks, too, when the first exits with kStopped.
   cli::ignore_stop_signals();
   group->finish();
   return code;

@@ -1,4 +1,4 @@
-// A run from its command line on: for the program itself, and for those that translate other programs' command lines.
+// A run from its command line, for this program and for those that translate other programs' command lines.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,22 @@
 
 namespace dtrain::cnn_benchmarks {
 
-// What another program's log says of a run beside its events.
+// Facts of a run for another program's log format.
 struct RunFacts {
-  int64_t global_batch = 0;  // images of a step, over all ranks
+  int64_t global_batch = 0;
   int ranks = 1;
-  uint64_t samples = 0;  // images of the training set
+  uint64_t samples = 0;  // size of the training set
 };
 
-// A program that runs what its own command line comes to, and prints its own log.
+// A front end with its own command line and log format.
 struct FrontEnd {
-  std::vector<std::string> argv{};     // by which it was started, for the ranks that --num_gpus starts
-  std::vector<std::string> notices{};  // about that
-  // Takes the place of tf_cnn_benchmarks' log; `log` outlives what is returned.
+  std::vector<std::string> argv{};     // its command line, for the ranks of --num_gpus
+  std::vector<std::string> notices{};  // about the command line
+  // Creates the replacement of tf_cnn_benchmarks' log; `log` outlives it.
   std::function<std::unique_ptr<Observer>(const RunFacts&, cli::Log& log)> observer{};
 };
 
-// Runs what `argv`, a command line of dtrain-cnn-benchmarks, asks for, and returns the exit code. Throws Error as the
-// parts of a run do.
+// Runs `argv`, a command line of dtrain-cnn-benchmarks, and returns the exit code. Throws Error on failure.
 int run_program(const std::vector<std::string>& argv, const FrontEnd* front = nullptr);
 
 }  // namespace dtrain::cnn_benchmarks

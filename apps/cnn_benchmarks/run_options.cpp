@@ -12,7 +12,7 @@ namespace dtrain::cnn_benchmarks {
 
 observers::SpeedOptions speed_options(const Config& config) {
   const Flags& f = config.flags;
-  // With Horovod tf_cnn_benchmarks' lines are about a process, its total about all; else all is about all.
+  // With Horovod, tf_cnn_benchmarks' step lines report one process and its total all processes; else both report all.
   const int64_t ranks = f.distribution.variable_update == "horovod" ? config.ranks.size : 1;
   observers::SpeedOptions options;
   options.samples_per_step = static_cast<double>(config.global_batch() / ranks);
@@ -23,7 +23,7 @@ observers::SpeedOptions speed_options(const Config& config) {
 
 namespace {
 
-// Forward, and twice as much backward; a multiply-add is two.
+// Forward, plus twice as much backward; a multiply-add counts as two.
 double flops_of_step(const Session& session) {
   return 3 * 2 * static_cast<double>(session.model.multiply_adds) *
          static_cast<double>(session.config.batch * session.config.micro_steps);
@@ -73,7 +73,7 @@ RunOptions run_options(Session& session) {
   options.tune_buckets = config.distribution.autotune;
   if (f.mode.stop_at_top_1_accuracy)
     options.enough = [least = *f.mode.stop_at_top_1_accuracy](const Evaluation& evaluation) {
-      return find_metric(evaluation.values, "top_1_accuracy").value_or(-1) >= least;  // a rank may not know it
+      return find_metric(evaluation.values, "top_1_accuracy").value_or(-1) >= least;  // unknown on some ranks
     };
   options.faults = &session.faults;
   return options;
@@ -148,7 +148,7 @@ observers::EventFilesOptions evaluation_event_options(const Session& session) {
   options.file.folder = session.config.flags.mode.eval_dir;
   options.file.most_pending = 1;  // the next evaluation may be hours away
   options.trains = false;
-  std::error_code failure;  // whoever writes there finds out
+  std::error_code failure;  // writing reports the error
   std::filesystem::create_directories(options.file.folder, failure);
   return options;
 }

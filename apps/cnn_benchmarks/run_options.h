@@ -1,4 +1,4 @@
-// What the configuration comes to for the engine's run and its observers.
+// Options of the engine's run and of observers, from the configuration.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 namespace dtrain::cnn_benchmarks {
 
 TrainerOptions trainer_options(const Session& session);
-// Without a plan, only what says which checkpoint is continued.
+// Without a plan: only the options that determine the checkpoint to resume.
 RunOptions resume_options(const Config& config);
 RunOptions run_options(Session& session);
 observers::SpeedOptions speed_options(const Config& config);
@@ -23,11 +23,11 @@ observers::FigureOptions figure_options(const Session& session);
 observers::LiveViewOptions live_options(const Session& session);
 observers::TracingOptions tracing_options(const Session& session, cli::Log& log);
 observers::EventFilesOptions event_options(const Session& session);
-// Of --eval, in a folder that is made where it is missing.
+// Event files of --eval, in a folder that is created if missing.
 observers::EventFilesOptions evaluation_event_options(const Session& session);
 
-// Where train_dir holds a checkpoint that this run will continue, the batch, the sums and the threads of that
-// checkpoint are taken over; the notices say so. Collective.
+// If the run resumes a checkpoint in train_dir, adopts its global batch, all-reduce settings and thread count, with
+// notices. Collective.
 void keep_checkpoint(Config& config, const cli::FlagSet& set, Group& group);
 
 }  // namespace dtrain::cnn_benchmarks

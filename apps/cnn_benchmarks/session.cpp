@@ -1,4 +1,4 @@
-// Builds a run's objects from its configuration.
+// Creates a run's objects from its configuration.
 #include "apps/cnn_benchmarks/session.h"
 
 #include <fmt/format.h>
@@ -66,13 +66,13 @@ void Session::load_weights(const std::string& path) {
                                        : models::load_classifier(store, config.info, path, Fault::checkpoint).report;
   weights_summary = fmt::format("{} ({})", path, report.summary());
   if (is_chief()) cli::print_notices(report, path);
-  // A new classifier on top of trained layers is what weights are often for; to evaluate, all of them must be there.
+  // Fine-tuning often replaces the classifier layer; evaluation needs all weights.
   if (!config.trains() && !(report.missing.empty() && report.mismatched.empty()))
     throw Error(Fault::checkpoint, fmt::format("{}: does not fit {}: {}", path, config.info.name, report.summary()));
 }
 
 PixelNormalization Session::pixels() const {
-  // The synthetic batch goes to the model as it is, as in tf_cnn_benchmarks.
+  // The synthetic batch is not preprocessed, as in tf_cnn_benchmarks.
   PixelNormalization pixels = config.synthetic() ? PixelNormalization{} : cli::normalization_of(config.pixels());
   pixels.dtype = config.machine.precision;
   pixels.channels = store.image_channels();

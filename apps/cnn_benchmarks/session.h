@@ -1,4 +1,4 @@
-// The objects of a run: device, ranks, model, data.
+// Objects of a run: device, ranks, model, data.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,10 @@
 namespace dtrain::cnn_benchmarks {
 
 struct Session {
-  // Builds the model with its initial parameters, or those of --weights. `fault_text`: faults on purpose, as Faults
-  // reads them. Collective.
+  // Builds the model with initial parameters or --weights. `fault_text`: injected faults, see Faults. Collective.
   Session(Config run_config, Plan run_plan, Datasets run_datasets, Group& run_group, const std::string& fault_text);
 
-  // What turns the images of a batch into the model's; a synthetic batch is made that way.
+  // Preprocessing of batches on the device; synthetic batches are made in the same layout.
   PixelNormalization pixels() const;
   bool is_chief() const { return config.ranks.is_chief(); }
 
@@ -28,11 +27,11 @@ struct Session {
   Faults faults;
   std::function<double()> peak;  // see cli::PerformanceFlags
   std::unique_ptr<Context> context;
-  std::unique_ptr<Communicator> communicator, statistics;  // for gradients; for batch norm, with --sync_batch_norm
+  std::unique_ptr<Communicator> communicator, statistics;  // for gradients; and for batch norm with --sync_batch_norm
   ParameterStore store;
-  std::unique_ptr<ssd::Model> detector;  // null: an image classifier is trained
-  models::Classifier model;              // of a detector the name and sizes only
-  std::string weights_summary;           // what was loaded before training; empty where nothing was
+  std::unique_ptr<ssd::Model> detector;  // null for image classifiers
+  models::Classifier model;              // for a detector: name and sizes only
+  std::string weights_summary;           // summary of loaded weights; empty if none
 
  private:
   void load_weights(const std::string& path);

@@ -1,5 +1,4 @@
-// The flags of tf_cnn_benchmarks whose values nothing here reads, and what becomes of each. Longer than usual: one
-// table.
+// Flags of tf_cnn_benchmarks that are accepted but not read, with their support. Longer than usual: one table.
 #include "apps/cnn_benchmarks/flags.h"
 
 namespace dtrain::cnn_benchmarks {

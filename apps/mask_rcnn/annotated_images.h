@@ -1,4 +1,4 @@
-// The images of a data set as pictures: where they are, what is drawn on them, and under which name.
+// Images of a data set with objects drawn on them, and their file names.
 #pragma once
 
 #include <set>
@@ -10,16 +10,16 @@
 
 namespace dtrain::mask_rcnn {
 
-// As data::DetectionDataset sees it: turned by EXIF where `orientation` says so, but as it is stored where the
-// annotations state the stored size. Throws Error(Fault::data), which names the file, where it cannot be read or
-// decoded, or is of neither size.
+// Decodes like data::DetectionDataset: applies the EXIF orientation if `orientation` says so, unless the annotations
+// state the stored size. Throws Error(Fault::data) with the file name if it cannot be read or decoded, or has neither
+// size.
 data::Image read_annotated_image(const std::string& folder, const data::coco::Image& image,
                                  data::Orientation orientation);
 
 // The image with objects drawn on it.
 data::Image drawn(const data::Image& image, std::span<const DrawnObject> objects);
 
-// Names of pictures: the image's without folder and ending, and with its id where another one has that name already.
+// File names of pictures: the image's base name without extension; with the id appended if it is taken.
 class PictureNames {
  public:
   std::string take(const data::coco::Image& image);

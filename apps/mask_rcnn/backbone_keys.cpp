@@ -1,4 +1,4 @@
-// Keys of the backbone and of the maps that are made of what it gives.
+// Keys of the backbone and of the feature pyramid.
 #include "apps/cli/values.h"
 #include "apps/mask_rcnn/config_keys.h"
 #include "libdtrain/core/error.h"
@@ -26,7 +26,7 @@ struct NormForm {
   models::ConvNorm norm;
   bool frozen, synchronised;
 };
-// BN, with the statistics of each device's batch, is of this program alone.
+// BN, with per-device statistics, is an extension.
 constexpr NormForm kNorms[] = {{"FreezeBN", models::ConvNorm::batch, true, false},
                                {"BN", models::ConvNorm::batch, false, false},
                                {"SyncBN", models::ConvNorm::batch, false, true},
@@ -41,7 +41,7 @@ void set_norm(Settings& s, const std::string& text) {
     models::ResNetOptions& backbone = s.detector.backbone;
     backbone.norm = form.norm;
     backbone.batch_norm.frozen = form.frozen;
-    // As TensorPack begins; with constant statistics the scales come from a file.
+    // TensorPack's initialisation; with frozen statistics, the scales come from a file.
     backbone.zero_last_gamma = !form.frozen && s.preset != "torchvision";
     s.synchronised_norms = form.synchronised;
     return;
@@ -82,7 +82,7 @@ std::vector<ConfigKey> backbone_keys() {
       flag_key(
           "MODE_MASK", [](auto& s) -> auto& { return s.detector.masks; }),
       {"BACKBONE.RESNET_NUM_BLOCKS", set_blocks, [](const Settings& s) { return listed(s.detector.backbone.blocks); }},
-      // Of this program alone: without bottlenecks [2, 2, 2, 2] makes ResNet-18.
+      // Extension: without bottlenecks, [2, 2, 2, 2] is ResNet-18.
       flag_key(
           "BACKBONE.BOTTLENECK", [](auto& s) -> auto& { return s.detector.backbone.bottleneck; }),
       {"BACKBONE.NORM", set_norm, norm_of},

@@ -28,7 +28,7 @@ data::Image cropped(const data::Image& canvas, int height, int width) {
   return image;
 }
 
-// What a batch says of the objects of its images, on the host.
+// Ground truth of a batch, on the host.
 struct Objects {
   std::vector<float> sizes, boxes;
   std::vector<int32_t> counts, classes, run_begins, run_ends;
@@ -47,7 +47,7 @@ struct Objects {
   int height(size_t row) const { return static_cast<int>(std::lround(sizes[2 * row])); }
   int width(size_t row) const { return static_cast<int>(std::lround(sizes[2 * row + 1])); }
 
-  // None where the objects have none.
+  // Empty if the objects have no masks.
   std::optional<data::coco::Rle> mask(size_t row, size_t object) const {
     const int32_t* begins = &run_begins[row * (room + 1) + object];
     data::coco::Rle mask{height(row), width(row)};

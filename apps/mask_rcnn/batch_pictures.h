@@ -1,4 +1,4 @@
-// The images of a batch as pictures, as the network has them.
+// Images of a batch as the network reads them.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,8 @@
 
 namespace dtrain::mask_rcnn {
 
-// The first images of a training batch, augmented, without their padding, with the boxes and masks of their objects
-// drawn.
-// `categories`: what the classes from 1 on stand for. Waits for the device.
+// The first images of a training batch, augmented and without padding, with boxes and masks of their objects drawn.
+// `categories`: of the classes from 1 on. Waits for the device.
 std::vector<data::Image> batch_pictures(Context& context, const detection::DeviceBatch& batch,
                                         const std::vector<data::coco::Category>& categories);
 

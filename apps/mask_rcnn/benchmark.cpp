@@ -17,7 +17,7 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-// Tiles of textured shapes as a JPEG: they cost as much to decode as a photograph.
+// Tiles of textured shapes as a JPEG, with the decoding cost of a photograph.
 EncodedFile drawn_file(int64_t height, int64_t width) {
   Canvas canvas(static_cast<int>(width), static_cast<int>(height), {120, 120, 120});
   constexpr int kSide = 160;
@@ -53,7 +53,7 @@ nlohmann::ordered_json json_of(const PartTimes& part) {
           {"mean", milliseconds(latency.mean)}};
 }
 
-// What is known of a benchmark, in the words of both reports.
+// Results of a benchmark, for both report formats.
 struct Report {
   const Predictor& predictor;
   const cli::Machine& machine;

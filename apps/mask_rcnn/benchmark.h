@@ -1,4 +1,4 @@
-// predict --benchmark: how long a detector takes for an image, and for what.
+// predict --benchmark: latency of a detector at batch 1, by stage.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct BenchmarkFlags {
   int64_t num_batches = 20, num_warmup_batches = 3, image_height = 480, image_width = 640;
 
   void declare(cli::FlagSet& flags);
-  // Throws Error for flags that do not go together.
+  // Throws Error for conflicting flags.
   void check(const cli::FlagSet& flags) const;
 };
 
-// Detects objects in the images in turn, or in a drawn one where none is named, one at a time, and prints the times.
-// The files are read beforehand. Throws Error(Fault::data), which names the image, where one cannot be decoded.
+// Runs the detector on the images in turn, or on a synthetic image if none is given, one at a time, and prints
+// latencies. Files are read beforehand. Throws Error(Fault::data) with the file name if an image cannot be decoded.
 void run_benchmark(Predictor& predictor, const cli::Machine& machine, const BenchmarkFlags& flags,
                    const std::vector<std::string>& images, bool json);
 

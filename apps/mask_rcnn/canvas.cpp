@@ -19,7 +19,7 @@ double to_linear(uint8_t level) {
 
 double from_linear(double x) { return x <= 0.0031308 ? 12.92 * x : 1.055 * std::pow(x, 1 / 2.4) - 0.055; }
 
-// A colour of Ottosson's OKLab space, where equal distances look equal, as linear red, green and blue.
+// Converts from Ottosson's perceptually uniform OKLab colour space to linear RGB.
 std::array<double, 3> linear_rgb(double lightness, double a, double b) {
   const double l = std::pow(lightness + 0.3963377774 * a + 0.2158037573 * b, 3);
   const double m = std::pow(lightness - 0.1055613458 * a - 0.0638541728 * b, 3);
@@ -29,7 +29,7 @@ std::array<double, 3> linear_rgb(double lightness, double a, double b) {
           -0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s};
 }
 
-// The most saturated colour up to `chroma` that a screen can show.
+// The most saturated colour up to `chroma` within the sRGB gamut.
 Color from_oklch(double lightness, double chroma, double hue) {
   const double a = std::cos(hue), b = std::sin(hue);
   std::array<double, 3> rgb{};
@@ -53,8 +53,8 @@ double side_of_square(const data::Image& image) { return std::sqrt(static_cast<d
 
 Color color_of_class(int64_t object_class) {
   if (object_class == 0) return {200, 204, 210};
-  // Hues a golden section of the circle apart never come close to those of the classes before; three lightnesses in
-  // turn part the colours of a large number of classes.
+  // Hues that advance by the golden angle stay distinct from all previous classes; three alternating lightness levels
+  // separate the colours of many classes.
   constexpr double kFirstHue = 0.06, kGoldenSection = 0.6180339887498949, kLightness[] = {0.74, 0.62, 0.85};
   const auto index = static_cast<uint64_t>(object_class) - 1;
   const double turn = kFirstHue + kGoldenSection * static_cast<double>(index % 100'000);

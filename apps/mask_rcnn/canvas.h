@@ -1,4 +1,4 @@
-// A picture that is drawn on: lines and areas over RGB pixels, and colours that can be told apart.
+// Canvas: draws lines and areas on RGB images, with distinguishable colours.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ struct Color {
 
 constexpr Color kBlack{0, 0, 0}, kWhite{255, 255, 255};
 
-// The colour of a class of objects, the same in all pictures: neighbours among the classes differ most. Class 0, the
-// background, stands for objects of no known class and is a light grey.
+// Colour of a class, the same in all pictures; consecutive classes differ most. Class 0, the background, is light grey
+// and used for objects of unknown class.
 Color color_of_class(int64_t object_class);
-// Luminance by WCAG 2.1, from 0 for black to 1 for white.
+// WCAG 2.1 relative luminance, from 0 (black) to 1 (white).
 double luminance(Color color);
-// Black or white, whichever is easier to read on `background`: the contrast is at least 4.58 to 1.
+// Black or white, whichever has more contrast on `background`: at least 4.58 to 1.
 Color text_color(Color background);
 
-// A rectangle of whole pixels, which may lie outside the picture in part or as a whole.
+// A rectangle in whole pixels; may extend beyond the picture.
 struct Rectangle {
   int x = 0, y = 0, width = 0, height = 0;
   bool operator==(const Rectangle&) const = default;
@@ -32,13 +32,13 @@ struct Rectangle {
   bool empty() const { return width <= 0 || height <= 0; }
 };
 
-// What two rectangles share; it is empty where they share nothing.
+// Intersection of two rectangles; may be empty.
 Rectangle intersection(const Rectangle& a, const Rectangle& b);
 
-// Pixels outside the picture are left out by all that draws. An opacity is from 0, which changes nothing, to 1.
+// All drawing is clipped to the picture. Opacity: from 0 (transparent) to 1.
 class Canvas {
  public:
-  // A copy of `picture`. Throws Error where it has no pixels.
+  // Copies `picture`. Throws Error if it has no pixels.
   explicit Canvas(const data::ImageView& picture);
   Canvas(int width, int height, Color background);
 
@@ -50,12 +50,12 @@ class Canvas {
 
   void blend(int x, int y, Color color, double opacity);
   void fill(const Rectangle& area, Color color, double opacity = 1);
-  // The border of `area`, `line` pixels wide, all of them inside it.
+  // The inner border of `area`, `line` pixels wide.
   void frame(const Rectangle& area, int line, Color color, double opacity = 1);
-  // Copies `picture` to where its upper left corner is at (x, y).
+  // Copies `picture` with its upper left corner at (x, y).
   void paste(const data::ImageView& picture, int x, int y);
 
-  // How wide lines are, and how large text is (see text.h), to suit a picture of this size.
+  // Line width and text scale (see text.h) for a picture of this size.
   int line_width() const;
   double text_scale() const;
 
@@ -63,7 +63,7 @@ class Canvas {
   data::Image image_;
 };
 
-// Writes a PNG file of 8-bit RGB, in one step once it is complete. Throws Error(Fault::resource) where that fails.
+// Writes an 8-bit RGB PNG file atomically. Throws Error(Fault::resource) on failure.
 void write_png(const std::string& path, const data::ImageView& picture);
 
 }  // namespace dtrain::mask_rcnn

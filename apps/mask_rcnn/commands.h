@@ -1,4 +1,4 @@
-// The commands of dtrain-mask-rcnn. argv[0] is the program and the command; all return the exit code.
+// Commands of dtrain-mask-rcnn. argv[0] is program and command; all return the exit code.
 #pragma once
 
 #include <string>

@@ -6,7 +6,7 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-// The nearest name, or one that has `name` as its last part: TRAIN.BASE_LR for BASE_LR.
+// The nearest name, or a name ending in `name`: TRAIN.BASE_LR for BASE_LR.
 std::optional<std::string> meant(const std::string& name) {
   std::vector<std::string> names;
   for (const ConfigKey& key : config_keys()) {

@@ -1,4 +1,4 @@
-// The keys of TensorPack's and AWS Mask R-CNN's config.py, and what each is here.
+// Keys of TensorPack's and AWS Mask R-CNN's config.py, and their mapping to settings.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,37 +15,37 @@ namespace dtrain::mask_rcnn {
 
 struct ConfigKey {
   std::string name;
-  // From the text of a value. Throws Error saying what was expected and what was found.
+  // Sets the value from text. Throws Error with the expected and the found value.
   std::function<void(Settings&, const std::string&)> set;
-  // The text of the value; nothing where another key describes the settings.
+  // The value as text; empty if another key describes the setting.
   std::function<std::optional<std::string>(const Settings&)> get = [](const Settings&) { return std::nullopt; };
-  std::string notice{};   // where the key has no effect
-  bool of_model = false;  // a checkpoint that was trained with another value is of another model, and is not continued
+  std::string notice{};   // the reason, if the key has no effect
+  bool of_model = false;  // part of the model's identity: a checkpoint with another value is not resumed
 };
 
-// Rows of the table, by the part of the settings that they are about.
+// Rows of the key table, by part of the settings.
 std::vector<ConfigKey> data_keys();
 std::vector<ConfigKey> image_keys();
 std::vector<ConfigKey> training_keys();
 std::vector<ConfigKey> backbone_keys();
 std::vector<ConfigKey> proposal_keys();
 std::vector<ConfigKey> head_keys();
-std::vector<ConfigKey> machinery_keys();  // no effect, or a single value that is served
-// The preset among recorded settings, which no key changes.
+std::vector<ConfigKey> machinery_keys();  // no effect, or a single supported value
+// Name of the preset in recorded settings; not a key.
 inline constexpr char kPreset[] = "PRESET";
 // All of them.
 const std::vector<ConfigKey>& config_keys();
-// Throws Error naming the nearest one where there is none.
+// Throws Error with the nearest name for an unknown key.
 const ConfigKey& config_key(const std::string& name);
 
-// Limits that several parts share.
+// Shared ranges.
 inline constexpr cli::Range<int64_t> kChannelCount{1, 1 << 16}, kBoxCount{1, 1 << 20};
 inline constexpr cli::Range<double> kPositiveSize{1e-6, 1e6};
 
-// As Python writes a list.
+// In Python's list syntax.
 std::string listed(const auto& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
 
-// Makers of rows. `member` returns a reference to the field, in settings that may be const.
+// Row constructors. `member` returns a reference to the field of (const) settings.
 
 template <class Member>
 ConfigKey flag_key(const std::string& name, Member member, bool inverted = false) {
@@ -73,10 +73,10 @@ ConfigKey number_key(const std::string& name, Member member, cli::Range<double> 
           [=](const Settings& s) { return fmt::format("{}", member(s)); }};
 }
 
-// The same keys, as those that make the model what it is.
+// Marks the keys as part of the model's identity.
 std::vector<ConfigKey> of_model(std::vector<ConfigKey> keys);
 
-// The same as another key, under a name that one of the programs had for it; it is described by that one.
+// An alias of another key, used by one of the programs; described under that key.
 ConfigKey alias_key(const std::string& name, ConfigKey other);
 
 }  // namespace dtrain::mask_rcnn

@@ -1,4 +1,4 @@
-// dtrain-mask-rcnn convert: weights by the names and layouts of one program, by those of another.
+// dtrain-mask-rcnn convert: converts weights between the tensor names and layouts of programs.
 #include <fmt/format.h>
 
 #include "apps/cli/command_line.h"
@@ -42,7 +42,7 @@ struct ConvertFlags {
     DT_CHECK(to.ends_with(".safetensors") || to.ends_with(".npz"), "--to=", to, ": expected .safetensors or .npz");
   }
   ArrayFormat format() const { return to.ends_with(".npz") ? ArrayFormat::npz : ArrayFormat::safetensors; }
-  // What the written file says of the weights. Without --preset nobody knows the conventions of another program's.
+  // Metadata of the output file. Without --preset, the conventions of another program's weights are unknown.
   WeightsRecord record(const cli::FlagSet& given, const Settings& settings) const {
     const WeightsRecord of_source = cli::recorded_with(from);
     if (!given.given("preset") && !recorded_settings(of_source, from)) return of_source;

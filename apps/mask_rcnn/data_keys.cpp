@@ -8,7 +8,7 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-// TensorPack registers COCO's splits with this in front.
+// TensorPack's prefix of COCO splits.
 std::string split_name(const std::string& name) {
   const std::string prefix = "coco_", split = name.starts_with(prefix) ? name.substr(prefix.size()) : name;
   DT_CHECK(!split.empty() && split.find('/') == split.npos, "expected names of splits such as train2017, found '", name,

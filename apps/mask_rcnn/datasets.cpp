@@ -18,7 +18,7 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-// Those that a key has named, those of the preset where one of them is there, else all with `part` in their names.
+// The splits of a key; else of the preset, if one exists; else all whose names contain `part`.
 std::vector<std::string> splits_with(const DataSettings& settings, const std::vector<std::string>& listed, bool named,
                                      const std::string& part) {
   DT_CHECK(!settings.base_dir.empty(), "no data: give --data_dir DIR, a folder with annotations/instances_SPLIT.json");
@@ -29,7 +29,7 @@ std::vector<std::string> splits_with(const DataSettings& settings, const std::ve
   return named || std::ranges::any_of(listed, is_there) ? listed : detection::annotated_splits(settings.base_dir, part);
 }
 
-// Empty where the splits are those that the settings list.
+// Empty if the splits are as configured.
 std::string notice_of_splits(const Settings& settings, const char* key, const std::vector<std::string>& listed,
                              const std::vector<std::string>& found) {
   if (listed.empty() || found == listed) return {};
@@ -58,7 +58,7 @@ data::coco::AnnotationOptions truth_options(const DataSettings& settings, bool m
   return {.classes = settings.classes, .use = Use::scoring, .masks = masks, .strict = settings.strict};
 }
 
-// The images of a split, whose categories are `learnt` in that order. Leaves in `options` by which classes they are.
+// Opens a split with the categories `learnt`, in that order. Sets the class mapping in `options`.
 std::shared_ptr<const data::DetectionSource> open_source(const DataSettings& settings, const std::string& split,
                                                          data::coco::AnnotationOptions& options,
                                                          const std::vector<data::coco::Category>* learnt,
@@ -86,12 +86,12 @@ void require_files(const data::DetectionDataset& dataset, const std::string& pat
                                          dataset.size(), missing.front()));
 }
 
-// Nobody has named splits that are not there.
+// No missing split was named explicitly.
 bool lacks_validation(const DataSettings& settings) {
   return !settings.names_validation && !detection::has_annotated_split(settings.base_dir, "val");
 }
 
-// Splits whose images TensorPack finds in the folder of another one.
+// Splits whose images are in another split's folder, as in TensorPack.
 std::string folder_of_split(const std::string& split) {
   if (split == "minival2014" || split == "valminusminival2014") return "val2014";
   if (split == "val2017_100") return "val2017";

@@ -11,15 +11,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What the time of an image begins and ends with.
+// First and last stage of an image.
 constexpr const char *kPlace = "decode and resize", *kPaste = "download and paste";
 
-// Times the parts of one image one after the other.
+// Times the stages of one image.
 class Stopwatch {
  public:
   Stopwatch(Context& context, DetectionTimes& times) : context_(context), times_(times) {}
 
-  // Of the part that ends with this call; the next one begins.
+  // Ends the current stage and begins the next.
   void begin(const char* next) {
     context_.synchronize("benchmark");
     const Clock::time_point now = Clock::now();
@@ -47,7 +47,7 @@ class Stopwatch {
   Clock::time_point began_ = Clock::now(), last_ = began_;
 };
 
-// Returns how many objects were found.
+// Returns the number of detections.
 size_t run_once(Predictor& predictor, const EncodedFile& file, DetectionTimes& times) try {
   Stopwatch watch(predictor.context(), times);
   const detection::PlacedImage image =

@@ -1,4 +1,4 @@
-// How long a detector takes for images, one at a time, and for which part of its work.
+// Latency of a detector at batch 1, by stage.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@
 
 namespace dtrain::mask_rcnn {
 
-// An image as it is in its file.
+// An encoded image.
 struct EncodedFile {
   std::string name{};
   std::vector<std::byte> bytes{};
 };
 
 struct DetectionTimes {
-  std::vector<PartTimes> parts{};  // by the names of Tape::part(), in the order of the work
+  std::vector<PartTimes> parts{};  // by name of Tape::part(), in execution order
   PartTimes whole{"whole image", "image"};
-  std::set<std::string> network_sizes{};  // of what the network is given, "1088 x 800"
-  double found = 0;                       // objects of an image
+  std::set<std::string> network_sizes{};  // size of the network's input, "1088 x 800"
+  double found = 0;                       // detections per image
 };
 
-// Detects objects in the files in turn, `warmup` times before it takes the times of `runs`. A part is over when the
-// device has done its work. Throws Error(Fault::data), which names the file, where one cannot be decoded.
+// Runs the detector on the files in turn: `warmup` untimed, then `runs` timed. A stage ends when the device has
+// finished its work. Throws Error(Fault::data) with the file name if one cannot be decoded.
 DetectionTimes time_detection(Predictor& predictor, std::span<const EncodedFile> files, int64_t warmup, int64_t runs);
 
 }  // namespace dtrain::mask_rcnn

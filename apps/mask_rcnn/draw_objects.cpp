@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMaskOpacity = 0.36, kShadow = 0.45;
 
-// The pixels of a box inside the picture; empty where there are none. A thin box has at least a pixel a side.
+// Pixels of a box within the picture; may be empty. A thin box is at least one pixel wide.
 Rectangle pixels_of(const data::coco::Box& box, const Rectangle& picture) {
   const double x2 = box.x + box.width, y2 = box.y + box.height;
   if (!std::isfinite(x2) || !std::isfinite(y2) || !(box.width > 0) || !(box.height > 0)) return {};
@@ -25,9 +25,8 @@ Rectangle pixels_of(const data::coco::Box& box, const Rectangle& picture) {
   return {x, y, std::max(1, pixel(x2, picture.width) - x), std::max(1, pixel(y2, picture.height) - y)};
 }
 
-// The part of a mask around its pixels: for each of them the steps along rows and columns to the next one outside the
-// mask, up to `most`. What lies beyond the edges of the picture counts as inside, so that cut objects have no outline
-// there.
+// City-block distance transform of a mask's bounding box: for each pixel the distance to the nearest pixel outside the
+// mask, up to `most`. Pixels beyond the picture count as inside, so that truncated objects have no outline there.
 struct Depths {
   Rectangle area{};
   std::vector<uint8_t> values{};  // [height * width], 0 outside the mask
@@ -36,7 +35,7 @@ struct Depths {
   size_t index(int x, int y) const {
     return static_cast<size_t>(y) * static_cast<size_t>(area.width) + static_cast<size_t>(x);
   }
-  // Corrects the value by those of the neighbours in this direction.
+  // Propagates the distance from the neighbours in this direction.
   void visit(int x, int y, int step, uint8_t most) {
     uint8_t& here = values[index(x, y)];
     const auto next = [&](int column, int row) {
@@ -51,7 +50,7 @@ struct Depths {
 Depths depths_of(const data::coco::Rle& mask, const Rectangle& picture, uint8_t most) {
   const data::coco::Box around = bounds(mask);
   const auto x = static_cast<int>(around.x), y = static_cast<int>(around.y);
-  // With a border of pixels outside the mask, where there are any.
+  // With a border of pixels outside the mask, if within the picture.
   const Rectangle grown{x - 1, y - 1, static_cast<int>(around.width) + 2, static_cast<int>(around.height) + 2};
   Depths depths{intersection(grown, picture)};
   const std::vector<uint8_t> pixels = decode(mask);
@@ -80,7 +79,7 @@ void draw_mask(Canvas& canvas, const data::coco::Rle& mask, Color color) {
         canvas.blend(depths.area.x + x, depths.area.y + y, color, depth <= line ? 1 : kMaskOpacity);
 }
 
-// A line in the object's colour between two dark ones, which part it from pixels of its own colour.
+// A line in the object's colour between two dark lines, for contrast.
 void draw_box(Canvas& canvas, const Rectangle& box, Color color) {
   const int line = canvas.line_width(), edge = std::max(1, line / 3);
   canvas.frame({box.x - edge, box.y - edge, box.width + 2 * edge, box.height + 2 * edge}, edge, kBlack, kShadow);
@@ -97,7 +96,7 @@ Padding padding_of(double scale) {
   return {static_cast<int>(std::lround(2 * scale)), std::max(2, static_cast<int>(std::lround(1.5 * scale)))};
 }
 
-// The size of the chip that a text is on.
+// Size of a label.
 LabelledBox chip_of(const Rectangle& box, const std::string& text, double scale) {
   if (text.empty()) return {};
   const Padding padding = padding_of(scale);
@@ -105,7 +104,7 @@ LabelledBox chip_of(const Rectangle& box, const std::string& text, double scale)
           text_height(scale) + 2 * padding.above - static_cast<int>(scale)};
 }
 
-// With a line to its box where they do not touch.
+// Draws a line to the box if the label does not touch it.
 void draw_label(Canvas& canvas, const Rectangle& chip, const Rectangle& box, const std::string& text, Color color) {
   const double scale = canvas.text_scale();
   const int line = canvas.line_width(), x = std::clamp(box.x, chip.x, chip.right() - line);

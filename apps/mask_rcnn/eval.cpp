@@ -1,4 +1,4 @@
-// dtrain-mask-rcnn eval: a model on a data set, or a file of results alone.
+// dtrain-mask-rcnn eval: evaluates a model on a data set, or a results file.
 #include <fmt/format.h>
 
 #include "apps/cli/command_line.h"
@@ -81,7 +81,7 @@ int eval(const Arguments& argv) {
   try {
     return score_model(values, flags);
   } catch (const Error&) {
-    if (!cli::stop_requested()) throw;  // the request may have ended the reading of the annotations
+    if (!cli::stop_requested()) throw;  // a stop request may have aborted reading the annotations
     return cli::kStopped;
   }
 }

@@ -32,10 +32,10 @@ std::string summary_of(const Evaluation& evaluation, const char* kind) {
                      percent(statistics[2]));
 }
 
-// The scores of the boxes and of the masks, and the images by those that rank them.
+// Box and mask metrics, and the ranking of images.
 struct Scores {
   std::optional<Evaluation> boxes{}, masks{};
-  std::vector<std::vector<data::coco::Match>> matches{};  // of each image, by which they are ranked
+  std::vector<std::vector<data::coco::Match>> matches{};  // ranking criterion of each image
   std::vector<ImageOutcome> ranked{};
 };
 
@@ -85,7 +85,7 @@ std::vector<std::string> notes_of(const EvaluationGallery& options, const Scores
   return notes;
 }
 
-// Makes the pictures of the images that are shown.
+// Draws the pictures of the gallery.
 class Pictures {
  public:
   Pictures(const EvaluationGallery& options, const data::coco::Annotations& truth,
@@ -107,7 +107,7 @@ class Pictures {
   }
 
  private:
-  // By descending score; equal ones in their order.
+  // By descending score; stable.
   std::vector<const Detection*> detections_of(int64_t image) const {
     std::vector<const Detection*> own;
     const auto [first, last] = detections_.equal_range(image);
@@ -116,7 +116,7 @@ class Pictures {
     return own;
   }
 
-  // Those of what is not there are labelled as false. The match of a category has its detections in this order, too.
+  // False positives are labelled "false". The matches of a category are in the same order.
   std::vector<DrawnObject> results_of(const ImageOutcome& outcome) const {
     const std::vector<data::coco::Match>& matches = scores_.matches[outcome.image];
     std::map<int64_t, size_t> ranks;  // of the next detection of each category

@@ -1,4 +1,4 @@
-// An evaluation as a folder to look at: index.html, and a picture of each image that it shows.
+// Gallery of an evaluation: index.html, and a picture per image.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@ namespace dtrain::mask_rcnn {
 
 struct EvaluationGallery {
   std::string folder{}, title{};
-  std::vector<std::string> notes{};  // lines below the title, before those about the evaluation
-  std::string images{};              // the folder of the images
+  std::vector<std::string> notes{};                           // lines below the title, before the evaluation's
+  std::string images{};                                       // image folder
   data::Orientation orientation = data::Orientation::ignore;  // see read_annotated_image()
-  bool boxes = true, masks = false;  // what is compared; images are ranked by boxes where both are
-  double visible_score = 0.5;        // detections of lower scores are neither drawn nor counted
-  int64_t most = 12;                 // images of each end
+  bool boxes = true, masks = false;                           // IoU types; images are ranked by boxes if both
+  double visible_score = 0.5;                                 // minimum score of detections that are drawn and counted
+  int64_t most = 12;                                          // number of worst and of best images
   int threads = 1;
 };
 
-// Makes the folder where there is none, for those who want to know before a long evaluation that it can be made.
-// Throws Error(Fault::config) where a file is in the way, Error(Fault::resource) where the disk fails.
+// Creates the folder, to fail before a long evaluation. Throws Error(Fault::config) if a file is in the way,
+// Error(Fault::resource) on disk errors.
 void make_gallery_folder(const std::string& folder);
 
-// Scores the detections and writes pictures of the images of the lowest and of the highest F1 at IoU 0.5, ground truth
-// beside results, then the page. Throws Error(Fault::data) where an image cannot be read or has not the size that the
-// annotations state, Error(Fault::resource) where a file cannot be written.
+// Evaluates the detections and writes pictures of the images with the lowest and highest F1 at IoU 0.5, ground truth
+// beside detections, then the page. Throws Error(Fault::data) if an image cannot be read or its size differs from the
+// annotations, Error(Fault::resource) if a file cannot be written.
 void write_evaluation_gallery(const EvaluationGallery& options, const data::coco::Annotations& truth,
                               const std::vector<data::coco::Detection>& detections);
 

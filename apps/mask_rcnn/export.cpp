@@ -1,4 +1,4 @@
-// dtrain-mask-rcnn export: a detector as an ONNX model.
+// dtrain-mask-rcnn export: exports a detector to ONNX.
 #include <fmt/format.h>
 
 #include "apps/cli/command_line.h"

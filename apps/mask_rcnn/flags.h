@@ -1,4 +1,4 @@
-// The flags that commands of dtrain-mask-rcnn share.
+// Flags shared by the commands of dtrain-mask-rcnn.
 #pragma once
 
 #include <optional>
@@ -11,33 +11,33 @@
 
 namespace dtrain::mask_rcnn {
 
-// The model and its data: a preset and TensorPack's keys.
+// Model and data: a preset and TensorPack's keys.
 struct ModelFlags {
   std::string preset = "torchvision", config_file, load, data_dir, exif_orientation = "auto";
   bool strict = false;
   std::vector<std::string> assignments;  // KEY=VALUE, in order
-  std::vector<std::string> continued;    // to_train: KEY=VALUE in place of the preset's, see continued_conventions()
+  std::vector<std::string> continued;    // to_train: KEY=VALUE that override the preset, see continued_conventions()
 
-  // Takes `--config KEY=VALUE ...` out of argv, as TensorPack's programs have it: all arguments up to the next flag.
+  // Removes `--config KEY=VALUE ...` from argv, as in TensorPack: all arguments up to the next flag.
   static Arguments take_config(const Arguments& argv, std::vector<std::string>& assignments);
   // All, or --preset and --config_file alone, or --load.
   void declare(cli::FlagSet& flags);
   void declare_conventions(cli::FlagSet& flags);
   void declare_load(cli::FlagSet& flags);
-  // What weights are for: as_trained and to_convert, they are what their record says, and a flag or key that says
-  // otherwise is an Error; to_train, they are where a training starts from, which may differ from the one before.
+  // Purpose of the weights. as_trained and to_convert: a flag or key that contradicts their record is an Error.
+  // to_train: initial weights of a training, which may differ from the recorded one.
   enum class Use { as_trained, to_convert, to_train };
-  // The preset, or what the weights have recorded, with what --config_file, --config and the flags change of it.
-  // Settings::weights is a file, see weights_file(). `given` tells which flags were given. Appends to `notices`
-  // what has no effect, and where the conventions come from.
+  // The preset or the recorded settings, overridden by --config_file, --config and flags. Settings::weights is a file,
+  // see weights_file(). `given`: the flags that were given. Appends notices about keys without effect and the source of
+  // the conventions.
   Settings settings(const cli::FlagSet& given, std::vector<std::string>& notices, Use use = Use::as_trained) const;
 
  private:
   Settings changed(Settings settings, std::vector<std::string>& notices) const;
-  std::string weights() const;  // the file; empty where there is none
+  std::string weights() const;  // the file; may be empty
 };
 
-// Reads argv with `flags`, whose positional arguments are returned; none where help was asked for and printed.
+// Parses argv with `flags` and returns the positional arguments; none if help was printed.
 std::optional<std::vector<std::string>> read_arguments(cli::FlagSet& flags, ModelFlags& model, const Arguments& argv);
 
 }  // namespace dtrain::mask_rcnn

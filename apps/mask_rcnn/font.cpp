@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kColumns = 5, kGlyphsPerRow = 16;
 
-// From the space to '~', row by row, with a column between two of them.
+// Glyphs from space to '~', row by row, with one column between them.
 constexpr std::array<std::string_view, 54> kSheet = {
     "..... #.... #.#.. .#.#. ..#.. ##..# .##.. #.... ..#.. #.... ..... ..... ..... ..... ..... ....#",
     "..... #.... #.#.. .#.#. .#### ##..# #..#. #.... .#... .#... ..#.. ..#.. ..... ..... ..... ....#",

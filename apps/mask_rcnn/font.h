@@ -1,4 +1,4 @@
-// The shapes of characters, as cells that are set or not.
+// Bitmap font.
 #pragma once
 
 #include <array>
@@ -6,14 +6,13 @@
 
 namespace dtrain::mask_rcnn {
 
-// A character: up to 5 columns and 9 rows of cells, of which the last two are below the baseline. All are false beside
-// it, so that neighbours may be asked for.
+// A glyph: up to 5 columns and 9 rows of cells, the last two below the baseline. Cells outside of it are false.
 class Glyph {
  public:
-  // That of a printable character of ASCII. Throws Error for any other.
+  // Glyph of a printable ASCII character. Throws Error for any other.
   explicit Glyph(char character);
 
-  static constexpr int kRows = 9, kCapRows = 7;  // of all, and of capitals
+  static constexpr int kRows = 9, kCapRows = 7;  // line height, and height of capitals
   int columns() const { return columns_; }       // 3 for the space, which has no cells
   bool at(int column, int row) const {
     return column >= 0 && column < columns_ && row >= 0 && row < kRows &&

@@ -53,7 +53,7 @@ tbody th { font-weight: 500; }
 .bar i { display: block; height: 100%; background: var(--bar); }
 )";
 
-// Nothing is said in colour where there is nothing to say.
+// Zero counts are not coloured.
 std::string counted(int64_t objects, std::string_view kind, std::string_view word) {
   return fmt::format("<span{}><b>{}</b> {}</span>", objects > 0 ? fmt::format(" class=\"{}\"", kind) : "", objects,
                      word);
@@ -67,7 +67,7 @@ std::string card(const GalleryImage& image, const std::string& score_name) {
   const std::string name = html_text(image.file_name), source = html_text(image.source);
   const std::string picture =
       fmt::format("<img src=\"{}\" alt=\"Objects found in {}\" loading=\"lazy\"{}>", source, name, size_of(image));
-  const bool embedded = image.source.starts_with("data:");  // browsers open no such page
+  const bool embedded = image.source.starts_with("data:");  // browsers reject such pages
   return fmt::format(
       "<figure>\n{}\n<figcaption>\n<div class=\"head\"><span class=\"name\">{}</span>"
       "<span class=\"score\">{} {:.3f}</span></div>\n<div class=\"counts\">{}{}{}</div>\n</figcaption>\n</figure>\n",
@@ -79,7 +79,7 @@ std::string card(const GalleryImage& image, const std::string& score_name) {
 std::string image_section(std::string_view title, const std::vector<GalleryImage>& images,
                           const std::string& score_name) {
   if (images.empty()) return "";
-  // Pictures of several panels need more room than those of one.
+  // Pictures with several panels need more width.
   const bool broad = std::ranges::any_of(images, [](const GalleryImage& one) { return one.width > 2 * one.height; });
   std::string out = fmt::format("<section>\n<h2>{}</h2>\n<div class=\"grid{}\">\n", title, broad ? " broad" : "");
   for (const GalleryImage& image : images) out += card(image, score_name);
@@ -115,7 +115,7 @@ std::string class_table(const std::vector<ClassPrecision>& classes) {
 }  // namespace
 
 std::string relative_source(std::string_view path) {
-  std::string out = "./";  // or else the part before a colon would be a scheme, and a slash the root
+  std::string out = "./";  // otherwise a colon would end a URL scheme, and a leading slash mean the root
   for (const char c : path) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                        std::string_view("-._~/").find(c) != std::string_view::npos;

@@ -1,4 +1,4 @@
-// Keys of the detector's heads, and of what is made of their output.
+// Keys of the detector's heads and of post-processing.
 #include <array>
 
 #include "apps/mask_rcnn/config_keys.h"
@@ -25,7 +25,7 @@ std::string box_weights(const Settings& s) {
   return fmt::format("[{}, {}, {}, {}]", coder.wx, coder.wy, coder.ww, coder.wh);
 }
 
-constexpr size_t kStages = 3;  // of a cascade, as TensorPack's
+constexpr size_t kStages = 3;  // of a cascade, as in TensorPack
 
 void set_cascade_ious(Settings& s, const std::string& text) {
   const Literal literal = parse_literal(text);
@@ -113,7 +113,7 @@ void set_region_threshold(Settings& s, const std::string& text) {
   s.detector.box.match.positive = s.detector.box.match.negative = threshold;
 }
 
-// What the heads learn from, and what is made of their output.
+// Keys of RoI sampling and post-processing.
 std::vector<ConfigKey> threshold_keys() {
   return {
       {"FRCNN.FG_THRESH", set_region_threshold,

@@ -1,4 +1,4 @@
-// Keys of how images are read, resized, padded and augmented.
+// Keys of decoding, resizing, padding and augmentation.
 #include <algorithm>
 
 #include "apps/cli/values.h"
@@ -51,7 +51,7 @@ void set_max_size(Settings& s, const std::string& text) {
   s.fit_longest_side();
 }
 
-// torchvision's scale, which has been in double precision since 0.16.
+// torchvision's resize scale, in double precision since 0.16.
 void set_scale_type(Settings& s, const std::string& text) {
   const std::string type = unquoted(text);
   DT_CHECK(type == "float64" || type == "float32",
@@ -101,7 +101,7 @@ std::string padding_shapes(const Settings& s) {
   return "[" + list + "]";
 }
 
-// What the pixels that the model reads mean.
+// Keys of normalisation.
 std::vector<ConfigKey> normalisation_keys() {
   return of_model({
       colours_key("PREPROC.PIXEL_MEAN", [](auto& s) -> auto& { return s.data.mean; }, {-1e6, 1e6}),
@@ -130,7 +130,7 @@ std::vector<ConfigKey> image_keys() {
        [](const Settings& s) { return fmt::format("{}", s.data.evaluation_resize.max_short_edge); }},
       {"PREPROC.MAX_SIZE", set_max_size,
        [](const Settings& s) { return fmt::format("{}", s.data.training_resize.max_size); }},
-      // Of this program alone.
+      // Extension.
       {"PREPROC.RESIZE_SCALE_DTYPE", set_scale_type, scale_type},
       {"PREPROC.ROUND_PIXELS", set_round_pixels,
        [](const Settings& s) { return s.data.evaluation_resize.rounds_pixels ? "True" : "False"; }},
@@ -138,7 +138,7 @@ std::vector<ConfigKey> image_keys() {
       flag_key(
           "PREPROC.PREDEFINED_PADDING", [](auto& s) -> auto& { return s.data.predefined_padding; }),
       {"PREPROC.PADDING_SHAPES", set_padding_shapes, padding_shapes},
-      // Of this program alone.
+      // Extension.
       number_key(
           "PREPROC.FLIP_PROBABILITY", [](auto& s) -> auto& { return s.data.flip_probability; }, cli::kShare),
       number_key(

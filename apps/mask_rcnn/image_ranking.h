@@ -1,4 +1,4 @@
-// How an evaluation went on each image, and on which images it went worst and best.
+// Per-image results of an evaluation, and ranking of images.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 namespace dtrain::mask_rcnn {
 
 struct ImageOutcome {
-  size_t image = 0;  // its index in the ground truth
-  // Objects that were found, that were not, and detections of what is not there.
+  size_t image = 0;  // index in the ground truth
+  // True positives, false negatives and false positives.
   int64_t hits = 0, misses = 0, false_alarms = 0;
 
   int64_t errors() const { return misses + false_alarms; }
-  // 2 hits / (2 hits + misses + false alarms).
+  // F1: 2 TP / (2 TP + FN + FP).
   double f1() const { return 2 * static_cast<double>(hits) / static_cast<double>(2 * hits + errors()); }
 };
 
-// By the first IoU threshold and the first range of areas, over the detections that have at least this score. Images
-// with neither objects nor detections that count are left out. The worst one is first: F1 ascends, and where it is the
-// same, fewer errors and then more hits come later.
+// Counts at the first IoU threshold and the first area range, over detections with at least this score. Skips images
+// without objects and without such detections. Sorted from worst to best: by ascending F1, then descending errors, then
+// ascending true positives.
 std::vector<ImageOutcome> ranked_images(std::span<const std::vector<data::coco::Match>> matches, double least_score);
 
-// At most `most` of either end, none of them twice.
+// At most `most` worst and best images, without duplicates.
 struct Extremes {
   std::vector<ImageOutcome> worst{}, best{};  // the most extreme one first
 };

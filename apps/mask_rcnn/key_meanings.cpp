@@ -1,4 +1,4 @@
-// What the keys of --config mean. A test holds that each key is here.
+// Meanings of the --config keys. A test checks that each key is listed.
 #include "apps/mask_rcnn/key_reference.h"
 
 #include <span>

@@ -15,7 +15,7 @@ namespace {
 
 using Described = std::map<std::string, std::string>;
 
-// What each preset says, by its name.
+// Values of each preset, by its name.
 std::vector<std::pair<std::string, Described>> presets() {
   std::vector<std::pair<std::string, Described>> all;
   for (const models::DetectorPreset& preset : models::detector_presets())
@@ -23,7 +23,7 @@ std::vector<std::pair<std::string, Described>> presets() {
   return all;
 }
 
-// "800", or "torchvision 800, aws 1": empty where no preset has a value.
+// "800", or "torchvision 800, aws 1"; empty if no preset has a value.
 std::string defaults_of(const std::string& key, const std::vector<std::pair<std::string, Described>>& all) {
   std::string text, first;
   bool equal = true;

@@ -1,4 +1,4 @@
-// The reference of all keys of --config: type, default of each preset, meaning.
+// Reference of all --config keys: type, default of each preset, meaning.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ struct KeyMeaning {
   const char* type;
   const char* meaning;
 };
-// Of all config_keys(), by groups.
+// All config_keys(), by group.
 std::vector<KeyMeaning> key_meanings();
 
-// For a terminal, and as tables of Markdown: docs/detection_keys.md.
+// For a terminal, and as Markdown: docs/detection_keys.md.
 std::string key_help();
 std::string key_markdown();
 

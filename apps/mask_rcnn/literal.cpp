@@ -16,7 +16,7 @@ constexpr int kDeepest = 8;
 
 bool is_space(char c) { return c == ' ' || c == '\t'; }
 
-// Of a number or a word without quotes.
+// A number or an unquoted word.
 Literal of_word(const std::string& word) {
   Literal literal{.source = word};
   if (word == "None") return literal;
@@ -78,7 +78,7 @@ class Parser {
       literal.kind = Literal::Kind::sequence;
       const char close = c == '[' ? ']' : ')';
       const bool commas = take_items(literal, close, depth + 1);
-      // Python's parentheses around a single value without a comma group it, and that is all.
+      // As in Python, parentheses around a single value without a comma are no tuple.
       if (c == '(' && literal.items.size() == 1 && !commas) literal = Literal(literal.items[0]);
     } else if (c == '\'' || c == '"') {
       literal.kind = Literal::Kind::text;
@@ -90,7 +90,7 @@ class Parser {
     return literal;
   }
 
-  // Items up to `close`, or the end where it is '\0', after the first item if there is one; whether there were commas.
+  // Items up to `close` ('\0': end of text), after an optional first item; and whether there were commas.
   bool take_items(Literal& sequence, char close, int depth) {
     bool commas = false;
     for (bool after_item = !sequence.items.empty();; after_item = true) {

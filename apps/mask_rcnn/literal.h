@@ -1,4 +1,4 @@
-// Python's literals, as values of keys: read, never evaluated.
+// Parser of Python literals, the values of keys; never evaluates code.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +14,29 @@ struct Literal {
   Kind kind = Kind::none;
   bool truth = false;
   int64_t integer = 0;
-  double real = 0;  // of an integer, too
+  double real = 0;  // also set for integers
   std::string text{};
   std::vector<Literal> items{};  // of a tuple or a list
-  std::string source{};          // as it was written
+  std::string source{};          // source text
 };
 
-// Numbers, True, False and None, texts in quotes, (tuples) and [lists] of literals, nested up to eight deep; without
-// brackets, too, literals with commas between them are a tuple. Any other word without spaces, brackets, commas and
-// quotes is a text. Throws Error saying what was expected and where.
+// Numbers, True, False, None, quoted strings, (tuples) and [lists], nested up to eight deep; comma-separated literals
+// without brackets are a tuple. Any other word without spaces, brackets, commas and quotes is a string. Throws Error
+// with the expected token and position.
 Literal parse_literal(const std::string& text);
 
-// What a literal holds. All throw Error saying what was expected and what was found.
+// Typed access to literals. All throw Error with the expected and the found value.
 bool as_bool(const Literal& literal);                                   // True, False, 1, 0
 int64_t as_integer(const Literal& literal, cli::Range<int64_t> range);  // 1e3, too
 double as_number(const Literal& literal, cli::Range<double> range);
-// `form` says what was expected, "two integers" for instance; `count` 0: any number of items.
+// `form`: description for errors, e.g. "two integers"; `count` 0: any number of items.
 const std::vector<Literal>& as_sequence(const Literal& literal, size_t count, const std::string& form);
-// A text, or a sequence of texts.
+// A string or a sequence of strings.
 std::vector<std::string> as_texts(const Literal& literal);
 
-// A text without the quotes around it.
+// A string without its quotes.
 std::string unquoted(const std::string& text);
-// In quotes, so that parse_literal() reads the same.
+// Quoted, so that parse_literal() round-trips.
 std::string quoted(const std::string& text);
 
 }  // namespace dtrain::mask_rcnn

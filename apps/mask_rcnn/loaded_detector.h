@@ -1,4 +1,4 @@
-// A detector on the processor with the weights of a file, whoever's names they have.
+// A detector on the CPU with weights from a file, in any supported naming.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace dtrain::mask_rcnn {
 
-// Sets the number of classes to that of a file, where it has one.
+// Sets the number of classes from a file, if it determines one.
 void take_classes(Settings& settings, const std::string& path);
-// Says for people which tensors were cast and which names were taken without a prefix, if any.
+// Logs tensors that were cast and names whose prefix was removed, if any.
 void print_conversions(const WeightReport& report, const std::string& path);
-// Throws Error(Fault::checkpoint) where something is missing or has another shape.
+// Throws Error(Fault::checkpoint) for missing tensors and wrong shapes.
 void require_complete(const WeightReport& report, const std::string& path);
 
-// Of as many classes as the file has. What its program does not predict for background is 0. Throws
-// Error(Fault::checkpoint) where nothing fits.
+// With the number of classes of the file. Outputs that its program does not predict for background are 0. Throws
+// Error(Fault::checkpoint) if no tensor fits.
 struct LoadedDetector {
   LoadedDetector(const Settings& settings, const std::string& path);
 

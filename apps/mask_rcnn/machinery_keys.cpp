@@ -1,4 +1,4 @@
-// Keys that turn TensorFlow's machinery, and those of which a single value is served.
+// Keys of TensorFlow internals, and keys with a single supported value.
 #include <algorithm>
 
 #include "apps/mask_rcnn/config_keys.h"
@@ -15,14 +15,14 @@ void read_optional_integer(const std::string& text) {
   if (parse_literal(text).kind != Literal::Kind::none) read_integer(text);
 }
 
-// `read` throws where the value has another type.
+// `read` throws if the value has another type.
 ConfigKey no_effect(const std::string& name, void (*read)(const std::string&), const std::string& notice) {
   ConfigKey key{name, [read](Settings&, const std::string& text) { read(text); }};
   key.notice = notice;
   return key;
 }
 
-// Values are compared as they are written, but for quotes, spaces and kinds of brackets.
+// Compares source text, ignoring quotes, spaces and the kind of brackets.
 std::string plain(const std::string& text) {
   std::string rest = unquoted(text);
   std::erase_if(rest, [](char c) { return c == ' ' || c == '[' || c == ']' || c == '(' || c == ')'; });
@@ -30,7 +30,7 @@ std::string plain(const std::string& text) {
   return rest;
 }
 
-// One of the programs' values that are served is among `served`, the others are refused.
+// Accepts the values in `served`; refuses the programs' `others`.
 ConfigKey served_only(const std::string& name, const Texts& served, const Texts& others, const std::string& reason) {
   return {name, [=](Settings&, const std::string& text) {
             const std::string value = plain(text);

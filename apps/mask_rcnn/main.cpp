@@ -24,7 +24,7 @@ constexpr std::array kCommands = {
     cli::Command{"export", mask_rcnn::export_model, "exports a detector to ONNX"},
 };
 
-// The reference of the keys, whichever command it is asked of; false where nobody asks.
+// Prints the key reference, with any command; false if not requested.
 bool print_keys(const std::vector<std::string>& argv) {
   const auto asks = [&](const char* form) { return std::ranges::find(argv, form) != argv.end(); };
   const bool help = asks("--help=KEYS"), markdown = asks("--help=KEYS_MARKDOWN");

@@ -1,4 +1,4 @@
-// A detector on its device, with what it needs of each size of image.
+// A detector on its device, with cached per-size data.
 #pragma once
 
 #include <map>
@@ -17,8 +17,8 @@ namespace dtrain::mask_rcnn {
 
 class Model final : public detection::Model {
  public:
-  // With its initial parameters, frozen where the settings say so. `gradients` false: for inference alone. `ranks`:
-  // over which batch norms are synchronised where the settings say so; all of them make their models.
+  // Initialises the parameters; freezes them as configured. `gradients` false: inference only. `ranks`: for
+  // synchronised batch norm, if configured; then construction is collective.
   Model(const Settings& settings, const cli::Machine& machine, uint64_t seed, bool gradients, Group* ranks = nullptr);
   Model(const Model&) = delete;
 
@@ -26,13 +26,13 @@ class Model final : public detection::Model {
   Loss loss(Tape& tape, const detection::DeviceBatch& batch) override;
   models::Detections detect(Tape& tape, const detection::DeviceBatch& batch) override;
 
-  // Loads parameters by name. Throws Error(Fault::checkpoint) where nothing fits, or,
-  // with `complete`, not all does.
+  // Loads parameters by name. Throws Error(Fault::checkpoint) if no tensor fits, or,
+  // with `complete`, if any does not.
   WeightReport load(const std::string& path, bool complete);
 
-  // What the detector takes of images [n, h, w, 3] u8 whose pixels beyond sizes [n, 2] are padding.
+  // Network input from images [n, h, w, 3] u8; pixels beyond sizes [n, 2] are padding.
   Var pixels(Tape& tape, const Tensor& images, const Tensor& sizes) const;
-  // Made at its first use.
+  // Created at first use.
   const models::Canvas& canvas(int64_t height, int64_t width);
 
   std::unique_ptr<Context> context;

@@ -1,4 +1,4 @@
-// Several pictures beside each other, each below its title.
+// Pictures side by side, each with a title.
 #pragma once
 
 #include <span>
@@ -13,8 +13,9 @@ struct Panel {
   data::Image picture{};
 };
 
-// "Ground truth", "Proposals" and "Results" of one image, for instance, from left to right on a dark ground. Titles are
-// as large as labels on the first picture, and cut to the width of their own. Throws Error where there is no panel.
+// For instance "Ground truth", "Proposals" and "Results" of one image, from left to right on a dark background. Titles
+// have the size of labels on the first picture, and are truncated to their picture's width. Throws Error without
+// panels.
 data::Image side_by_side(std::span<const Panel> panels);
 
 }  // namespace dtrain::mask_rcnn

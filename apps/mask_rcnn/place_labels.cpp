@@ -6,7 +6,7 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-// What labels may cover: of each other, and all together of the picture.
+// Maximum overlap of labels, and maximum coverage of the picture.
 constexpr double kMostOfLabel = 0.1, kMostOfPicture = 0.25;
 
 Rectangle moved_inside(Rectangle chip, const Rectangle& picture) {
@@ -23,7 +23,7 @@ int64_t shared_pixels(const Rectangle& place, std::span<const Rectangle> others)
   return shared;
 }
 
-// The best places first: above the box, inside it, below it, beside it, then ever further down along its left side.
+// Candidate positions by preference: above the box, inside, below, beside, then further down its left side.
 std::vector<Rectangle> places(const LabelledBox& label, const Rectangle& picture) {
   constexpr int kSteps = 4;
   const Rectangle& box = label.box;
@@ -61,7 +61,7 @@ std::vector<Rectangle> place_labels(const Rectangle& picture, std::span<const La
       best = place;
     }
     const auto area = static_cast<double>(area_of(best));
-    // The first one is worth more than what it covers, however small the picture.
+    // The first label is always drawn, even on a small picture.
     const bool fits = static_cast<double>(least) <= kMostOfLabel * area && (area <= room || room == whole);
     placed.push_back(fits ? best : Rectangle{});
     if (fits) room -= area;

@@ -1,4 +1,4 @@
-// Where evaluation puts an image.
+// Placement of images in evaluation.
 #pragma once
 
 #include "apps/detection/placed_image.h"
@@ -6,7 +6,7 @@
 
 namespace dtrain::mask_rcnn {
 
-// Resized by the settings' rule, on a canvas whose sides are the next multiples of 32.
+// Resized as configured, on a canvas with sides rounded up to multiples of 32.
 detection::Placement evaluation_placement(const data::ImageSize& image, const DataSettings& settings);
 
 }  // namespace dtrain::mask_rcnn

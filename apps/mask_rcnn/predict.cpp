@@ -1,4 +1,4 @@
-// dtrain-mask-rcnn predict: objects in images.
+// dtrain-mask-rcnn predict: detects objects in images.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -77,7 +77,7 @@ void draw_found(const std::string& path, const detection::PlacedImage& image,
 
 std::string picture_name(const std::string& path) { return std::filesystem::path(path).stem().string() + ".png"; }
 
-// No picture shall take the place of another one.
+// Output files must not overwrite each other.
 void require_different_names(const std::vector<std::string>& images) {
   std::set<std::string> names;
   for (const std::string& path : images)
@@ -97,7 +97,7 @@ void predict_image(Predictor& predictor, const PredictFlags& values, const std::
   count.add(path, notes);
 }
 
-// Data faults of an image are reported, and the others are done.
+// Reports data faults of an image and continues with the others.
 int predict_all(Predictor& predictor, const PredictFlags& values, const std::vector<std::string>& images) {
   int code = 0;
   cli::ImageCount count(predictor.orientation());

@@ -8,7 +8,7 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-// As many classes as the weights have scores for.
+// Number of classes of the weights.
 Settings with_classes_of_weights(Settings settings) {
   take_classes(settings, settings.weights);
   return settings;

@@ -1,4 +1,4 @@
-// A detector with its weights, which is shown one image at a time.
+// A detector with its weights, for one image at a time.
 #pragma once
 
 #include <functional>
@@ -14,10 +14,9 @@ namespace dtrain::mask_rcnn {
 
 class Predictor final : public detection::ImageDetector {
  public:
-  // With settings.weights, which say how many classes there are. The classes from 1 on stand for the `known`
-  // categories, which a model of torchvision's numbers by their ids; where none is known they have numbers for names.
-  // Throws Error(Fault::checkpoint) where the weights do not fit the detector, and Error(Fault::data), which names the
-  // file `source`, where the categories do not.
+  // Loads settings.weights, which determine the number of classes. Classes from 1 on are the `known` categories
+  // (indexed by category id in torchvision's models), or named by number if unknown. Throws Error(Fault::checkpoint) if
+  // the weights do not fit the detector, and Error(Fault::data), with the file name `source`, if the categories do not.
   Predictor(Settings settings, const cli::Machine& machine, std::vector<data::coco::Category> known,
             const std::string& source);
 
@@ -27,9 +26,9 @@ class Predictor final : public detection::ImageDetector {
   const Settings& settings() const { return settings_; }
   Context& context() const { return *model_.context; }
 
-  // The three parts of objects_in().
+  // The three stages of objects_in().
   detection::PlacedImage place(data::Image image) const;
-  // `watch` as Tape::on_part() has it.
+  // `watch` as in Tape::on_part().
   models::Detections detect(const detection::PlacedImage& image, std::function<void(const char*)> watch = {});
   std::vector<data::coco::Detection> in_file(const models::Detections& found, const detection::ImagePlace& place) const;
 

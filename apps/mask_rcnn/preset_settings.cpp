@@ -1,4 +1,4 @@
-// What the presets say beyond the detector: rates, schedules, data.
+// Presets beyond the detector: learning rates, schedules, data.
 #include "apps/mask_rcnn/settings.h"
 #include "models/detection/presets.h"
 
@@ -26,7 +26,7 @@ void set_torchvision(Settings& s) {
 void set_tensorpack(Settings& s) {
   s.data.training = {"train2017"};
   s.data.validation = {"val2017"};
-  s.data.orientation = data::Orientation::apply;  // as OpenCV, which reads its images
+  s.data.orientation = data::Orientation::apply;  // as OpenCV, its image library
   s.data.skips_ignored = true;
   s.fit_longest_side();
   s.rate.decays_biases = false;

@@ -1,4 +1,4 @@
-// Keys of the anchors and of the proposals, up to the regions that the heads are given.
+// Keys of anchors, proposals and RoI sampling.
 #include <algorithm>
 
 #include "apps/mask_rcnn/config_keys.h"
@@ -33,7 +33,7 @@ ConfigKey sizes_key(const std::string& name, Member member, size_t count, const 
           [=](const Settings& s) { return listed(member(s)); }};
 }
 
-// How many anchors or regions of an image are drawn, and what share of them may be matched ones.
+// Samples per image of anchors or RoIs, and maximum foreground fraction.
 template <class Options, class Share>
 void add_sample_keys(std::vector<ConfigKey>& keys, const std::string& group, Options options, Share share) {
   const auto follow = [=](Settings& s) {
@@ -51,7 +51,7 @@ void add_sample_keys(std::vector<ConfigKey>& keys, const std::string& group, Opt
   }
 }
 
-// TensorPack's limit is both that of a level before suppression and that of the image after it.
+// TensorPack's limit applies per level before NMS, and per image after NMS.
 template <class Member>
 void add_proposal_keys(std::vector<ConfigKey>& keys, const std::string& phase, Member member) {
   const ConfigKey per_level = integer_key(
@@ -66,7 +66,7 @@ void add_proposal_keys(std::vector<ConfigKey>& keys, const std::string& phase, M
                   }});
 }
 
-// Limits of a detector without a pyramid.
+// Limits of a C4 detector.
 template <class Member>
 void add_single_map_keys(std::vector<ConfigKey>& keys, const std::string& phase, Member member) {
   keys.push_back(integer_key(

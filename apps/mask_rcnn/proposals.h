@@ -1,4 +1,4 @@
-// Where the region proposal network saw objects, in pixels of the image's file.
+// Region proposals in pixels of the image file.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@ struct Proposal {
   double score = 0;  // a probability
 };
 
-// Those of the only image of `found`, by descending score.
+// Proposals of the only image in `found`, by descending score.
 std::vector<Proposal> proposals_of(Context& context, const models::Proposals& found,
                                    const detection::ImagePlace& image);
 
-// A proposal that covers an object well.
+// A proposal matched to an object.
 struct CoveringProposal {
   size_t object = 0, proposal = 0;  // indices
   double iou = 0;                   // above 0
 };
 
-// The `most` proposals of the largest IoU with each object that is no crowd, object by object, the best ones first; the
-// proposal of the higher score goes before another one of the same IoU.
+// The `most` proposals with the largest IoU for each non-crowd object, object by object, by descending IoU, then
+// descending score.
 std::vector<CoveringProposal> covering_proposals(std::span<const Proposal> proposals,
                                                  std::span<const data::coco::Annotation> objects, size_t most);
 

@@ -16,7 +16,7 @@ const char* key_of(const RateSettings& rate) {
   return rate.in_epochs ? "TRAIN.LR_EPOCH_SCHEDULE" : "TRAIN.LR_SCHEDULE";
 }
 
-// The step of the run that a time of the schedule falls on.
+// Converts a time of the schedule to a step.
 int64_t step_of(const Settings& settings, double time, int64_t batch) {
   const RateSettings& rate = settings.rate;
   DT_CHECK(time >= 0 && std::isfinite(time), key_of(rate), ": ", time, " is no time");
@@ -28,7 +28,7 @@ int64_t step_of(const Settings& settings, double time, int64_t batch) {
   return static_cast<int64_t>(steps);
 }
 
-// The times of the drops and, last, of the end: increasing.
+// Checks that drops and end are increasing.
 std::vector<double> times_of(const RateSettings& rate) {
   std::vector<double> times;
   for (const RateDrop& drop : rate.drops) times.push_back(drop.after);
@@ -41,7 +41,7 @@ std::vector<double> times_of(const RateSettings& rate) {
   return times;
 }
 
-// `steps` are those of the drops and, last, of the end.
+// `steps`: of the drops and, last, of the end.
 void check_warmup(int64_t warmup, const std::vector<int64_t>& steps, int64_t batch) {
   DT_CHECK(warmup < steps.back(), "TRAIN.WARMUP=", warmup, ": the training has ", steps.back(), " steps at batch ",
            batch, ", expected more than the warm-up");
@@ -49,7 +49,7 @@ void check_warmup(int64_t warmup, const std::vector<int64_t>& steps, int64_t bat
            " steps at batch ", batch, ", within the warm-up");
 }
 
-// The steps of the drops and, last, of the end: increasing, and after the warm-up.
+// Steps of the drops and, last, of the end: increasing, and after the warm-up.
 std::vector<int64_t> schedule_steps(const Settings& settings, int64_t batch) {
   const RateSettings& rate = settings.rate;
   std::vector<int64_t> steps;

@@ -1,4 +1,4 @@
-// The learning rate of each step, from settings that were made for another batch.
+// Learning-rate schedule, scaled from the settings' reference batch.
 #pragma once
 
 #include <cstdint>
@@ -12,35 +12,34 @@
 
 namespace dtrain::mask_rcnn {
 
-// For steps of `batch` images, those of all devices and micro-steps together. The rate grows in proportion to the batch
-// (Goyal et al. 2017). Warm-up is linear in steps from RateSettings::warmup_rate and as long whatever the batch; steps
-// of the schedule are rounded down.
+// Schedule at the global batch size `batch` (all devices and micro-steps). Linear scaling rule (Goyal et al. 2017).
+// Linear warm-up from RateSettings::warmup_rate, with a length independent of the batch. Steps of the schedule are
+// rounded down.
 class RateRule {
  public:
-  // Throws Error where the settings make no schedule at this batch: one that does not increase, that ends before the
-  // first step or has a drop before it, or that drops or ends within the warm-up. `length`: steps that the whole
-  // schedule is stretched or squeezed to; where it is squeezed to a few, drops that come to one step are one, and a
-  // default warm-up ends before the first of them.
+  // Throws Error for an invalid schedule at this batch: not increasing, a drop or the end before the first step or
+  // within the warm-up. `length`: number of steps that the schedule is scaled to; if that is small, drops at the same
+  // step are merged, and a default warm-up is shortened to end before the first drop.
   RateRule(const Settings& settings, int64_t batch, std::optional<uint64_t> length = {});
 
   const Schedule& schedule() const { return schedule_; }                   // its epochs are steps
   uint64_t steps() const { return static_cast<uint64_t>(steps_.back()); }  // of the whole run
-  std::vector<std::string> lines() const;                                  // what came out and how, for people
+  std::vector<std::string> lines() const;                                  // description of the schedule, for the log
 
  private:
   void stretch(int64_t length);
 
   RateSettings rate_;
   int64_t batch_, epoch_steps_;
-  std::vector<int64_t> steps_;  // those of the drops and of the end
+  std::vector<int64_t> steps_;  // of the drops and of the end
   Schedule schedule_;
 };
 
-// The rule of a run on a data set of `images`: --num_epochs scales the milestones of the schedule, and so does
-// --num_batches where it is more than the preset's schedule has; else the schedule is the settings' own.
-// Throws Error as the rule does, and where --num_epochs is less than an image.
+// Schedule of a run on `images` images. --num_epochs scales the milestones, and so does --num_batches if it exceeds the
+// preset's schedule; else the schedule is as configured.
+// Throws Error for an invalid schedule, and if --num_epochs is less than one image.
 RateRule rate_rule(const Settings& settings, const cli::RunFlags& flags, uint64_t images, int64_t batch);
-// The steps of that run: those of the schedule, or --num_batches of it, and at most --max_train_steps.
+// Number of steps: of the schedule, or --num_batches, and at most --max_train_steps.
 uint64_t steps_of(const RateRule& rate, const cli::RunFlags& flags);
 
 }  // namespace dtrain::mask_rcnn

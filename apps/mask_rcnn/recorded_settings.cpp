@@ -1,4 +1,4 @@
-// What checkpoints and weights record of the settings, and what is made of that again.
+// Settings recorded with checkpoints and weights: writing, reading and comparison.
 #include <fmt/format.h>
 
 #include "apps/mask_rcnn/config_keys.h"
@@ -11,7 +11,7 @@ namespace {
 constexpr char kOrientation[] = "PREPROC.EXIF_ORIENTATION", kScaleType[] = "PREPROC.RESIZE_SCALE_DTYPE",
                kEpoch[] = "TRAIN.IMAGES_PER_EPOCH";
 
-// Where the data is, where weights came from, and how they were trained.
+// Keys of data location, initial weights and training hyperparameters.
 bool is_of_training_alone(const std::string& key) {
   return key == "DATA.BASEDIR" || key == "DATA.VAL" || key == "DATA.FILTER_EMPTY_ANNOTATIONS" ||
          key == "BACKBONE.WEIGHTS" || key == "TEST.BOX_TARGET" || key == "TEST.MASK_TARGET" ||

@@ -47,12 +47,12 @@ void print_statistics(const EvalFlags& values, const std::vector<data::coco::Sta
                           << std::endl;
 }
 
-// Findings of a file, and whatever else people are told of it.
+// Faults found in a file, and notices about it.
 void print_findings(const std::string& path, const data::coco::Findings& findings) {
   if (!findings.all().empty()) cli::print_message("note", path + ": " + findings.summary());
 }
 
-// Masks are scored of detections that have a box alone.
+// Masks are evaluated, and detections have only boxes.
 void add_box_masks(const std::vector<data::coco::Detection>& detections, const data::coco::EvaluationOptions& options,
                    data::coco::Findings& findings) {
   if (options.compare != data::coco::EvaluationOptions::Compare::masks || !options.area_of_box) return;
@@ -62,7 +62,7 @@ void add_box_masks(const std::vector<data::coco::Detection>& detections, const d
                    fmt::format("detection at index {}", i));
 }
 
-// A box that can be drawn.
+// Whether a box can be drawn.
 bool is_drawable(const data::coco::Detection& detection) {
   if (!detection.box) return true;
   const data::coco::Box& box = *detection.box;
@@ -93,7 +93,7 @@ void write_gallery_of_results(const EvalFlags& values, const Settings& settings,
 
 void EvalFlags::declare(cli::FlagSet& flags) {
   model.declare(flags);
-  flags.add("batch_size", batch, "images that are looked at together", cli::kPositiveCount);
+  flags.add("batch_size", batch, "images per chunk", cli::kPositiveCount);
   flags.group("Results file");
   flags.add("annotations", annotations, "COCO annotations, for --results");
   flags.add("results", results, "detections in COCO's results format, evaluated instead of a model");

@@ -1,4 +1,4 @@
-// What dtrain-mask-rcnn eval is told, and its half that scores a file of results without a model.
+// Flags of dtrain-mask-rcnn eval, and evaluation of results files without a model.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ struct EvalFlags {
   int64_t batch = 1, gallery_images = 12;
 
   void declare(cli::FlagSet& flags);
-  // Throws Error for flags that do not go together.
+  // Throws Error for conflicting flags.
   void check() const;
 };
 
-// A gallery of `values.gallery`, without title, notes and images.
+// Gallery options of `values`, without title, notes and images.
 EvaluationGallery gallery_of(const EvalFlags& values, const Settings& settings);
 
-// Prints COCO's statistics of `values.results` against `values.annotations`, and writes their gallery where one is
-// asked for. Returns the exit code. Throws Error(Fault::data) for files that cannot be scored.
+// Prints COCO metrics of `values.results` against `values.annotations`, and writes a gallery if requested. Returns the
+// exit code. Throws Error(Fault::data) for invalid files.
 int score_results(const EvalFlags& values, const cli::FlagSet& flags);
 
 }  // namespace dtrain::mask_rcnn

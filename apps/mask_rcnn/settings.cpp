@@ -29,14 +29,14 @@ Assignment split(const std::string& text) {
   return {trimmed(text.substr(0, equals)), trimmed(text.substr(equals + 1))};
 }
 
-// Without the comment, if there is one.
+// Strips a comment.
 std::string code_of(const std::string& line) {
   for (size_t i = 0; i < line.size(); ++i)
     if (line[i] == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) return trimmed(line.substr(0, i));
   return trimmed(line);
 }
 
-// `channels` of layers with group norm, if they have it.
+// Checks `channels` of layers with group norm.
 void check_groups(bool group_norm, const char* key, int64_t channels) {
   DT_CHECK(!group_norm || channels % models::kNormGroups == 0, key, "=", channels, ": expected a multiple of ",
            models::kNormGroups, " with group norm");

@@ -12,16 +12,16 @@ namespace {
 std::string printable(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    const bool follows = (static_cast<uint8_t>(c) & 0xc0) == 0x80;  // another byte of the same character
+    const bool follows = (static_cast<uint8_t>(c) & 0xc0) == 0x80;  // UTF-8 continuation byte
     if (!follows) out += c >= ' ' && c <= '~' ? c : '?';
   }
   return out;
 }
 
-// Where the pixels of the cell begin. Whole pixels keep upright strokes sharp at scales that are not whole.
+// First pixel of a cell; rounding keeps vertical strokes sharp at fractional scales.
 int start_of(int cell, double scale) { return static_cast<int>(std::lround(cell * scale)); }
 
-// The distance that glyphs are moved on by; there is a column of cells between two.
+// Advance width of a glyph, including one column of spacing.
 int advance(const Glyph& glyph, double scale) { return start_of(glyph.columns() + 1, scale); }
 
 double distance_to_segment(double x, double y, double dx, double dy) {
@@ -30,8 +30,8 @@ double distance_to_segment(double x, double y, double dx, double dy) {
   return std::hypot(x - along * dx, y - along * dy);
 }
 
-// The cells of a glyph are joined by strokes from centre to centre, which gives smooth slopes and bows at large scales
-// and the cells themselves at scale 1.
+// Joins the cells of a glyph by strokes between centres: smooth slopes and curves at large scales, the bitmap at scale
+// 1.
 class Strokes {
  public:
   Strokes(const Glyph& glyph, double scale)
@@ -58,7 +58,7 @@ class Strokes {
     stroke(column, row, column, row);
     if (right) stroke(column, row, column + 1, row);
     if (below) stroke(column, row, column, row + 1);
-    // A slope, unless the cells are already joined around a corner.
+    // A diagonal, unless the cells are connected around the corner.
     if (glyph.at(column + 1, row + 1) && !right && !below) stroke(column, row, column + 1, row + 1);
     if (glyph.at(column - 1, row + 1) && !glyph.at(column - 1, row) && !below) stroke(column, row, column - 1, row + 1);
   }

@@ -1,4 +1,4 @@
-// Text on pictures, in a font of our own that covers the printable characters of ASCII.
+// Draws text in a built-in font for printable ASCII.
 #pragma once
 
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace dtrain::mask_rcnn {
 
-// Capitals are 7 pixels high at scale 1, and a line of text 9 with what goes below the baseline. Scales are multiples
-// of one half, at least 1; sizes are rounded up to whole pixels.
+// At scale 1, capitals are 7 pixels high, and a line 9 including descenders. Scales are multiples of 0.5, at least 1;
+// sizes are rounded up to whole pixels.
 
-// The pixels that text takes. A character of UTF-8 that is not printable ASCII is shown as one '?'.
+// Width of a text in pixels. Other UTF-8 characters are shown as '?'.
 int text_width(std::string_view text, double scale);
 int text_height(double scale);
 int cap_height(double scale);
 
-// `text`, or as much of its beginning as fits into `width` pixels with ".." after it; empty where nothing fits.
+// Truncates `text` with ".." to fit into `width` pixels; empty if nothing fits.
 std::string shortened(std::string_view text, double scale, int width);
 
-// Draws `text` where (x, y) is the upper left corner of its capitals.
+// Draws `text` with the upper left corner of its capitals at (x, y).
 void draw_text(Canvas& canvas, int x, int y, std::string_view text, double scale, Color color);
 
 }  // namespace dtrain::mask_rcnn

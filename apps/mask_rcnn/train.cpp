@@ -29,7 +29,7 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-// How long the run is by its data, and what has decided that.
+// Describes the length of the run relative to its data, and its origin.
 std::string length_line(const TrainingJob& job, uint64_t steps) {
   const auto images = static_cast<double>(job.training->size());
   const double passes = static_cast<double>(steps) * static_cast<double>(job.global_batch()) / images;
@@ -44,7 +44,7 @@ std::string length_line(const TrainingJob& job, uint64_t steps) {
   return line;
 }
 
-// Null where no flag asks for it, and on ranks other than the chief.
+// Null if not requested, and on ranks other than the chief.
 std::unique_ptr<observers::Tracing> tracing_of(const TrainingJob& job, uint64_t steps, Context& context,
                                                Communicator& communicator, cli::Log& log) {
   if (!job.ranks.is_chief() || !job.flags.tracing.wanted()) return {};
@@ -109,7 +109,7 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
   return 0;
 }
 
-// The line of an error, which is printed when all else has ended, belongs to what the run leaves behind.
+// The run's files must include the final error line, which is printed last.
 int run_logged(TrainingJob& job, Group& group, const std::vector<std::string>& notices, cli::Log& log) {
   TrainingOutputs outputs(job, group.places()[static_cast<size_t>(group.rank())].host, log);
   for (const std::string& notice : notices) log.notice(notice);
@@ -121,7 +121,7 @@ int run_logged(TrainingJob& job, Group& group, const std::vector<std::string>& n
   }
 }
 
-// False where one of the ranks was asked to stop before all data was open: reading annotations may take long.
+// False if a rank was asked to stop before all data was open: reading annotations may take long.
 bool open_or_stop(TrainingJob& job, Group& group, std::vector<std::string>& notices) {
   try {
     open_data(job, notices);

@@ -18,15 +18,15 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-// Whether all values whose names end so are at least `target`. The chief alone has values.
+// Whether all values with this name suffix are at least `target`. Only the chief has values.
 bool reaches(const Evaluation& evaluation, std::string_view ending, double target) {
   return !evaluation.values.empty() && std::ranges::all_of(evaluation.values, [&](const MetricValue& value) {
     return !value.name.ends_with(ending) || value.value >= target;
   });
 }
 
-// Of the checkpoint that a run continues; empty where it starts afresh. A damaged one is passed over: whoever restores
-// it says so.
+// State of the checkpoint that the run resumes; empty if it starts fresh. Ignores damaged checkpoints, which restoring
+// reports.
 WeightsRecord continued_record(const cli::CheckpointFlags& flags) {
   RunOptions resume;
   flags.apply(resume);

@@ -1,4 +1,4 @@
-// The flags of `train`, and the parts of a training that follow from them and from the settings.
+// Flags of `train`, and the training objects derived from them and the settings.
 #pragma once
 
 #include <map>
@@ -33,7 +33,7 @@ struct TrainFlags {
   void check(const cli::FlagSet& flags) const;
 };
 
-// All that a training is made of.
+// Parts of a training.
 struct TrainingJob {
   const TrainFlags& flags;
   Settings settings;
@@ -42,27 +42,27 @@ struct TrainingJob {
   std::map<std::string, std::string> identity;
   RunShape shape{};
   std::shared_ptr<data::DetectionDataset> training{};
-  std::vector<detection::ValidationSplit> validation{};  // none: nothing is evaluated
+  std::vector<detection::ValidationSplit> validation{};  // empty: no evaluation
 
   int64_t evaluation_batch() const {
     return flags.run.eval_batch_size > 0 ? flags.run.eval_batch_size : settings.evaluation_batch;
   }
   uint64_t seed() const { return settings.seed ? static_cast<uint64_t>(*settings.seed) : flags.run.seed(); }
-  // Steps between those whose parameters, gradients and images are shown; 0: none.
+  // Interval in steps of histograms and images; 0: none.
   uint64_t details_every() const { return flags.summaries.details_every(flags.display.display_every); }
   int64_t global_batch() const { return shape.batch * shape.micro_steps * ranks.size; }
 };
 
-// Settles the job's shape, and with it the machine's threads: as the flags have it or, where a checkpoint is continued,
-// as that was trained, see elastic_resume(). Appends to `notices`; throws what that does. Collective.
+// Determines the job's shape (ranks, batch, threads) from the flags or the resumed checkpoint, see
+// continue_as_trained(), which also documents errors. Appends notices. Collective.
 void settle_shape(TrainingJob& job, const cli::FlagSet& flags, Group& group, std::vector<std::string>& notices);
 
-// KEY=VALUE lines by which a run goes on as it began where the checkpoint that it continues is of a version that did
-// not record them, see unrecorded_conventions(); a notice names them. Empty for other runs. Collective.
+// KEY=VALUE lines that preserve the conventions of a resumed checkpoint of an older version, see
+// unrecorded_conventions(), with a notice. Empty for other runs. Collective.
 std::vector<std::string> continued_conventions(const cli::CheckpointFlags& flags, Group& group,
                                                std::vector<std::string>& notices);
 
-// Opens the job's data, and makes the settings follow them: classes, and the length of an epoch. Appends to `notices`.
+// Opens the job's data, and sets number of classes and epoch length accordingly. Appends notices.
 void open_data(TrainingJob& job, std::vector<std::string>& notices);
 
 detection::TaskOptions task_options(const TrainingJob& job);

@@ -1,4 +1,4 @@
-// Keys of the rate, the batch, the periods and the end of training.
+// Keys of learning rate, batch size, periods and end of training.
 #include <cmath>
 
 #include "apps/mask_rcnn/config_keys.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr cli::Range<double> kTime{0, 1e9};
 
-// AWS Mask R-CNN states an eighth of the rate that its warm-up begins at.
+// AWS Mask R-CNN's key is an eighth of the initial warm-up rate.
 double warmup_unit(const Settings& s) { return s.preset == "aws" ? 8 : 1; }
 
 void set_warmup_rate(Settings& s, const std::string& text) {
@@ -24,7 +24,7 @@ void set_step_schedule(Settings& s, const std::vector<double>& steps) {
   s.rate.end = steps.back();
 }
 
-// "1x" to "9x", as Detectron has them, or the steps.
+// Detectron's "1x" to "9x", or a list of steps.
 void set_lr_schedule(Settings& s, const std::string& text) {
   const std::string name = unquoted(text);
   if (name.size() == 2 && name[0] >= '1' && name[0] <= '9' && name[1] == 'x') {

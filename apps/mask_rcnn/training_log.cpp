@@ -8,7 +8,7 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-// Why COCO's evaluation has no number of this name.
+// Reason for an undefined COCO metric.
 std::string why_absent(const std::string& name) {
   const std::string area = name.substr(name.rfind('/') + 1);
   return area.starts_with("IoU=") ? "no ground truth" : "no ground truth of area " + area;

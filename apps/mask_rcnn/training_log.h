@@ -9,10 +9,10 @@
 
 namespace dtrain::mask_rcnn {
 
-// A line at each tenth of the images of an evaluation that takes many batches.
+// Progress lines of long evaluations, at each tenth of the images.
 class EvaluationLines {
  public:
-  // `images`: those of an evaluation.
+  // `images`: of an evaluation.
   EvaluationLines(cli::Log& log, uint64_t images) : log_(log), images_(images) {}
   void evaluating(const Evaluating& event);
 
@@ -23,7 +23,7 @@ class EvaluationLines {
 
 class TrainingLog final : public Observer {
  public:
-  // `images`: those of a step, over all ranks; `steps`: those of the run; `evaluated`: the images of an evaluation.
+  // `images`: global batch size; `steps`: of the run; `evaluated`: images of an evaluation.
   TrainingLog(cli::Log& log, double images, uint64_t steps, uint64_t evaluated);
 
   void begun(const Begun& event) override;
@@ -39,11 +39,11 @@ class TrainingLog final : public Observer {
   double images_;
   uint64_t steps_;
   EvaluationLines evaluation_;
-  uint64_t counted_ = 0;  // steps since a line was printed, and their time
+  uint64_t counted_ = 0;  // steps since the last line, and their time
   double seconds_ = 0;
 };
 
-// The same of an evaluation alone.
+// Log of an evaluation without training.
 class EvaluationLog final : public Observer {
  public:
   EvaluationLog(cli::Log& log, uint64_t images) : log_(log), lines_(log, images) {}
@@ -56,7 +56,7 @@ class EvaluationLog final : public Observer {
   EvaluationLines lines_;
 };
 
-// "val2017-mAP(bbox)/IoU=0.5:0.95: 0.3821", a line each; -1 stands for what could not be measured, with
+// Lines like "val2017-mAP(bbox)/IoU=0.5:0.95: 0.3821"; -1: undefined, with
 // the reason.
 std::vector<std::string> lines_of(const Evaluation& evaluation);
 

@@ -17,7 +17,7 @@ const observers::ScalarTags kTags = {
     {"mask_loss", "maskrcnn_loss/maskrcnn_loss"},
 };
 
-// What is shown is in the file: a step every so often is no burden.
+// Displayed steps are in the file too; their number is small.
 observers::EventFilesOptions event_options(const TrainingJob& job, const std::string& host) {
   return {.file = {.folder = job.flags.checkpoints.train_dir, .host = host, .most_pending = 1},
           .every = static_cast<uint64_t>(job.flags.summaries.save_summaries_steps),
@@ -68,7 +68,7 @@ std::vector<Observer*> TrainingOutputs::observers(uint64_t steps, const Context&
   lines_.emplace(log_, images_, steps, images_in(job_.validation));
   add(log_opener_);
   add(lines_);
-  add(throughput_);  // before those to which it passes on what it has measured
+  add(throughput_);  // before the observers that receive its measurements
   add(events_);
   add(stats_);
   add(metrics_);

@@ -1,5 +1,5 @@
-// What a training leaves behind beside its checkpoints, as TensorPack's and AWS Mask R-CNN's do: TensorBoard's events,
-// stats.json, log.log and lines about speed.
+// Output files of a training besides checkpoints, as in TensorPack and AWS Mask R-CNN: TensorBoard events, stats.json,
+// log.log and throughput lines.
 #pragma once
 
 #include <optional>
@@ -17,16 +17,16 @@
 
 namespace dtrain::mask_rcnn {
 
-// Files are in train_dir, where there is one, and written by the chief alone, once the run holds train_dir.
+// Files are in train_dir, if given, and written only by the chief, once the run has locked train_dir.
 class TrainingOutputs {
  public:
-  // `job` outlives this. From now on `log` goes to log.log, too: it is not used after this object.
+  // `job` outlives this. `log` is also written to log.log from now on, and must not be used after this object.
   TrainingOutputs(const TrainingJob& job, const std::string& host, cli::Log& log);
-  // Histograms and images, where they are asked for.
+  // Histograms and images, if requested.
   void show(observers::StepDetails details) {
     if (events_) events_->show(std::move(details));
   }
-  // In the order in which they hear of an event. `steps`: those of the run.
+  // In notification order. `steps`: of the run.
   std::vector<Observer*> observers(uint64_t steps, const Context& context);
 
  private:

@@ -1,4 +1,4 @@
-// dtrain-mask-rcnn visualize: what annotations say of images, what the network proposes, and what it finds.
+// dtrain-mask-rcnn visualize: ground truth, proposals and detections of images.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -44,7 +44,7 @@ std::vector<DrawnObject> best_objects(std::span<const Proposal> proposals, int64
   return objects;
 }
 
-// The best one of each object has a label and the object's colour.
+// The best proposal of each object has a label and the object's colour.
 std::vector<DrawnObject> covering_objects(std::span<const Proposal> proposals,
                                           std::span<const data::coco::Annotation> truth) {
   constexpr size_t kPerObject = 3;  // as many as TensorPack shows
@@ -61,7 +61,7 @@ std::vector<DrawnObject> covering_objects(std::span<const Proposal> proposals,
   return objects;
 }
 
-// What all pictures are made of.
+// Inputs of all pictures.
 struct Visualizer {
   const VisualizeFlags& flags;
   data::coco::Annotations truth;
@@ -91,7 +91,7 @@ struct Visualizer {
   }
 };
 
-// The annotations of a split, whose categories are in the order of the classes that the weights have recorded.
+// Annotations of a split, with categories in the class order recorded with the weights.
 data::coco::Annotations shown_truth(const Settings& settings, const std::string& split,
                                     std::vector<std::string>& notices) {
   data::coco::Annotations truth = read_shown(settings.data, split);

@@ -1,4 +1,4 @@
-// dtrain-allreduce-benchmark: how fast the ranks of a job sum, and whether the sums are right.
+// dtrain-allreduce-benchmark: measures and verifies the all-reduce of a job's ranks.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kPeriod = 4;
 
-// Small whole numbers, different on each rank: sums up to 256 are exact in 16 bits too.
+// Small integers, different on each rank: sums up to 256 are exact in 16 bits too.
 float term(int64_t i, int rank) { return static_cast<float>((i + rank) % kPeriod); }
 
 std::vector<float> terms_of(int64_t count, int rank) {
@@ -43,7 +43,7 @@ std::vector<float> downloaded(Context& context, const Tensor& x) {
   return values;
 }
 
-// By iteration, the time of the rank that took longest.
+// Time of the slowest rank, per iteration.
 std::vector<double> slowest(Group& group, const std::vector<double>& times) {
   std::vector<double> longest(times.size(), 0);
   const std::string mine(reinterpret_cast<const char*>(times.data()), times.size() * sizeof(double));
@@ -74,9 +74,9 @@ Row measure(Communicator& communicator, Context& context, const std::string& nam
   for (int64_t i = 0; i < repeats.warmup + repeats.iterations; ++i) {
     context.copy(terms, sums);
     context.synchronize("the terms");
-    group.barrier("the ranks before an iteration");  // in which those that wait long fall asleep
-    group.barrier("the start of an iteration");      // which all leave at the same time
-    const Event begin = context.record();
+    group.barrier("the ranks before an iteration");  // in which waiting threads fall asleep
+    group.barrier("the start of an iteration");      // a barrier that all leave at the same time
+    const Moment begin = context.record();
     int64_t at = 0;
     for (const Message& message : messages) {
       const Tensor part = sums.slice(at, at + message.count);
@@ -87,7 +87,7 @@ Row measure(Communicator& communicator, Context& context, const std::string& nam
     const Event end = context.record();
     context.wait(end);
     if (i >= repeats.warmup) times.push_back(context.seconds_between(begin, end));
-    group.barrier("the end of an iteration");  // checks of one rank shall not slow the sums of another
+    group.barrier("the end of an iteration");  // verification on one rank must not slow the all-reduce of another
     row.wrong += count_wrong(downloaded(context, sums), group.size());
   }
   row.seconds = median(slowest(group, times));

@@ -1,4 +1,4 @@
-// The time that sums over the ranks take, and whether they are right.
+// Times and verifies all-reduces.
 #pragma once
 
 #include <span>
@@ -10,13 +10,13 @@ namespace dtrain::allreduce_benchmark {
 
 struct Row {
   std::string name;
-  int64_t bytes = 0;   // f32 bytes that are summed, whatever is on the wire
-  double seconds = 0;  // median over the iterations of the rank that took longest
-  int64_t wrong = 0;   // elements, over all ranks and iterations
+  int64_t bytes = 0;   // message size as f32, independent of the wire type
+  double seconds = 0;  // median over iterations of the slowest rank's time
+  int64_t wrong = 0;   // wrong elements, over all ranks and iterations
 
   double algorithm_bandwidth() const { return static_cast<double>(bytes) / seconds; }
-  // What goes through each rank's link, so that it can be held against the hardware whatever the number of ranks: as
-  // nccl-tests defines it, times 2 (n - 1) / n.
+  // Bus bandwidth as in nccl-tests: algbw * 2 (n - 1) / n, comparable to the link's hardware bandwidth for any number
+  // of ranks.
   double bus_bandwidth(int ranks) const { return algorithm_bandwidth() * 2 * (ranks - 1) / ranks; }
 };
 
@@ -24,7 +24,7 @@ struct Repeats {
   int64_t iterations = 20, warmup = 5;
 };
 
-// Sums `messages` at a time, one after the other where they are several, on all ranks. Collective.
+// All-reduces `messages`, one after the other if several. Collective.
 Row measure(Communicator& communicator, Context& context, const std::string& name, std::span<const Message> messages,
             const Repeats& repeats);
 

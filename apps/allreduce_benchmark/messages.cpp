@@ -1,4 +1,4 @@
-// Sizes from text, and the gradients of models.
+// Message sizes from text, and gradient buckets of models.
 #include "apps/allreduce_benchmark/messages.h"
 
 #include <charconv>

@@ -1,4 +1,4 @@
-// What is summed: a range of sizes, a list of them, or the gradients of a model.
+// Message sizes: a range, a list, or the gradient buckets of a model.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ struct Message {
   int64_t count = 0;  // f32 elements
 };
 
-// "4096", "4K", "25M", "1G", of 1024 each, in bytes: a multiple of 4. Throws Error with what was expected.
+// Parses a size in bytes, "4096", "4K", "25M", "1G" (powers of 1024), a multiple of 4. Throws Error with the expected
+// form.
 int64_t parse_bytes(const std::string& text);
 
 // From `min` bytes by `factor` up to `max`.
 std::vector<Message> range_of_sizes(int64_t min, int64_t max, int64_t factor);
 std::vector<Message> list_of_sizes(const std::vector<std::string>& sizes);
-// The gradients of a model in the order in which a backward pass makes them, in the buckets in which training sends
-// them; each alone where buckets have 0 bytes.
+// Gradient buckets of a model in backward order, as in training; single parameters if the bucket size is 0.
 std::vector<Message> gradients_of(const std::string& model, const std::string& dataset, const BucketOptions& buckets);
 
 }  // namespace dtrain::allreduce_benchmark

@@ -48,7 +48,8 @@ class CalibrationRun {
  private:
   using Rows = std::vector<float>;
 
-  // visit(images, labels) for batches of the first `count` images of a half, as an evaluation sees them; 0: all.
+  // Calls visit(images, labels) for batches of the first `count` images of a split, preprocessed as in evaluation; 0:
+  // all.
   template <class Visit>
   int64_t for_each_batch(bool training, int64_t count, const Visit& visit);
   Rows logits(PreparedWeights& prepared, const Tensor& images, Calibrator* calibrator = nullptr);
@@ -109,7 +110,7 @@ Accuracy CalibrationRun::accuracy(PreparedWeights& prepared) {
   return accuracy;
 }
 
-// The ranges by the rule whose logits are nearest to those of fp32.
+// Ranges of the rule with the smallest logit error against fp32.
 NamedLayers CalibrationRun::find_layers(Calibration& calibration) {
   Calibrator calibrator(loaded_.store());
   Rows expected;

@@ -1,4 +1,4 @@
-// dtrain-classify calibrate: how a classifier infers in int8, found on labelled images, and what that costs.
+// dtrain-classify calibrate: int8 calibration of a classifier on labelled images, with its loss of accuracy.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The model is run on one image at a time, as an evaluation of a training run would.
+// Runs the model on one image at a time, preprocessed as in evaluation.
 #include "apps/classify/classify.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class Classifier {
     data::SampleNotes notes{};
   };
   const std::vector<std::string>& names() const { return loaded_.class_names(); }
-  // Throws Error(Fault::data) on a file that is no image, Error(Fault::numeric) where the result is not finite.
+  // Throws Error(Fault::data) for a file that is not an image, Error(Fault::numeric) for a non-finite result.
   Result run(const std::string& file) {
     const std::string bytes = read_text(file, kMaxRecordBytes);
     data::SampleNotes notes;
@@ -79,7 +79,7 @@ class Classifier {
   Tensor pixels_of_file_, input_;  // on the host and on the device
 };
 
-// Classes by falling probability, the lower class first among equals.
+// Classes by descending probability, then ascending index.
 std::vector<size_t> ranking(const std::vector<float>& probabilities, int64_t top) {
   std::vector<size_t> order(probabilities.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -96,7 +96,7 @@ void print_json(std::ostream& out, const nlohmann::ordered_json& row) {
   out << row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
 }
 
-// Adds the name of a class, if it has one.
+// Adds the class name, if any.
 void add_name(nlohmann::ordered_json& row, const char* key, const std::vector<std::string>& names, size_t output) {
   if (output < names.size() && !names[output].empty()) row[key] = names[output];
 }

@@ -1,4 +1,4 @@
-// dtrain-classify: what a trained model takes images for.
+// dtrain-classify: classifies images with a trained model.
 #include <iostream>
 
 #include <fmt/format.h>

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What stands for the group in the names in annotations/ that match `name`, sorted.
+// Captured groups of the file names in annotations/ that match `name`, sorted.
 std::vector<std::string> annotations_like(const std::string& input, const std::string& name) try {
   const std::regex pattern(name);
   std::vector<std::string> found;
@@ -30,7 +30,7 @@ std::vector<std::string> annotations_like(const std::string& input, const std::s
               concat(input, "/annotations: cannot be listed: ", error.code().message()));
 }
 
-// The years of annotations/instances_SPLIT<year>.json. valminusminival2014 is training data, and no split of a year.
+// Years of annotations/instances_SPLIT<year>.json. valminusminival2014 is training data, not a split of a year.
 std::vector<std::string> years_of(const std::string& input, const std::string& split) {
   return annotations_like(input, "instances_" + split + "(?!minus)(.*)\\.json");
 }

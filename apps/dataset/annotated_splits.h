@@ -1,4 +1,4 @@
-// The splits of a folder of COCO's annotations.
+// Splits of a COCO data set.
 #pragma once
 
 #include <optional>
@@ -6,16 +6,16 @@
 
 namespace dtrain::dataset {
 
-// A split as it lies in COCO's folders.
+// A split in COCO's folder layout.
 struct AnnotatedSplit {
   std::string annotations, images;
 };
 
-// annotations/instances_SPLIT<year>.json of `input` and the folder of its images; nothing where there is none. Throws
-// Error(Fault::data) where there are several and `year` is empty, and where its images have no folder.
+// annotations/instances_SPLIT<year>.json of `input` and its image folder; none if missing. Throws Error(Fault::data) if
+// there are several years and `year` is empty, or if there is no image folder.
 std::optional<AnnotatedSplit> find_split(const std::string& input, const std::string& split, const std::string& year);
 
-// A notice of the annotations that belong to neither.
+// Prints a notice about annotations that belong to neither split.
 void report_others(const std::string& input, const std::optional<AnnotatedSplit>& train,
                    const std::optional<AnnotatedSplit>& validation);
 

@@ -19,8 +19,8 @@ namespace {
 
 constexpr const char* kUnreadableListed = "image of annotations that cannot be read";
 
-// Where the images lie that the annotations are about: the folder NAME or images/NAME beside the folder of a file
-// instances_NAME.json, or the folder of the file itself, where it lies among its images; "" where neither is there.
+// Image folder of annotations: NAME or images/NAME beside the folder of instances_NAME.json, or the file's own folder
+// if it contains the images; "" if neither exists.
 std::string image_folder_of(const std::string& path, Found how) {
   if (std::string name = std::filesystem::path(path).stem().string(); name.starts_with("instances_")) {
     name.erase(0, std::string_view("instances_").size());
@@ -59,7 +59,7 @@ void check_annotations(const std::string& path, Found how, FileProblems& found) 
   if (!folder.empty()) options.complete = data::complete_from(folder);
   const data::coco::Annotations annotations = data::coco::read_annotations(path, options);
   for (const data::coco::Finding& finding : annotations.findings.all()) {
-    if (!folder.empty() && finding.kind == data::coco::kUnusableImages) continue;  // each of them is listed below
+    if (!folder.empty() && finding.kind == data::coco::kUnusableImages) continue;  // each is listed below
     found.add(finding.kind, path, concat("first: ", finding.first, ": ", finding.action), finding.is_fault);
     found.problems.back().count = finding.count;
   }

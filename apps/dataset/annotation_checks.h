@@ -1,4 +1,4 @@
-// The checks of `dtrain-data check` for COCO's annotations.
+// Checks of `dtrain-data check` for COCO annotations.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace dtrain::dataset {
 
-// Whether a file of this name in a folder is one of annotations.
+// Whether a file name is that of annotations.
 bool has_annotations_name(const std::string& name);
 
-// What training would leave out or read otherwise, and the images that are listed, where their folder is there. Throws
-// Error(Fault::data) where the file holds no COCO annotations.
+// Reports what training would drop or repair, and checks the listed images if their folder exists. Throws
+// Error(Fault::data) if the file has no COCO annotations.
 void check_annotations(const std::string& path, Found how, FileProblems& found);
 
 }  // namespace dtrain::dataset

@@ -1,4 +1,4 @@
-// dtrain-data check: all problems of a data set at once, whatever form it has.
+// dtrain-data check: reports all problems of a data set in any supported format.
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -27,7 +27,7 @@ struct FoundFile {
   Found how;
 };
 
-// The files of all places; what cannot be listed is a problem.
+// Files of all arguments; folders that cannot be listed are problems.
 std::vector<FoundFile> files_of(const std::vector<std::string>& places, FileProblems& found) {
   std::vector<FoundFile> files;
   std::set<std::string> image_folders;
@@ -53,7 +53,7 @@ std::vector<FoundFile> files_of(const std::vector<std::string>& places, FileProb
   return files;
 }
 
-// TFRecord files, and the folders of which there are all.
+// TFRecord files, and folders that are checked completely.
 DataFiles records_among(const std::vector<FoundFile>& files) {
   DataFiles records;
   for (const FoundFile& file : files) {

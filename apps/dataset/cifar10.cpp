@@ -1,4 +1,4 @@
-// dtrain-data cifar10: image folders or binary batches to TFRecord shards.
+// dtrain-data cifar10: converts image folders or binary batches to TFRecord shards.
 #include <algorithm>
 #include <filesystem>
 #include <memory>

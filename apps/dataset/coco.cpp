@@ -1,4 +1,4 @@
-// dtrain-data coco: COCO's annotations and folders of images to TFRecord shards.
+// dtrain-data coco: converts COCO annotations and image folders to TFRecord shards.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -18,15 +18,15 @@
 namespace dtrain::dataset {
 namespace {
 
-// What the notices at the end of a conversion count.
+// Counts for the notices after a conversion.
 struct Notices {
   KeptWarnings warnings{};
   std::atomic<uint64_t> turned{0};
 };
 
-// An image as a record holds it: decoded once, for a record must be good, a JPEG or PNG keeps its bytes. Other formats,
-// which not everybody reads, become JPEGs, and so does an image whose annotations are for the upright one: a reader of
-// records knows of no other size than that of the stored pixels.
+// An image for a record, decoded once as a check. JPEG and PNG files are stored unchanged. Other formats, which not
+// every reader supports, are encoded as JPEG, and so are images whose annotations refer to the EXIF-rotated size,
+// because readers of records rely on the stored size.
 class RecordImage {
  public:
   RecordImage(const data::DetectionSample& sample, const std::string& annotations) : bytes_(sample.encoded) {
@@ -83,14 +83,13 @@ std::string record_of(const data::DetectionSource& source, uint64_t image, const
   }
 }
 
-// How annotations become records.
+// Conversion options of annotations.
 struct Conversion {
   int64_t seed = 0;
   bool masks = true, strict = false;
 };
 
-// The images that can be read, and those that are known not to be when the annotations are read: these count as bad
-// records, too.
+// Readable images, and images known to be missing when the annotations are read: these count as bad records, too.
 data::Split split_of(const std::string& name, int64_t shards, const AnnotatedSplit& files, const Conversion& how,
                      Notices& notices) {
   const std::shared_ptr<const data::DetectionSource> source =

@@ -1,5 +1,4 @@
-// dtrain-data's commands. Each takes its own argv, with "dtrain-data <command>" as the first entry, and returns the
-// exit code.
+// Commands of dtrain-data. argv[0] is "dtrain-data <command>"; each returns the exit code.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The ending of the name in small letters: ".jpg".
+// Lower-case file name extension: ".jpg".
 std::string ending_of(const std::string& path) {
   std::string ending = fs::path(path).extension().string();
   std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -35,7 +35,7 @@ void add_thumbnail(std::span<const std::byte> encoded, Problem& problem, CheckCo
   if (context.thumbnails-- <= 0) return;
   try {
     problem.thumbnail = data::shrink_image(encoded, {.size = context.thumbnail_pixels, .quality = 80}).jpeg;
-  } catch (const Error&) {  // what is wrong with the image has been said
+  } catch (const Error&) {  // a problem of the image was reported
   }
 }
 
@@ -110,7 +110,7 @@ void check_idx(const std::string& path, FileProblems& found) {
     found.images += array.items();
 }
 
-// A check whose Error is a problem of this kind.
+// A check whose Error is reported as a problem of this kind.
 Check guarded(const std::string& path, const char* kind, std::function<void(FileProblems&)> work) {
   return [path, kind, work = std::move(work)](FileProblems& found) {
     try {

@@ -1,4 +1,4 @@
-// The checks of `dtrain-data check`, by what a file is.
+// Checks of `dtrain-data check` by file type.
 #pragma once
 
 #include <atomic>
@@ -11,25 +11,24 @@
 
 namespace dtrain::dataset {
 
-// A part of the work that one thread does.
+// A unit of work of one thread.
 using Check = std::function<void(FileProblems&)>;
 
-// What all checks of a run share.
+// Shared state of all checks.
 struct CheckContext {
   explicit CheckContext(const DataFiles& records) : sets(records) {}
 
   SetChecker sets;
-  std::atomic<int> thumbnails{48};  // that are still made
+  std::atomic<int> thumbnails{48};  // thumbnails that may still be made
   int thumbnail_pixels = 160;       // of the shorter side
 };
 
-// How a file came to be checked.
+// How a file was found.
 enum class Found { named, in_folder, beside_images };
 
-// What is to be done for the file `path`: a check for an image, a file of labels, TFRecord and IDX files and COCO's
-// annotations, one for each member of a tar archive. A file beside images that is none of these by its name has to be
-// an image; JSON in a folder is of interest where it has a name of annotations. Never throws for what is wrong with the
-// file: that is for its checks to say.
+// Checks for the file `path`: one for an image, label file, TFRecord file, IDX file or COCO annotations, and one per
+// member of a tar archive. Any other file among images must be an image; JSON in a folder is checked only if it is
+// named like annotations. Never throws for faulty files: the checks report them.
 std::vector<Check> checks_of(const std::string& path, Found how, CheckContext& context);
 
 }  // namespace dtrain::dataset

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Links may lead to a folder in many ways, but folders of links to folders of links have too many paths to list.
+// A folder may be reached by many links; nested folders of links have exponentially many paths.
 constexpr int kMaxVisits = 64;
 
 class FileTree {
@@ -28,7 +28,7 @@ class FileTree {
   }
 
  private:
-  // `inner` is the path within the root.
+  // `inner`: path relative to the root.
   void list(const fs::path& inner) {
     const std::string folder = inner.empty() ? root_ : (fs::path(root_) / inner).string();
     fs::path real;
@@ -67,7 +67,7 @@ class FileTree {
   const FolderProblem& problem_;
   fs::path real_root_;
   std::vector<fs::path> files_;
-  std::set<fs::path> around_;  // the folder and those that hold it, without links in their paths
+  std::set<fs::path> around_;  // the folder and its parents, with links resolved
   std::map<fs::path, int> visits_;
 };
 

@@ -1,4 +1,4 @@
-// The files of a folder, as programs for image folders see them.
+// Recursive file listing, like image-folder readers.
 #pragma once
 
 #include <filesystem>
@@ -10,18 +10,16 @@
 
 namespace dtrain::dataset {
 
-// All files below the folder, sorted, by their paths in it. Folders that are links are followed, as torchvision's
-// ImageFolder does; what data::is_left_out() names is left out, and so is a list of skipped images. Throws
-// Error(Fault::data) for a folder that cannot be listed, for a link that leads back to a folder around it, and for a
-// folder to which more than 64 paths lead by links.
+// Sorted relative paths of all files below the folder. Follows links to folders, like torchvision's ImageFolder; skips
+// files of data::is_left_out() and lists of skipped images. Throws Error(Fault::data) for a folder that cannot be
+// listed, for a link cycle, and for a folder reachable by more than 64 paths.
 std::vector<std::filesystem::path> files_below(const std::string& folder);
 
-// The same, but `problem` is told of such folders, which are left out.
+// The same, but reports such folders to `problem` and skips them.
 using FolderProblem = std::function<void(const std::string& folder, const Error& error)>;
 std::vector<std::filesystem::path> files_below(const std::string& folder, const FolderProblem& problem);
 
-// Throws Error(Fault::config) where a folder on the way from `root` to one of the files is a link: what is written
-// there would land elsewhere.
+// Throws Error(Fault::config) if a folder between `root` and a file is a link: writes would go elsewhere.
 void require_no_linked_folders(const std::string& root, const std::vector<std::filesystem::path>& files);
 
 }  // namespace dtrain::dataset

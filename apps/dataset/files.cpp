@@ -33,7 +33,7 @@ void list_data_files(const fs::path& folder, bool idx, std::vector<std::string>&
               folder.string() + ": cannot be listed: " + error.code().message());
 }
 
-// Those of a data set, in its own folder or in those of its splits.
+// Files of a data set, in its folder or its splits' folders.
 std::vector<std::string> data_files_of(const std::string& folder, bool idx) {
   std::vector<std::string> files;
   list_data_files(folder, idx, files);
@@ -95,7 +95,7 @@ std::optional<DataFiles> parse_data_files(const Arguments& argv, const std::stri
   if (!places) return std::nullopt;
   DT_CHECK(!places->empty(), "no folder or file given; see --help");
   for (const std::string& place : *places) {
-    std::error_code unreadable;  // a place that cannot be examined fails when it is opened
+    std::error_code unreadable;  // a path that cannot be examined fails when it is opened
     if (!fs::is_directory(place, unreadable)) {
       files.paths.push_back(place);
       continue;

@@ -1,4 +1,4 @@
-// What the commands share: the common flags, which files are read, and a thread per file.
+// Shared by the commands: common flags, input files, and a parallel loop over files.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,33 @@
 
 namespace dtrain::dataset {
 
-// Calls work(i) for all i < count, on as many threads, 0: one per core. Progress counts `what`; it is silent where that
-// is empty. After an exception no more calls begin, and it is rethrown once the others are done.
+// Parallel for: calls work(i) for all i < count on `threads` threads, 0: one per core. Shows progress in units of
+// `what`, unless empty. After an exception no more calls begin; rethrows it when the others are done.
 void for_each_index(size_t count, int64_t threads, const std::string& what, const std::function<void(size_t)>& work);
 
-// The files that a command reads.
+// Input files of a command.
 struct DataFiles {
   std::vector<std::string> paths;
-  std::set<std::string> folders;  // those whose files are all among the paths
-  int64_t threads = 0;            // that read them, a file each; 0: one per core
+  std::set<std::string> folders;  // folders whose files are all among the paths
+  int64_t threads = 0;            // worker threads, one file each; 0: one per core
 
-  // Calls work(i) for every file, with progress where there are several. Returns the Error of each file that had one.
+  // Calls work(i) for every file, with progress if there are several. Returns the Errors by file.
   std::vector<std::optional<Error>> for_each(const std::function<void(size_t)>& work) const;
 };
 
-// From "DIR|FILE... [--threads N]": each place itself, or, of a folder, its files and those of its folders train,
-// validation, val, valid and test, sorted by name: *-of-*, *.tfrecord(s) and *.record, with `idx` *-idx*-ubyte too,
-// each also with .gz. None where help or the version was asked for, and printed. Throws Error where there are no files.
-// `declare` adds flags of one command.
+// Parses "DIR|FILE... [--threads N]". For a folder: its files and those of its subfolders train, validation, val, valid
+// and test, sorted by name: *-of-*, *.tfrecord(s) and *.record, with `idx` also *-idx*-ubyte, each also with .gz. None
+// after printing help or the version. Throws Error if there are no files. `declare` adds flags of one command.
 std::optional<DataFiles> parse_data_files(const Arguments& argv, const std::string& about, bool idx,
                                           const std::function<void(cli::FlagSet&)>& declare = {});
 
-// Whether the name is that of a TFRecord file: *-of-*, *.tfrecord(s) or *.record, each also with .gz.
+// Whether the name is of a TFRecord file: *-of-*, *.tfrecord(s) or *.record, each also with .gz.
 bool has_record_name(const std::string& name);
 
-// Whether the file's name says that it is an IDX file.
+// Whether the name is of an IDX file.
 bool is_idx_file(const std::string& path);
 
-// A line on stderr for each; the exit code of the first.
+// Prints each on stderr; returns the exit code of the first.
 int report(const std::vector<std::optional<Error>>& errors);
 
 }  // namespace dtrain::dataset

@@ -1,4 +1,4 @@
-// dtrain-data imagenet: raw images, in folders or in ImageNet's archives, to TFRecord shards.
+// dtrain-data imagenet: converts raw images, in folders or ImageNet's archives, to TFRecord shards.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -18,7 +18,7 @@
 namespace dtrain::dataset {
 namespace {
 
-// Part of the classes is enough to train on, but may be a mistake.
+// A subset of the classes is valid, but may be a mistake.
 void note_missing_classes(const std::string& place, const Images& images, size_t classes) {
   std::set<int64_t> labels;
   for (const data::TreeImage& image : images) labels.insert(image.label);
@@ -39,7 +39,7 @@ void add_boxes(const std::string& file, Splits& splits) {
                                          splits.train.size() + splits.validation.size()));
 }
 
-// All that the shards depend on, as far as files tell it that are not read anew.
+// Fingerprint of the shards' inputs, without reading the images again.
 std::string source_of(const ImagenetFlags& flags, const Splits& splits) {
   std::string text = fmt::format("dtrain-data imagenet {}\nseed {}, {} and {} shards\n", cli::version(),
                                  flags.common.seed, flags.shards, flags.validation_shards);
@@ -69,7 +69,7 @@ int imagenet(const Arguments& argv) {
   given.take_kaggle_layout();
   if (given.validation_shards == 0) given.validation_shards = std::max<int64_t>(given.shards / 8, 1);
 
-  // All is listed before anything is written.
+  // Lists all images before writing.
   Splits found = list_images(given);
   if (!given.bounding_boxes.empty()) add_boxes(given.bounding_boxes, found);
   const std::string source = given.has_tars() ? source_of(given, found) : "";

@@ -62,8 +62,7 @@ void ImagenetFlags::check() const {
 
 namespace {
 
-// The folder in `root` of a split: that of the first of its usual names, or else one that differs from them by case; or
-// "" where there is none.
+// Folder of a split in `root`: the first of its usual names, or a name that differs in case; "" if there is none.
 std::string folder_of_split(const std::string& root, const std::string& split,
                             std::initializer_list<const char*> names) {
   if (const std::string usual = existing_folder(root, names); !usual.empty()) return usual;
@@ -72,7 +71,7 @@ std::string folder_of_split(const std::string& root, const std::string& split,
   return "";
 }
 
-// Where a split lies that is neither training nor validation data by its name, and folders that are no split.
+// Notices about splits with other names, and about folders that are no split.
 void note_other_folders(const std::string& input, Splits& found) {
   std::vector<std::string> left;
   for (const std::string& name : data::class_folders(input)) {
@@ -92,7 +91,7 @@ void note_other_folders(const std::string& input, Splits& found) {
                             fmt::join(left, ", ")));
 }
 
-// The classes that --labels lists, in place of those that have images.
+// Classes from --labels, instead of from the images.
 void take_labels(const ImagenetFlags& flags, Splits& found) {
   if (!flags.labels.empty()) found.classes = data::read_class_list(flags.labels, found.classes, &found.titles);
 }
@@ -119,11 +118,11 @@ Splits list_folders(const ImagenetFlags& flags) {
   return found;
 }
 
-// An image outside of all classes has none.
+// None for images outside of class folders.
 void require_classes(const Images& images, const std::string& advice) {
   if (images.front().synset.empty())
     throw Error(Fault::data, concat(images.front().path, ": in no archive or folder of a class", advice));
-  // Where an archive has splits that hold classes, these may have any names.
+  // In archives with split folders, class folders may have any names.
   const auto lies_in_split = [](const data::TreeImage& image) {
     return image.split.empty() && !data::split_of_folder(image.synset).empty();
   };
@@ -132,8 +131,7 @@ void require_classes(const Images& images, const std::string& advice) {
                                     " of a split, without a folder of a class, as all others", advice));
 }
 
-// An archive may hold train/ and val/: its validation data counts where --val_tar gives none. Other images are left
-// out.
+// An archive may contain train/ and val/: its validation data is used without --val_tar. Other images are skipped.
 void take_splits_apart(const ImagenetFlags& flags, Splits& found) {
   std::map<std::string, Images> splits;
   for (data::TreeImage& image : found.train)

@@ -1,4 +1,4 @@
-// Which images dtrain-data imagenet converts: of folders, or of ImageNet's archives.
+// Input images of dtrain-data imagenet, from folders or ImageNet's archives.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,24 @@ struct ImagenetFlags {
   int64_t shards = 1024, validation_shards = 0;
 
   void declare(cli::FlagSet& flags);
-  // Kaggle's folders of the ImageNet challenge: the images lie deeper, the files of labels above them.
+  // Kaggle's folder layout of the ImageNet challenge.
   void take_kaggle_layout();
   bool has_tars() const { return !train_tar.empty() || !val_tar.empty(); }
 
-  // Throws Error for flags that do not go together.
+  // Throws Error for conflicting flags.
   void check() const;
 };
 
-// What is to be converted; a split without images is not.
+// Images to convert; splits without images are skipped.
 struct Splits {
   std::string train_place, validation_place;
   Images train{}, validation{};
   std::vector<std::string> classes{};
-  std::vector<std::string> titles{};  // the classes with their descriptions, where --labels has some; else none
+  std::vector<std::string> titles{};  // classes with descriptions from --labels, if any
 };
 
-// Lists all images, with the labels of their classes, before anything is written. Notices what is left out. Throws
-// Error(Fault::data) for images and files of labels that do not go together.
+// Lists all images with their labels. Prints notices about skipped files. Throws Error(Fault::data) if images and label
+// files do not match.
 Splits list_images(const ImagenetFlags& flags);
 
 }  // namespace dtrain::dataset

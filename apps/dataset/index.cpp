@@ -1,4 +1,4 @@
-// dtrain-data index: what a first training run would do, ahead of time.
+// dtrain-data index: builds the indices that a first training run would build.
 #include <algorithm>
 #include <numeric>
 

@@ -1,4 +1,4 @@
-// dtrain-data inspect: a JSON line per file.
+// dtrain-data inspect: describes files, one JSON line each.
 #include <algorithm>
 #include <map>
 
@@ -24,21 +24,21 @@ using Keys = std::map<std::string, Key, std::less<>>;
 
 void add_features(const data::Example& example, uint64_t record, Keys& keys) {
   const auto& entries = example.entries();
-  // From the end: where several entries have one name, the last one counts.
+  // In reverse: the last of several entries with one name counts.
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     auto it = keys.find(entry->key);
     if (it == keys.end()) it = keys.emplace(entry->key, Key{}).first;
     Key& key = it->second;
     if (key.last_record == record) continue;
     key.last_record = record;
-    // A feature without a value has no type in some writers' records: another record may tell it.
+    // Some writers omit the type of empty features; another record may have it.
     if (key.type.empty() || key.type == "unset") key.type = data::name_of(entry->feature.kind);
     ++key.records;
     key.values += entry->feature.count;
   }
 }
 
-// The name of a file need not be UTF-8.
+// File names may be invalid UTF-8.
 std::string text_of(const ordered_json& line) {
   return line.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
@@ -57,7 +57,7 @@ std::string describe_records(const std::string& path) {
     }
     add_features(example, record->index, keys);
   }
-  ordered_json::object_t features;  // appended to: its operator[] would go through all of them
+  ordered_json::object_t features;  // append: its operator[] is linear in the number of keys
   for (const auto& [name, key] : keys)
     features.emplace_back(name, ordered_json{{"type", key.type}, {"count", key.records}, {"values", key.values}});
   const ordered_json line = {{"file", path},

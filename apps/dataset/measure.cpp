@@ -1,4 +1,4 @@
-// dtrain-data throughput: how fast this machine makes training samples.
+// dtrain-data throughput: measures the input pipeline.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -20,13 +20,13 @@
 namespace dtrain::dataset {
 namespace {
 
-// x / 127.5 - 1, into floats, as a device does it after the loader.
+// x / 127.5 - 1 as float, like the device's preprocessing.
 template <class Pixel>
 void normalize(const Pixel* pixels, std::vector<float>& out) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(pixels[i]) * (1 / 127.5f) - 1;
 }
 
-// An error of a record's frame says by itself where it is.
+// Framing errors already include their position.
 void read(const data::Dataset& dataset, data::SampleReader& reader, const data::SampleKey& key,
           const data::Row& row) try {
   reader.read(key.sample, key, row);
@@ -41,7 +41,7 @@ struct Result {
   double seconds = 0;
 };
 
-// Reads records in a shuffled order, over and over, until `seconds` have passed.
+// Reads records in shuffled order, repeatedly, for `seconds`.
 Result measure(const data::Dataset& dataset, int64_t threads, double seconds) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();

@@ -16,7 +16,7 @@ PixelFaults RecordChecker::check(std::span<const std::byte> record) {
     const data::DetectionRecord& image = detection_.read(record);
     for (data::DetectionRecord::Object object : image.objects) {
       data::segmentation_of(object, image.height, image.width);
-      object.segmentation = {};  // the PNG, which others read
+      object.segmentation = {};  // the PNG, which other readers use
       data::segmentation_of(object, image.height, image.width);
     }
   }

@@ -1,4 +1,4 @@
-// Checks what training relies on in a record.
+// Validates the parts of a record that training uses.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace dtrain::dataset {
 
-// What an image has lost, or else what its decoder warns of.
+// Damage of an image, or else its decoder's warning.
 struct PixelFaults {
   std::string damage{}, warning{};
 };
 
-// The label of a classified image or those of an image's objects, boxes, masks, and pixels. For one thread.
+// Checks the label, or the object labels, and boxes, masks and pixels. Not thread-safe.
 class RecordChecker {
  public:
   // Throws Error(Fault::data).

@@ -1,4 +1,4 @@
-// dtrain-data resize: TFRecord shards or folders of images with smaller images.
+// dtrain-data resize: downscales the images of TFRecord shards or folders.
 #include <filesystem>
 #include <memory>
 
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Record `i` with its image made smaller; an Error says where it is.
+// Record `i` with a downscaled image; Errors have its position.
 std::string shrunk_record(const data::RecordShards& shards, uint64_t i, const data::ShrinkOptions& options,
                           KeptWarnings& warnings) {
   const std::string place = shards.locate(i).text();
@@ -37,7 +37,7 @@ std::string shrunk_record(const data::RecordShards& shards, uint64_t i, const da
   }
 }
 
-// Labels stay, and so do their names.
+// Labels and class names are unchanged.
 void copy_class_names(const CommonFlags& common) {
   const fs::path from = fs::path(common.input) / data::kClassNamesFile;
   std::error_code unknown;

@@ -28,8 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folders of images made smaller: all of them in a folder of its own first, so that a set which is not complete leaves
-// the output as it was, whether or not that is the input.
+// Downscales image folders: writes all images to a temporary folder first, so that an incomplete run leaves the output
+// unchanged, even in place.
 class ResizedFiles {
  public:
   ResizedFiles(const CommonFlags& common, const data::ShrinkOptions& options)
@@ -73,7 +73,7 @@ class ResizedFiles {
   fs::path folder() const { return fs::path(common_.output) / ".resized.new"; }
   fs::path staged() const { return folder() / "files"; }
 
-  // Only by the process that holds the lock.
+  // Only for the process that holds the lock.
   void remove_staged() const {
     std::error_code unknown;
     if (lock_) fs::remove_all(folder(), unknown);
@@ -87,7 +87,7 @@ class ResizedFiles {
              ": is a link, expected a folder of unfinished images; move it away");
     make_directories(system_files(), folder().string());
     lock_.emplace((folder() / "lock").string());
-    fs::remove_all(staged(), unknown);  // of a run that was killed
+    fs::remove_all(staged(), unknown);  // left by a killed run
     make_directories(system_files(), staged().string());
   }
 
@@ -111,7 +111,7 @@ class ResizedFiles {
     out.commit(/*durable=*/false);
   }
 
-  // Each new file that is there, those of bad images are not, with its place.
+  // New files (none for bad images) and their destinations.
   std::vector<std::pair<fs::path, fs::path>> moves() const {
     std::vector<std::pair<fs::path, fs::path>> all;
     std::error_code unknown;
@@ -120,7 +120,7 @@ class ResizedFiles {
     return all;
   }
 
-  // That nothing stops half-way what is moved file by file.
+  // Checks in advance that moving file by file cannot fail midway.
   static void require_places(const std::vector<std::pair<fs::path, fs::path>>& moves) {
     std::set<fs::path> folders;
     std::error_code unknown;
@@ -133,7 +133,7 @@ class ResizedFiles {
     }
   }
 
-  // A rename takes the place of a link and leaves its target alone.
+  // rename() replaces a link, not its target.
   void put_in_place(size_t skipped) {
     const std::vector<std::pair<fs::path, fs::path>> moved = moves();
     require_places(moved);

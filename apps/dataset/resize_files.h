@@ -5,10 +5,10 @@
 
 namespace dtrain::dataset {
 
-// Writes the images below common.input, made smaller, to the same names below common.output. All are made, and their
-// folders found writable, before the first is moved to its place: what fails until then leaves the output as it was. No
-// two processes write to one output at a time. What cannot be decoded is treated as common.on_bad_image says. Returns
-// the exit code; throws Error(Fault::data) for bad images that are not to be skipped.
+// Writes downscaled copies of the images below common.input to the same relative paths below common.output. Writes all
+// images to a temporary folder and checks the destinations before moving the first, so that failures leave the output
+// unchanged. Locks the output. common.on_bad_image sets the handling of undecodable images. Returns the exit code;
+// throws Error(Fault::data) for bad images that are not skipped.
 int resize_files(const CommonFlags& common, const data::ShrinkOptions& options);
 
 }  // namespace dtrain::dataset

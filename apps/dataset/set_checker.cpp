@@ -55,7 +55,7 @@ void SetChecker::check(const std::string& path) const {
                                     to_text(found), ", expected ", to_text(listed->second), advice(folder)));
 }
 
-// A split that has been removed as a whole is not missed.
+// A completely removed split is no fault.
 void SetChecker::find_missing(const std::string& folder) {
   std::map<std::string, std::vector<std::string>> missing;  // by split
   std::set<std::string> present;                            // splits
@@ -71,7 +71,7 @@ void SetChecker::find_missing(const std::string& folder) {
     for (const std::string& path : missing[split]) faults_.push_back(concat(path, ": is missing", advice(folder)));
 }
 
-// By the names alone, where no manifest tells which shards there should be.
+// By file names, without a manifest.
 void SetChecker::find_gaps(const std::string& folder, const std::vector<std::string>& paths) {
   std::set<std::string> splits;
   for (const std::string& path : paths)

@@ -1,4 +1,4 @@
-// Whether the shards of a data set are all there and belong together: by the manifests beside them, or by their names.
+// Checks that a data set's shards are complete and belong together, by manifest or by name.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@ class SetChecker {
  public:
   explicit SetChecker(const DataFiles& files);
 
-  // What is wrong with the sets as such.
+  // Problems of the sets as a whole.
   const std::vector<std::string>& faults() const { return faults_; }
 
-  // Throws Error(Fault::data) where the file is not the one that was written with the others.
+  // Throws Error(Fault::data) if the file does not belong to the set.
   void check(const std::string& path) const;
 
  private:

@@ -1,4 +1,4 @@
-// dtrain-data shapes: drawn scenes as a data set in COCO's layout.
+// dtrain-data shapes: generates a synthetic detection data set in COCO format.
 #include <algorithm>
 #include <filesystem>
 
@@ -60,7 +60,7 @@ struct ShapesFlags {
   }
 };
 
-// A folder that takes its place when it is complete; without commit() nothing is left of it.
+// A folder that is published atomically by commit(), else removed.
 class NewFolder {
  public:
   explicit NewFolder(const std::string& path) : path_(fs::absolute(path).lexically_normal().string()) {
@@ -91,7 +91,7 @@ class NewFolder {
   std::string path_, part_;
 };
 
-// "000000000001.jpg", as COCO's.
+// "000000000001.jpg", as in COCO.
 std::string file_name(uint64_t id, const std::string& format) {
   return fmt::format("{:012}.{}", id, format == "png" ? "png" : "jpg");
 }
@@ -101,7 +101,7 @@ std::vector<std::byte> encoded(const ShapesFlags& flags, const data::Image& imag
   return data::encode_jpeg(image.view(), {.quality = static_cast<int>(flags.quality)});
 }
 
-// Ids are numbered by whoever knows all images.
+// The caller assigns ids.
 coco::Annotation annotation_of(const data::SceneObject& object) {
   coco::Annotation annotation;
   annotation.category = static_cast<uint32_t>(object.shape);
@@ -115,7 +115,7 @@ coco::Annotation annotation_of(const data::SceneObject& object) {
   return annotation;
 }
 
-// The images [begin, end) of a set, which are called train or val.
+// Images [begin, end) of a split, train or val.
 struct Part {
   std::string name;
   uint64_t begin, end;
@@ -123,7 +123,7 @@ struct Part {
 
 using Objects = std::vector<std::vector<coco::Annotation>>;  // of each image
 
-// Ids are those of the whole set, from 1.
+// Ids are numbered over the whole set, from 1.
 coco::Annotations annotations_of(const Part& part, const ShapesFlags& flags, const data::SceneOptions& scene,
                                  const Objects& objects) {
   coco::Annotations all;

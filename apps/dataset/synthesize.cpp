@@ -1,4 +1,4 @@
-// dtrain-data synthesize: drawn images as a data set.
+// dtrain-data synthesize: generates a synthetic classification data set.
 #include <algorithm>
 
 #include "apps/dataset/writing.h"
@@ -10,7 +10,7 @@
 namespace dtrain::dataset {
 namespace {
 
-// As in the test records of tf_cnn_benchmarks.
+// As in tf_cnn_benchmarks' test records.
 constexpr data::Box kInner{.ymin = 0.1f, .xmin = 0.1f, .ymax = 0.9f, .xmax = 0.9f};
 
 struct Drawings {
@@ -30,10 +30,10 @@ struct Drawings {
     flags.add("quality", quality, "quality of the JPEGs", {1, 100});
   }
 
-  // Image `number` of all splits.
+  // Image `number`, counted over all splits.
   std::string record(uint64_t number, const std::string& filename) const {
     const auto drawn = static_cast<int>(number % static_cast<uint64_t>(classes));
-    RandomStream random(seed, /*stream=*/~number);  // the drawing has those of small numbers
+    RandomStream random(seed, /*stream=*/~number);  // the generator numbers classes from 0
     const int width = side(random), height = side(random), larger = std::max(width, height);
     const data::Image image = drawing == "solid"
                                   ? solid(drawn, larger)
@@ -90,7 +90,7 @@ int synthesize(const Arguments& argv) {
   drawings.seed = static_cast<uint64_t>(common.seed);
   if (validation_shards == 0) validation_shards = std::max<int64_t>(shards / 4, 1);
 
-  // Images are numbered through both splits, so that none is drawn twice.
+  // Numbered across both splits, so that no image occurs twice.
   const auto make = [&](uint64_t first, const char* split) {
     return [=](uint64_t i) { return drawings.record(first + i, concat(split, "_", i, ".jpg")); };
   };

@@ -1,4 +1,4 @@
-// dtrain-data verify: every checksum, record and image.
+// dtrain-data verify: verifies every checksum, record and image.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -14,12 +14,12 @@
 namespace dtrain::dataset {
 namespace {
 
-// More are counted, but not kept: a file may be all faults.
+// Limit of stored faults; further faults are only counted.
 constexpr uint64_t kListed = 10000;
 
 struct Findings {
   uint64_t records = 0, faults = 0, damaged = 0, warned = 0;
-  bool labels_only = false;  // of images in another file, where they are counted
+  bool labels_only = false;  // labels of images in another file, which are counted there
   std::vector<std::string> lines;
 
   void fault(const std::string& line) { note(faults, line); }
@@ -96,7 +96,7 @@ int verify(const Arguments& argv) {
     if (errors[i]) {
       ++found.faults;
       found.lines.push_back(errors[i]->what());
-      if (errors[i]->fault() != Fault::data) worst = errors[i]->fault();  // it has not been verified
+      if (errors[i]->fault() != Fault::data) worst = errors[i]->fault();  // not verified
     }
     if (found.records == 0 && found.faults == 0) found.lines.push_back(files->paths[i] + ": holds no record");
     for (const std::string& line : found.lines) fmt::print("{}\n", cli::escaped(line));

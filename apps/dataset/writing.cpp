@@ -89,7 +89,7 @@ uint64_t images_in(const std::vector<data::Split>& splits) {
   return images;
 }
 
-// Makes all records and writes none.
+// Produces all records without writing them.
 int list_bad_images(const CommonFlags& common, const std::vector<data::Split>& splits) {
   std::vector<data::BadRecord> bad;
   std::mutex mutex;

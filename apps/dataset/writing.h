@@ -1,4 +1,4 @@
-// What the commands that write data sets share.
+// Shared by the commands that write data sets.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,28 @@ struct CommonFlags {
   std::string input, output;
   int64_t threads = 0, seed = 0;
   std::string on_bad_image = "fail";  // fail, skip or list
-  bool has_seed = true;               // whether the command draws or shuffles
+  bool has_seed = true;               // whether the command generates or shuffles
   bool reads_images = false;          // whether it has --on_bad_image
 
-  // --input only where it has a meaning; where others may stand for it, it need not be given.
+  // Declares --input only if the command has it; it is optional if others can replace it.
   void declare(cli::FlagSet& flags, const char* input_meaning, bool needs_input = true);
-  // Reads argv, which holds flags only; false where help or the version was asked for, and printed. Throws Error where
-  // --input or --output is missing.
+  // Parses argv without positional arguments; false after printing help or the version. Throws Error if --input or
+  // --output is missing.
   bool parse(cli::FlagSet& flags, const Arguments& argv);
 
  private:
   bool needs_input_ = false;
 };
 
-// Calls `work`, which shall throw an Error soon after cli::stop_requested(): then SIGINT and SIGTERM end the process
-// once what `work` leaves unfinished is removed.
+// Calls `work`, which should throw an Error soon after cli::stop_requested(). SIGINT and SIGTERM then end the process
+// after clean-up of unfinished output.
 void until_stopped(const std::function<void()>& work);
 
-// What the decoder warns of in images that are kept, since all their pixels are there. Any thread may add.
+// Decoder warnings of images that are kept because all pixels are present. Thread-safe.
 class KeptWarnings {
  public:
-  void add(const std::string& file, const std::string& warning);  // which may be ""
-  // A notice with their count and the first one, where there is any.
+  void add(const std::string& file, const std::string& warning);  // may be ""
+  // Prints a notice with their count and the first one, if any.
   void report() const;
 
  private:
@@ -48,27 +48,26 @@ class KeptWarnings {
   std::string first_;
 };
 
-// Names images that cannot be used, sorted by file: each on stdout where they are only listed, in one notice where they
-// are left out, or treated as `skipped` says, else each on stderr. Returns the exit code for `list`.
+// Reports unusable images, sorted by file: on stdout for `list`; as one notice if they are skipped, or handled as
+// `skipped` says; else on stderr. Returns the exit code for `list`.
 int report_bad_images(const CommonFlags& common, std::vector<data::BadRecord> bad, uint64_t images,
                       const char* skipped = "left out");
 
-// data::write_shards with progress and a line for each split at the end, by the rules of --on_bad_image; with `list`
-// all records are made and nothing is written. `source` is data::ShardOptions::source. SIGINT and SIGTERM end the
-// process once the unfinished shards are removed. Returns the exit code.
+// data::write_shards with progress, a summary line per split, and --on_bad_image; `list` produces all records without
+// writing. `source` is data::ShardOptions::source. SIGINT and SIGTERM end the process after removing unfinished shards.
+// Returns the exit code.
 int write_set(const CommonFlags& common, const std::vector<data::Split>& splits, const std::string& source = "",
               const KeptWarnings& warnings = {});
 
-// Writes data::kClassNamesFile beside the shards: `classes[i]` is the name of the label first_label + i. Nothing where
-// images are only listed.
+// Writes data::kClassNamesFile beside the shards: `classes[i]` is the name of label first_label + i. Does nothing for
+// `list`.
 void write_class_names(const CommonFlags& common, const std::vector<std::string>& classes, int64_t first_label);
 
-// The images of a tree, shuffled, so that any part of a shard is a mixture of the classes. `warnings` has to be there
-// as long as the split is.
+// Shuffled images of a tree, so that every part of a shard mixes the classes. `warnings` must outlive the split.
 data::Split split_of_tree(const std::string& name, int64_t shards, std::vector<data::TreeImage> images, int64_t seed,
                           std::string (*make)(const data::TreeImage&, std::string& warning), KeptWarnings& warnings);
 
-// The folder in `root` of the first name that is there, or "".
+// The first of the names that exists as a folder in `root`, or "".
 std::string existing_folder(const std::string& root, std::initializer_list<const char*> names);
 
 }  // namespace dtrain::dataset

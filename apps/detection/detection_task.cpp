@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A split and the detections of each rank in it, encoded.
+// Metrics of one split, from the detections of all ranks as JSON text.
 struct Scoring {
   ValidationSplit split;
   std::vector<std::string> messages;

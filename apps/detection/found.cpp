@@ -8,8 +8,7 @@ namespace {
 
 using data::coco::Detection;
 
-// In pixels: where a detector's boxes are not clipped to the image, one that has learnt little makes vast ones, and
-// what is read of results has a limit.
+// In pixels. Without clipping, untrained detectors produce huge boxes, and the results reader has a limit.
 constexpr double kFarthest = 1e8;
 
 template <class T>

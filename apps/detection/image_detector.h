@@ -1,4 +1,4 @@
-// What a program that shows images to detectors knows of one, whichever it is.
+// Interface of detectors for inference on single images.
 #pragma once
 
 #include <vector>
@@ -9,16 +9,17 @@
 
 namespace dtrain::detection {
 
-// A detector with its weights, which is shown one image at a time, by one thread at a time.
+// A detector with weights, for one image at a time. Not thread-safe.
 class ImageDetector {
  public:
   virtual ~ImageDetector() = default;
 
-  // Of the classes from 1 on, in their order; each has a name.
+  // Categories of the classes from 1 on; each has a name.
   virtual const std::vector<data::coco::Category>& categories() const = 0;
-  // Whether images are turned by their EXIF orientation before they are shown to it.
+  // Whether the EXIF orientation is applied before inference.
   virtual data::Orientation orientation() const { return data::Orientation::ignore; }
-  // By descending score, in pixels of the image, which may have any size; with masks where the detector makes some.
+  // Detections by descending score, in pixels of the image, which may have any size; with masks if the detector
+  // predicts them.
   virtual std::vector<data::coco::Detection> objects_in(const data::Image& image) = 0;
 };
 

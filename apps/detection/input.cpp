@@ -31,7 +31,7 @@ Input::Input(Context& context, std::shared_ptr<data::DetectionDataset> dataset, 
     : context_(context), loader_(std::move(dataset), options), micro_steps_(micro_steps) {}
 
 std::optional<DeviceBatch> Input::next() {
-  if (last_) last_->wait_until_copied();  // the loader fills that memory again
+  if (last_) last_->wait_until_copied();  // the loader reuses that memory
   const data::Batch* batch = loader_.next();
   if (!batch) return {};
   std::unique_ptr<BatchFeed>& feed = feeds_[batch->layout.variant];

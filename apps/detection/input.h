@@ -1,4 +1,4 @@
-// Batches of a detection data set on the device, in the shapes that their canvases have.
+// Batches of a detection data set on the device, by canvas shape.
 #pragma once
 
 #include <map>
@@ -15,9 +15,9 @@
 
 namespace dtrain::detection {
 
-// Where a batch lies for the step that reads it.
+// Device buffers of a batch.
 struct DeviceBatch {
-  std::string canvas{};          // its layout's name
+  std::string canvas{};          // name of its layout
   std::vector<Tensor> fields{};  // as data::DetectionFields
   std::vector<uint64_t> samples{};
   uint64_t cursor = 0;
@@ -29,12 +29,12 @@ struct DeviceBatch {
 
 class Input {
  public:
-  // `micro_steps`: batches of a step.
+  // `micro_steps`: batches per step.
   Input(Context& context, std::shared_ptr<data::DetectionDataset> dataset, const data::LoaderOptions& options,
         int micro_steps);
-  // The next batch, or nothing at the end of an evaluation. What it refers to is valid as BatchFeed::put says.
+  // The next batch, or none at the end of an evaluation. Validity as in BatchFeed::put.
   std::optional<DeviceBatch> next();
-  // The images of the batch that next() returned last.
+  // Images of the last batch of next().
   const std::vector<ImagePlace>& places() const { return places_; }
   data::LoaderStats stats() const { return loader_.stats(); }
 

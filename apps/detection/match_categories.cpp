@@ -14,7 +14,7 @@ namespace {
 
 using Categories = std::vector<data::coco::Category>;
 
-// Nothing where one has no name, or that of another one.
+// None if a name is missing or ambiguous.
 std::optional<std::set<std::string>> names_of(const Categories& categories) {
   std::set<std::string> names;
   for (const data::coco::Category& one : categories)
@@ -32,7 +32,7 @@ std::string described(const Categories& all, size_t i) {
                                        path, i + 1, described(found, i), described(learnt, i)));
 }
 
-// Those at one place have one id.
+// Whether ids are equal at each index.
 CategoryMatch match_by_id(const Categories& found, const Categories& learnt, const std::string& path) {
   for (size_t i = 0; i < std::max(found.size(), learnt.size()); ++i)
     if (i >= found.size() || i >= learnt.size() || found[i].id != learnt[i].id) refuse(found, learnt, i, path);

@@ -1,4 +1,4 @@
-// Which categories of a file are a detector's classes.
+// Matches a file's categories to a detector's classes.
 #pragma once
 
 #include <string>
@@ -9,21 +9,19 @@
 namespace dtrain::detection {
 
 struct CategoryMatch {
-  // Names by which the file is read again so that its categories are in the order of the classes; empty where they are.
+  // Category names in class order, to reread the file with; empty if it is already in order.
   std::vector<std::string> classes{};
-  std::string notice{};  // for people; empty where all agrees
+  std::string notice{};  // notice; empty if all agrees
 };
 
-// `found` are the categories of the file `path`, `learnt` those of the detector, in the order of its classes. They are
-// matched by their names, which the order of ids need not follow, or by ids where there are no names or a name is there
-// twice. Throws Error(Fault::data) where they are not the same, with the first two that differ.
+// `found`: categories of the file `path`; `learnt`: of the detector, in class order. Matches by name in any order, or
+// by id if names are missing or not unique. Throws Error(Fault::data) with the first difference if they do not match.
 CategoryMatch match_categories(const std::vector<data::coco::Category>& found,
                                const std::vector<data::coco::Category>& learnt, const std::string& path);
 
-// The categories that the classes of the weights in the file `weights` stand for: those of COCO's annotations
-// `annotations`, or of these the ones with the names `classes`, in the order that the weights have recorded; what they
-// have recorded where `annotations` is empty. Appends to `notices` what match_categories() says. Throws what that and
-// reading the annotations do.
+// Categories of the classes of `weights`: from the COCO annotations `annotations` (only the names `classes`, if given),
+// in the order recorded with the weights; or as recorded, if `annotations` is empty. Appends notices of
+// match_categories(). Throws like match_categories() and the annotation reader.
 std::vector<data::coco::Category> known_categories(const std::string& weights, const std::string& annotations,
                                                    const std::vector<std::string>& classes,
                                                    std::vector<std::string>& notices);

@@ -8,7 +8,7 @@
 namespace dtrain::detection {
 namespace {
 
-// The image where `placement` says, on a canvas of zeros.
+// The image on a canvas of zeros.
 std::vector<uint8_t> resized_onto(const Placement& placement, const data::ImageView& image) {
   std::vector<float> rows;
   std::vector<uint8_t> pixels(static_cast<size_t>(3 * placement.canvas_height * placement.canvas_width));

@@ -1,4 +1,4 @@
-// An image of a file on a canvas of its own, as evaluation would see it.
+// A single image on its canvas, preprocessed as in evaluation.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace dtrain::detection {
 
-// Where an image is put.
+// Placement of an image.
 struct Placement {
-  data::ImageSize size{};                       // of the image on its canvas
-  int64_t canvas_height = 0, canvas_width = 0;  // at least as large
-  Filter<float> rows{}, columns{};              // from the image to that size
+  data::ImageSize size{};                       // size of the image on its canvas
+  int64_t canvas_height = 0, canvas_width = 0;  // size of the canvas, at least as large
+  Filter<float> rows{}, columns{};              // scale from the image to that size
   bool rounds_pixels = true;                    // see data::ResizeRule
 };
 // Resized to `size`, at the upper left of `canvas`.
@@ -26,16 +26,15 @@ Placement placement_of(const data::ImageSize& image, const data::ImageSize& size
                        bool rounds_pixels = true);
 
 struct PlacedImage {
-  data::Image original{};  // as it is in the file
-  Tensor pixels{};         // [1, h, w, 3] u8, or f32 where they are not rounded, resized, and zeros beyond the image
+  data::Image original{};  // size in the file
+  Tensor pixels{};         // [1, h, w, 3] u8, or f32 if not rounded; resized, padded with zeros
   Tensor sizes{};          // [1, 2] f32, as models::DetectionTruth::sizes
   ImagePlace place{};
 };
 
-// Both throw Error(Fault::data) where the file cannot be read, or has more than kMaxRecordBytes, or the image cannot be
-// decoded.
+// Both throw Error(Fault::data) if the file cannot be read or exceeds kMaxRecordBytes, or the image cannot be decoded.
 std::vector<std::byte> read_image_file(const std::string& path);
-// `notes` takes what is known of the image.
+// `notes`: output of decoding notes.
 data::Image decode_image(std::span<const std::byte> bytes, const data::DecodeOptions& options = {},
                          data::SampleNotes* notes = nullptr);
 

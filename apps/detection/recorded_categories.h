@@ -1,4 +1,4 @@
-// The categories that the classes of a detector stand for, as its weights have recorded them.
+// Categories of a detector's classes, recorded with its weights.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace dtrain::detection {
 
-inline constexpr char kCategoriesKey[] = "categories";  // of records, see cli::recorded_with()
+inline constexpr char kCategoriesKey[] = "categories";  // metadata key, see cli::recorded_with()
 
-// As a record holds them: a list of {"id", "name"}. Bytes of names that are no UTF-8 are replaced.
+// Serialised as a JSON list of {"id", "name"}. Invalid UTF-8 in names is replaced.
 std::string categories_text(const std::vector<data::coco::Category>& categories);
 
-// Those of the weights in `file`; none where they have recorded none. Throws Error(Fault::checkpoint) for a record that
-// no program here writes.
+// Categories recorded with the weights in `file`; none if not recorded. Throws Error(Fault::checkpoint) for an invalid
+// record.
 std::vector<data::coco::Category> recorded_categories(const std::string& file);
 
-// Those of COCO's annotations `path`, of which nothing else is needed, or the ones with the names `classes`, in their
-// order. Throws as read_annotations does.
+// Categories of the COCO annotations `path`; only those named `classes`, in that order, if given. Throws like
+// read_annotations.
 std::vector<data::coco::Category> categories_in(const std::string& path, const std::vector<std::string>& classes = {});
 
 }  // namespace dtrain::detection

@@ -1,4 +1,4 @@
-// The halves of a data set in COCO's layout: annotations/instances_SPLIT.json and the images in the folder SPLIT.
+// Splits of a data set in COCO format: annotations/instances_SPLIT.json and the images in SPLIT/.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 
 namespace dtrain::detection {
 
-// Splits with annotations whose names contain `part`, sorted. Throws Error(Fault::data) where there are none.
+// Splits with annotations whose names contain `part`, sorted. Throws Error(Fault::data) if there are none.
 std::vector<std::string> annotated_splits(const std::string& folder, const std::string& part);
 
-// Whether there is one.
+// Whether there is such a split.
 bool has_annotated_split(const std::string& folder, const std::string& part);
 
-// The file of a split's annotations.
+// Annotation file of a split.
 std::string annotations_in(const std::string& folder, const std::string& split);
 
 }  // namespace dtrain::detection

@@ -1,5 +1,5 @@
-// dtrain-imagenet-main: takes the command lines of imagenet_main.py, MLPerf's reference for ResNet as Intel trains it,
-// and prints its log.
+// dtrain-imagenet-main: command-line and log compatible with imagenet_main.py, MLPerf's ResNet reference in Intel's
+// version.
 #include "apps/cli/arguments.h"
 #include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"

@@ -58,7 +58,7 @@ void check(const cli::FlagSet& flags) {
   });
 }
 
-// What is no argument's value as it is.
+// Flags that are computed from several arguments.
 std::string rest(const cli::FlagSet& flags) {
   const int64_t between = whole(flags, "epochs_between_evals"), limit = whole(flags, "max_train_steps");
   std::string line = fmt::format(
@@ -86,7 +86,7 @@ std::vector<std::string> translated(const cli::FlagSet& flags, const std::string
   std::vector<std::string> line = cli::translated(flags, kArguments);
   cli::append_flags(line, cli::split_words(rest(flags)));
   line.push_back("--tf_random_seed=" + seed);
-  // The original's chief writes into this folder of it.
+  // The original's chief writes into this subfolder.
   if (flags.given("model_dir")) line.push_back(fmt::format("--train_dir={}/main", flags.text("model_dir")));
   return line;
 }

@@ -1,4 +1,4 @@
-// imagenet_main.py of MLPerf's reference for ResNet, as Intel has it: its arguments, and what they come to.
+// Arguments of imagenet_main.py (MLPerf's ResNet reference in Intel's version), and their translation.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace dtrain::imagenet_main {
 
 void declare(cli::FlagSet& flags);
 
-// The flags of dtrain-cnn-benchmarks that ask for the same. Throws Error for what is not served.
+// Equivalent flags of dtrain-cnn-benchmarks. Throws Error for unsupported arguments.
 std::vector<std::string> translated(const cli::FlagSet& flags, const std::string& seed);
 
 }  // namespace dtrain::imagenet_main

@@ -1,4 +1,4 @@
-// What becomes of each argument of launch_benchmark.py, a table for users.
+// Table of launch_benchmark.py's arguments and their support.
 #include "apps/cli/arguments.h"
 
 #include "apps/launch_benchmark/translation.h"

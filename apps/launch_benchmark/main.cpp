@@ -1,4 +1,4 @@
-// dtrain-launch-benchmark: takes the command lines of launch_benchmark.py of Intel's Model Zoo.
+// dtrain-launch-benchmark: command-line compatible with launch_benchmark.py of Intel's Model Zoo.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ constexpr char kAbout[] =
     "At the end it prints the total images per second, from the last value of each process.\n"
     "Exit codes: as the started program; 1 usage, 6 memory, disk or processes.";
 
-// The images per second that a line states; none: it is another line.
+// Images per second from a log line; none for other lines.
 std::optional<double> speed_in(const std::string& line, double images_per_step) {
   for (const auto& [text, images] : {std::pair{"global_step/sec: ", images_per_step}, {"total images/sec: ", 1.0}})
     if (const size_t at = line.find(text); at != std::string::npos)
@@ -43,7 +43,7 @@ int run(const std::vector<std::string>& argv) {
   for (const cli::Launch& launch : plan.launches) log.line(shown(launch));
   if (is_on(flags, "dry-run")) return 0;
 
-  std::error_code ignored;  // whoever writes there finds out
+  std::error_code ignored;  // writing reports the error
   if (flags.given("output-dir")) std::filesystem::create_directories(flags.text("output-dir"), ignored);
   std::vector<double> speeds(plan.launches.size());
   const int code = cli::run(plan.launches, plan.combined_log, [&](size_t launch, const std::string& line) {

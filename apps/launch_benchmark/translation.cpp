@@ -44,7 +44,7 @@ void check(const cli::FlagSet& flags) {
   });
 }
 
-// steps=50 and the like, by names in which dashes are underscores; what begins with -- is left in `words`.
+// Parses NAME=VALUE arguments such as steps=50, with dashes in names as underscores; flags stay in `words`.
 std::map<std::string, std::string> take_custom(Words& words, bool training) {
   std::map<std::string, std::string> values = {{"steps", training ? "112590" : "50"},
                                                {"train_epochs", "72"},
@@ -64,7 +64,7 @@ std::map<std::string, std::string> take_custom(Words& words, bool training) {
   return values;
 }
 
-// What one process runs; `part` goes after the folder of its checkpoints.
+// Command line of one process; `part` is appended to its checkpoint folder.
 Words command(const cli::FlagSet& flags, Words more, const std::string& folder, const std::string& part = "") {
   const bool training = flags.text("mode") == "training", bf16 = flags.text("precision") == "bfloat16";
   const auto custom = take_custom(more, training);

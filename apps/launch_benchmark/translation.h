@@ -1,4 +1,4 @@
-// launch_benchmark.py of Intel's Model Zoo: its arguments, and the commands that they come to.
+// Arguments of Intel's launch_benchmark.py, and the resulting commands.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ void declare(cli::FlagSet& flags);
 struct Plan {
   std::vector<cli::Launch> launches{};
   std::vector<std::string> notices{};
-  std::string combined_log{};    // of several launches
-  int64_t batch = 0, ranks = 1;  // images of a step of a rank; ranks of a launch
+  std::string combined_log{};    // with several launches
+  int64_t batch = 0, ranks = 1;  // batch size per rank; ranks per launch
 };
 
-// `more`: what follows `--`. `folder`: where our programs are. `sockets`: the cores of each. Throws Error for what is
-// not served.
+// `more`: arguments after `--`. `folder`: of our programs. `sockets`: cores of each socket. Throws Error for
+// unsupported arguments.
 Plan plan(const cli::FlagSet& flags, const std::vector<std::string>& more, const std::string& folder,
           std::vector<std::vector<int>> sockets);
 

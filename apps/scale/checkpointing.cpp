@@ -19,7 +19,7 @@ double lost_share(const FailureModel& model, int64_t gpus, double tau) {
 }
 
 double best_interval(const FailureModel& model, int64_t gpus) {
-  // Over log(tau). The best is below M: there a failure costs as much as it could ever save.
+  // Searches over log(tau). The optimum is below M, where a failure costs as much as checkpoints could save.
   const auto lost = [&](double log_tau) { return lost_share(model, gpus, std::exp(log_tau)); };
   constexpr double kGolden = 0.6180339887498949;
   double high = std::log(model.mtbf(gpus)), low = high - 30;

@@ -1,4 +1,4 @@
-// The declarations of the flags, and what the help says.
+// Flag declarations and help text.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,10 +32,10 @@ constexpr char kAbout[] =
     "many threads as a rank had.\n"
     "Exit codes: 0 done, 1 usage or invalid input, 6 disk or memory.";
 
-// Rates, times and sizes that a table can show.
+// Ranges of rates, times and sizes that fit a table.
 constexpr cli::Range<double> kAmount{0, 1e9}, kRate{1e-6, 1e9};
 
-// The precision of gradients of so many bytes.
+// Gradient precision by bytes per element.
 std::optional<std::string> precision_of_bytes(const std::string& bytes) {
   DT_CHECK(bytes == "4" || bytes == "2", "expected 4 or 2, found '", bytes, "'");
   return bytes == "4" ? "fp32" : "bf16";

@@ -1,4 +1,4 @@
-// Reads JSON files whose errors name the file and the key.
+// JSON reader with file and key in its errors.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace dtrain::scale {
 
-// An object within a file, with the way to it: "layers[3]". All throw Error: a key that is missing or of another type,
-// a number that is negative.
+// A JSON object with its path in the file: "layers[3]". All throw Error for a missing key, a wrong type, or a negative
+// number.
 class JsonObject {
  public:
   JsonObject(const nlohmann::json& json, std::string file, std::string path);
@@ -18,7 +18,7 @@ class JsonObject {
   std::string text(const std::string& key) const;
   double number(const std::string& key) const;
   std::optional<double> number_if_any(const std::string& key) const;
-  std::vector<JsonObject> objects(const std::string& key) const;  // from an array that is not empty
+  std::vector<JsonObject> objects(const std::string& key) const;  // a non-empty array
 
  private:
   const nlohmann::json& at(const std::string& key) const;
@@ -30,7 +30,7 @@ class JsonObject {
 
 class JsonFile {
  public:
-  // Throws Error where it cannot be read or is not JSON.
+  // Throws Error if it cannot be read or is not JSON.
   explicit JsonFile(const std::string& path);
   JsonObject root() const { return {json_, path_, ""}; }
 

@@ -60,7 +60,7 @@ DeviceStep derive_layers(const MeasuredRate& rate) {
   ParameterStore store(*context);
   const models::Classifier model = models::make_classifier(store, cli::find_model(rate.model, "imagenet"),
                                                            {.classes = rate.classes, .image_size = rate.image_size});
-  // In units of one multiply-add of one image.
+  // In units of one multiply-add per image.
   std::unordered_map<std::string, double> backward;
   double forward = 0, total = 0;
   for (const models::LayerWork& layer : model.layers) {

@@ -1,4 +1,4 @@
-// The step of one device, layer by layer: the input of all predictions.
+// Layer times of a step on one device: input of all predictions.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace dtrain::scale {
 
-// One that owns parameters.
+// A layer with parameters.
 struct LayerTime {
   std::string name;
   double gradient_bytes = 0;    // in fp32
-  double backward_seconds = 0;  // from when the gradient of the layer before was complete until its own is
+  double backward_seconds = 0;  // time between completion of the previous layer's gradient and its own
 };
 
 struct DeviceStep {
   std::string model, device;
   double batch = 0;
   double forward_seconds = 0, update_seconds = 0;
-  std::vector<LayerTime> layers;  // in the order in which backward completes them
+  std::vector<LayerTime> layers;  // in backward order
 
   double backward_seconds() const;
   double seconds() const { return forward_seconds + backward_seconds() + update_seconds; }
@@ -32,10 +32,10 @@ struct DeviceStep {
 // The keys are the members above: {"model", "device", "batch", "forward_seconds", "update_seconds", "layers": [{"name",
 // "gradient_bytes", "backward_seconds"}, ...]}.
 nlohmann::ordered_json to_json(const DeviceStep& step);
-// Throws Error with the file and the key where one is missing, of the wrong type, negative, or there is no layer.
+// Throws Error with file and key if one is missing, of the wrong type or negative, or if there are no layers.
 DeviceStep read_layers(const std::string& path);
 
-// What is known of a step without its layers.
+// A step without layer times.
 struct MeasuredRate {
   std::string model, device = "GPU";
   double images_per_second = 0, batch = 0, update_seconds = 0;
@@ -43,21 +43,21 @@ struct MeasuredRate {
   int64_t image_size = 0;  // 0: the model's own
 };
 
-// The measured step, less the update, is divided by multiply-adds: forward takes each layer's once, and backward twice,
-// for the gradients of weights and of inputs, but in the first layer, whose input needs none. Layers without
-// multiply-adds (batch norm) are given no time: theirs is spread over the others. Throws Error for an unknown model.
+// Divides the measured step minus the update in proportion to multiply-adds: once for forward, twice for backward
+// (weight and input gradients; the first layer has no input gradient). Layers without multiply-adds (batch norm) get no
+// time; the other layers include it. Throws Error for an unknown model.
 DeviceStep derive_layers(const MeasuredRate& rate);
 
-// A step measured on this machine's device; see measure_layers.
+// Options of measure_layers.
 struct MeasureOptions {
   std::string model;
   cli::Machine machine;
   int64_t batch = 0, image_size = 0, classes = 1000, steps = 5;
 };
 
-// Runs two steps to warm up and then `steps` on drawn numbers; each time is the median. Tape::on_ready tells when a
-// gradient is complete, by the device's clock. A GPU runs the step op by op, not as a graph: where batches are small,
-// the time in which it waits for the host is in it.
+// Runs two warm-up steps and then `steps` on synthetic data; times are medians. Tape::on_ready timestamps complete
+// gradients by the device's clock. A GPU runs eager steps, not CUDA graphs: at small batches, times include launch
+// overhead.
 DeviceStep measure_layers(const MeasureOptions& options);
 
 // "layer1.0.conv1" of "layer1.0.conv1.weight".

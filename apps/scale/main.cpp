@@ -1,4 +1,4 @@
-// dtrain-scale: what the training step will take on many GPUs.
+// dtrain-scale: predicts data-parallel training on many GPUs.
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 using namespace dtrain;
 
 void write_text(const std::string& path, const std::string& text) {
-  std::fflush(stdout);  // what was printed comes first where both go to one place
+  std::fflush(stdout);  // flush first if both go to the same file
   ResultFile file(path);
   file.write(text);
   file.commit();

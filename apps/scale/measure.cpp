@@ -1,4 +1,4 @@
-// When the gradients of each layer are complete, measured on this machine.
+// Measures layer times on this machine by completion of gradients.
 #include <thread>
 #include <unordered_map>
 
@@ -15,9 +15,9 @@
 namespace dtrain::scale {
 namespace {
 
-struct StepEvents {
-  Event begin, backward, update, end;
-  std::vector<std::pair<const Parameter*, Event>> ready;  // in the order of backward
+struct StepMoments {
+  Moment begin, backward, update, end;
+  std::vector<std::pair<const Parameter*, Moment>> ready;  // in backward order
 };
 
 class MeasuredModel {
@@ -66,9 +66,9 @@ class MeasuredModel {
   uint64_t steps_ = 0;
 };
 
-// The layers of one step. What backward does after the last gradient counts to the last layer.
-std::vector<LayerTime> layers_of(Context& context, const StepEvents& events) {
-  std::unordered_map<std::string, size_t> last;  // a layer is complete with the last of its parameters
+// Layer times of one step. The rest of backward after the last gradient counts to the last layer.
+std::vector<LayerTime> layers_of(Context& context, const StepMoments& moments) {
+  std::unordered_map<std::string, size_t> last;  // a layer is complete when its last parameter is
   std::unordered_map<std::string, double> bytes;
   for (size_t i = 0; i < events.ready.size(); ++i) {
     const std::string name = layer_of(events.ready[i].first->name);

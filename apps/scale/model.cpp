@@ -8,7 +8,7 @@
 namespace dtrain::scale {
 
 std::vector<Bucket> make_buckets(const std::vector<LayerTime>& layers, const BucketOptions& options) {
-  // The arena has its layers in the order of forward.
+  // The arena has layers in forward order.
   std::vector<GradientRange> gradients;
   int64_t end = 0;
   for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
@@ -38,7 +38,7 @@ double finish_of(const std::vector<Bucket>& buckets, const std::vector<double>& 
 }
 
 double expected_maximum(int64_t n) {
-  // Trapezia: the integrand and all its derivatives vanish at both ends, so that they converge exponentially.
+  // Trapezoidal rule: converges exponentially, because the integrand and all its derivatives vanish at both ends.
   constexpr double kEnd = 9, kStep = 1.0 / 64;
   double sum = 0;
   for (double x = -kEnd; x <= kEnd; x += kStep) {

@@ -11,14 +11,14 @@
 namespace dtrain::scale {
 namespace {
 
-// Line rates reach the application in part: headers, flow control, what the other direction needs.
+// Fraction of the line rate that applications achieve: headers, flow control, reverse traffic.
 constexpr double kShareOfLineRate = 0.9;
 
 double line_rate(double gigabits) { return kShareOfLineRate * gigabits * 1e9 / 8; }
 
 double ring_seconds(const Network& net, int64_t g, int64_t h, double bytes) {
   const auto n = static_cast<double>(g * h);
-  const double hosts = h > 1 ? static_cast<double>(h) : 0;  // links of the ring that leave a host
+  const double hosts = h > 1 ? static_cast<double>(h) : 0;  // ring links between hosts
   const double latency = (hosts * net.between.latency + (n - hosts) * net.inside.latency) / n;
   const double bandwidth = h == 1   ? net.inside.bandwidth
                            : g == 1 ? net.between.bandwidth
@@ -26,7 +26,7 @@ double ring_seconds(const Network& net, int64_t g, int64_t h, double bytes) {
   return 2 * (n - 1) * (latency + bytes / n / bandwidth);
 }
 
-// A ring over `count` members of one level.
+// Ring over `count` members of one level.
 double level_seconds(const Level& level, int64_t count, double bytes) {
   const auto n = static_cast<double>(count);
   return count == 1 ? 0 : 2 * (n - 1) * (level.latency + bytes / n / level.bandwidth);

@@ -1,4 +1,4 @@
-// What an all-reduce takes on a network of hosts: the cost model, and the networks it is used for.
+// Cost model of all-reduce on a network of hosts, and network presets.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace dtrain::scale {
 
-// Links of one kind. A message of b bytes takes latency + b / bandwidth, and each member sends and receives at once.
+// Links of one kind. A message of b bytes takes latency + b / bandwidth; links are full duplex.
 struct Level {
   double bandwidth = 0;  // bytes per second and direction: a GPU's inside a host, a whole host's between hosts
   double latency = 0;    // seconds per message
@@ -18,11 +18,11 @@ enum class Algorithm { automatic, ring, hierarchical, tree };
 struct Network {
   int64_t gpus_per_host = 8;
   Level inside, between;
-  double collective = 0;  // seconds that a collective takes at least: launch and synchronisation
+  double collective = 0;  // fixed overhead of a collective in seconds: launch and synchronisation
   Algorithm algorithm = Algorithm::automatic;
 };
 
-// A level by name, with where its figures are from.
+// A named level, with its source.
 struct Preset {
   std::string name;
   Level level;
@@ -30,10 +30,10 @@ struct Preset {
 };
 const std::vector<Preset>& presets_inside();
 const std::vector<Preset>& presets_between();
-// Throws Error that lists the names.
+// Throws Error listing the names.
 const Preset& find_preset(const std::vector<Preset>& presets, const std::string& name);
 
-// Hosts that `gpus` fill. Throws Error where the last would be partly filled.
+// Number of hosts for `gpus` GPUs. Throws Error if the last would be partly filled.
 int64_t hosts_of(const Network& network, int64_t gpus);
 
 // Seconds of an all-reduce of `bytes` on the wire over `gpus`; 0 for one. With a for latency, B for bandwidth, (i)nside
@@ -45,9 +45,9 @@ int64_t hosts_of(const Network& network, int64_t gpus);
 //                 + 2 (H - 1) ab + 2 (H - 1) / H * bytes / Bb
 //   tree          two binary trees with half of the bytes each, pipelined (Sanders, Speck and Traeff, 2009):
 //                 2 (ceil(log2 G) ai + ceil(log2 H) ab) + 2 bytes / B, B the slowest link's
-// each with `collective` on top. `automatic` is the fastest of them.
+// each plus `collective`. `automatic` is the fastest of them.
 double all_reduce_seconds(const Network& network, int64_t gpus, double bytes);
-// The algorithm that is meant: `automatic` resolved for this size.
+// Resolves `automatic` for this size.
 Algorithm choose_algorithm(const Network& network, int64_t gpus, double bytes);
 
 const std::vector<std::string>& algorithm_names();  // in the order of Algorithm

@@ -1,4 +1,4 @@
-// The flags of dtrain-scale.
+// Flags of dtrain-scale.
 #pragma once
 
 #include <string>
@@ -39,18 +39,18 @@ struct Options {
   bool validate = false, json = false;
   std::string measured, plot;
 
-  std::vector<int64_t> gpu_counts() const;  // ascending, each once
+  std::vector<int64_t> gpu_counts() const;  // ascending, unique
   Network network() const;
   ScaleOptions scale() const;
   FailureModel failures() const;
-  // From --layers, or derived from --images_per_sec.
+  // Device from --layers, or derived from --images_per_sec.
   DeviceStep device_step() const;
   MeasureOptions measurement() const;
 };
 
 // Binds the flags to `options`, which must outlive the set.
 cli::FlagSet declare_flags(Options& options);
-// Throws Error where flags do not go together.
+// Throws Error for conflicting flags.
 void check(const Options& options);
 
 }  // namespace dtrain::scale

@@ -11,7 +11,7 @@ namespace {
 
 // Pixels.
 constexpr double kWidth = 1000, kLeft = 80, kRight = 260, kPanel = 250, kGap = 60, kHead = 40, kNote = 18, kFoot = 70;
-// Okabe and Ito's colours, which people with colour-blindness tell apart too.
+// Okabe-Ito palette, safe for colour-blind readers.
 constexpr std::array kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"};
 
 std::string escaped(const std::string& text) {
@@ -30,7 +30,7 @@ std::string line(double x1, double y1, double x2, double y2, const std::string& 
                      attributes);
 }
 
-// The next of 1, 2, 5, 10, 20, ... per cent and so on, for at most six steps to the top.
+// Tick distance: the next of 1, 2, 5, 10, 20, ... per cent with at most six ticks.
 double round_step(double top) {
   const double raw = std::max(top, 1e-4) / 6, power = std::pow(10, std::floor(std::log10(raw)));
   for (const double factor : {1.0, 2.0, 5.0})
@@ -43,7 +43,7 @@ std::string percent(double share, double step) {
   return fmt::format("{:.{}f} %", 100 * share, digits);
 }
 
-// "512", "2k" for 2048, as GPUs are counted in powers of two.
+// "512", "2k" for 2048: binary prefixes.
 std::string count(double x) {
   return x >= 1000 && std::fmod(x, 1024) == 0 ? fmt::format("{:.0f}k", x / 1024) : fmt::format("{:.0f}", x);
 }

@@ -1,4 +1,4 @@
-// Scaling efficiencies that others published, each with what the prediction assumes.
+// Published scaling efficiencies, with the assumptions of the predictions.
 #include "apps/scale/validation.h"
 
 namespace dtrain::scale {
@@ -51,7 +51,7 @@ void add_one_host(std::vector<PublishedCurve>& all) {
                  a100, 1, 8, 256, 0.92, false, "As 5, 16-bit gradients."});
 }
 
-// Rates are those of whole hosts of eight, so that the base has its communication in it: a part in a hundred.
+// The base rates are of hosts with eight GPUs and include their communication, about 1 %.
 void add_mlperf(std::vector<PublishedCurve>& all) {
   const ScaleOptions h100 = with_half_batch(options_of(8, "nvswitch-h200", "ib3200", 2, 64, false), 20.5);
   const MeasuredRate rate = rate_of("resnet50_v1.5", "H100", 7161, 400);

@@ -17,14 +17,14 @@ std::string duration(double seconds) {
   return fmt::format("{:.0f} days", seconds / 86400);
 }
 
-// Small rates, of CPUs, with their decimals.
+// Decimals for small rates of CPUs.
 std::string rate(double per_second) { return fmt::format("{:.{}f}", per_second, per_second < 100 ? 2 : 0); }
 
 std::string describe(const Level& level) {
   return fmt::format("{:.4g} GB/s, {:.3g} us", level.bandwidth / 1e9, 1e6 * level.latency);
 }
 
-// The share of an ideal fleet's training that is left with stragglers, communication and failures.
+// Efficiency after stragglers, communication and failures.
 double with_failures(const Study& study, const Prediction& row) {
   return row.efficiency * (1 - lost_share(study.failures, row.gpus, best_interval(study.failures, row.gpus)));
 }
@@ -39,7 +39,7 @@ Study make_study(DeviceStep device, const ScaleOptions& options, const FailureMo
     if (global_batch == 0) continue;
     DT_CHECK(n <= global_batch, "--global_batch=", global_batch, " leaves ", n, " GPUs less than an image each");
     Prediction row = predict(study.device, options, n, std::ceil(study.global_batch / static_cast<double>(n)));
-    // Ranks that got one image less do not make the step shorter.
+    // The fullest rank determines the step time.
     const double filled = study.global_batch / (row.batch * static_cast<double>(n));
     row.batch *= filled;
     row.efficiency *= filled;

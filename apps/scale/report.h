@@ -1,4 +1,4 @@
-// What dtrain-scale prints and draws.
+// Tables and plots of dtrain-scale.
 #pragma once
 
 #include <string>
@@ -12,21 +12,21 @@
 
 namespace dtrain::scale {
 
-// The predictions for growing numbers of GPUs.
+// Predictions by number of GPUs.
 struct Study {
   DeviceStep device;
   ScaleOptions options;
   FailureModel failures;
   double global_batch = 0;       // 0: no strong scaling
-  std::vector<Prediction> weak;  // with the device's batch on each GPU
+  std::vector<Prediction> weak;  // weak scaling: the device's batch on each GPU
   std::vector<Prediction>
-      strong;  // with global_batch / GPUs, rounded up: the fullest rank's; empty where not asked for
+      strong;  // strong scaling: global_batch / GPUs, rounded up (the fullest rank); empty if not requested
 };
 
 Study make_study(DeviceStep device, const ScaleOptions& options, const FailureModel& failures,
                  const std::vector<int64_t>& gpus, int64_t global_batch);
 
-// Lines that say what is assumed.
+// Lines with the assumptions.
 std::vector<std::string> describe(const Study& study);
 std::string table(const Study& study, const std::vector<Prediction>& rows);
 std::string checkpoint_table(const Study& study);

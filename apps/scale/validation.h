@@ -1,4 +1,4 @@
-// Predictions beside published curves and beside measured runs.
+// Comparison of predictions with published results and measured runs.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace dtrain::scale {
 
-// A published efficiency: the rate per GPU on `gpus` with `batch` images each, over that on `base_gpus` with the
-// device's own batch.
+// A published efficiency: throughput per GPU on `gpus` with `batch` images each, relative to `base_gpus` with the
+// device's batch.
 struct PublishedCurve {
   std::string name, source;
-  MeasuredRate rate;  // one GPU's in the base
+  MeasuredRate rate;  // of one GPU in the base
   ScaleOptions options;
   int64_t base_gpus = 1, gpus = 1;
   double batch = 0;
   double efficiency = 0;  // published
-  bool fitted = false;    // a parameter of the model was chosen to match it: no test
+  bool fitted = false;    // a model parameter was fitted to it: not a test
   std::string assumptions;
 };
 const std::vector<PublishedCurve>& published_curves();
@@ -29,8 +29,8 @@ struct BusBandwidth {
 };
 std::vector<BusBandwidth> bus_bandwidths();
 
-// A run that was made: {"ranks", "step_seconds", "exposed_seconds", "batch"} of the file's "runs"; the batch is that of
-// the device where the file has none.
+// A measured run: {"ranks", "step_seconds", "exposed_seconds", "batch"} of the file's "runs"; batch defaults to the
+// device's.
 struct MeasuredRun {
   int64_t ranks = 1;
   double batch = 0, step_seconds = 0, exposed_seconds = 0;

@@ -1,4 +1,4 @@
-// The lines of COCO's evaluation in a log.
+// Log of COCO metrics.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace dtrain::ssd {
 
-// Prints what pycocotools and tf_cnn_benchmarks do once detections are scored: the twelve numbers and "Current AP".
+// Prints the lines of pycocotools and tf_cnn_benchmarks after an evaluation: the twelve metrics and "Current AP".
 class CocoLog final : public Observer {
  public:
   explicit CocoLog(cli::Log& log);

@@ -5,7 +5,7 @@
 namespace dtrain::ssd {
 namespace {
 
-// What is about labels, the preprocessing of labelled images, or layers that SSD300 does not have.
+// Flags of labels, classification preprocessing, and layers that SSD300 lacks.
 constexpr const char* kOfClassifiers[] = {"auto_augment",
                                           "auxiliary_head",
                                           "batch_norm_decay",

@@ -1,4 +1,4 @@
-// Flags about SSD300, by tf_cnn_benchmarks' names.
+// Flags of SSD300, with tf_cnn_benchmarks' names.
 #pragma once
 
 #include <string>
@@ -13,13 +13,14 @@ struct Flags {
 
   void declare(cli::FlagSet& flags);
   void check(const cli::FlagSet&) const {}
-  // The name of a flag that was given, or nothing.
+  // Name of an SSD300 flag that was given, or empty.
   std::string given() const;
 };
 
-// Sets what tf_cnn_benchmarks' users give to train it, where it was not given: momentum and its weight decay.
+// Default hyperparameters of tf_cnn_benchmarks' SSD300 training for flags that were not given: momentum and weight
+// decay.
 void imply_defaults(cli::FlagSet& flags);
-// Throws Error where one was given that means something to image classifiers only.
+// Throws Error for flags that apply to image classifiers only.
 void refuse_classifiers_flags(const cli::FlagSet& flags);
 
 }  // namespace dtrain::ssd

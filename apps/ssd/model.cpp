@@ -10,7 +10,7 @@
 namespace dtrain::ssd {
 namespace {
 
-constexpr double kTrainingImages = 118287;  // of COCO 2017, by which tf_cnn_benchmarks counts whatever the data is
+constexpr double kTrainingImages = 118287;  // of COCO 2017, which tf_cnn_benchmarks assumes for any data
 constexpr int64_t kReferenceBatch = 32, kMostObjects = 10;
 
 models::SsdOptions options_of(Communicator* statistics) {
@@ -19,7 +19,7 @@ models::SsdOptions options_of(Communicator* statistics) {
   return options;
 }
 
-// The pixels that a convolution whose weights have this name gives.
+// Output pixels of the convolution with this weight name.
 int64_t pixels_of(const std::string& weight) {
   struct Layers {
     const char* path;
@@ -53,7 +53,7 @@ Tensor uploaded(Context& context, const Shape& shape, const std::vector<T>& valu
   return tensor;
 }
 
-// Sides are between a tenth and a half of the image's.
+// Sides are 0.1 to 0.5 of the image's.
 std::vector<float> random_box(RandomStream& random) {
   const auto side = static_cast<float>(models::kSsdSide);
   const float width = side * random.uniform(0.1f, 0.5f), height = side * random.uniform(0.1f, 0.5f);

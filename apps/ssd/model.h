@@ -1,4 +1,4 @@
-// SSD300 as tf_cnn_benchmarks trains it: what is known of it before it is built, and the model on its device.
+// SSD300 as in tf_cnn_benchmarks: its static properties, and the model on its device.
 #pragma once
 
 #include <string>
@@ -12,32 +12,32 @@ namespace dtrain::ssd {
 
 inline constexpr char kName[] = "ssd300", kDataset[] = "coco";
 
-// Sizes, classes and batch, as of a classifier; the learning rates are those of schedule().
+// Image size, classes and batch size, in the form of a classifier; schedule() has the learning rates.
 models::ClassifierInfo info();
 
-// A rate of 0.001 for each 32 images, which falls to its tenth and hundredth after as many images as 160,000 and
-// 200,000 batches of 32 have, and grows from 0 in the time of five passes over COCO. `batch`: of all ranks.
+// Learning rate 0.001 per 32 images of the global batch `batch`, divided by 10 and 100 after the images of 160,000 and
+// 200,000 batches of 32, with linear warm-up from 0 over five epochs of COCO.
 Schedule schedule(int64_t batch);
 
 class Model final : public detection::Model {
  public:
-  // Registers the parameters; allocate the store next. `statistics` synchronises batch norms; null: each rank has its
-  // own. The store outlives the model.
+  // Registers the parameters; allocate the store next. `statistics`: communicator of synchronised batch norm; null:
+  // per-rank statistics. The store outlives the model.
   Model(ParameterStore& store, Communicator* statistics);
 
-  // How pixels become what the network reads; u8 pixels of the data set, unless they are synthetic.
+  // Pixel normalisation; u8 pixels, unless synthetic.
   void normalize_by(const PixelNormalization& pixels) { pixels_ = pixels; }
-  // The weights of a ResNet-34 into the backbone, as models::load_ssd_backbone() does; returns their file.
+  // Loads ResNet-34 weights into the backbone, see models::load_ssd_backbone(); returns their file.
   std::string load_backbone(const std::string& path);
 
-  // Of one forward pass of one image, in convolutions.
+  // Multiply-adds of the convolutions per image, forward.
   int64_t multiply_adds() const;
 
   Context& device() override { return store_.context(); }
   Loss loss(Tape& tape, const detection::DeviceBatch& batch) override;
   models::Detections detect(Tape& tape, const detection::DeviceBatch& batch) override;
 
-  // Images of noise with objects of random classes at random places: a batch of `rows`, which fits the model.
+  // Synthetic batch of `rows` noise images with random objects.
   detection::DeviceBatch synthetic_batch(int64_t rows, uint64_t seed);
 
  private:

@@ -19,7 +19,7 @@ std::vector<data::coco::Category> named(const std::vector<data::coco::Category>&
   return categories;
 }
 
-// Of images with the preprocessing of the data that it is trained on.
+// Images with the preprocessing of training.
 PixelNormalization normalization_for(const cli::Machine& machine, const ParameterStore& store) {
   data::Pixels pixels;
   pixels.dataset = kDataset;

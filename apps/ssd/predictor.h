@@ -1,4 +1,4 @@
-// An SSD300 with its weights, which is shown images of any size, one at a time.
+// An SSD300 with weights, for images of any size, one at a time.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,9 @@ namespace dtrain::ssd {
 
 class Predictor final : public detection::ImageDetector {
  public:
-  // With the weights of a file of safetensors that this program wrote. The classes stand for COCO's 80 categories,
-  // which have the names of the `known` ones, or numbers where those leave them out. Throws Error(Fault::checkpoint)
-  // where the weights do not fit, and Error(Fault::data), which names the file `source`, where a known category is none
-  // of the 80.
+  // Loads a safetensors file written by this program. Classes are COCO's 80 categories, named as in `known`, or by
+  // number if missing there. Throws Error(Fault::checkpoint) if the weights do not fit, and Error(Fault::data), with
+  // the file name `source`, if a known category is not one of the 80.
   Predictor(const std::string& weights, const cli::Machine& machine, const std::vector<data::coco::Category>& known,
             const std::string& source);
 

@@ -1,4 +1,4 @@
-// dtrain-train-imagenet: takes the command lines of AWS's train_imagenet_resnet_hvd.py, and prints its log.
+// dtrain-train-imagenet: command-line and log compatible with AWS's train_imagenet_resnet_hvd.py.
 #include "apps/cli/arguments.h"
 #include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"

@@ -78,7 +78,7 @@ void check(const cli::FlagSet& flags, bool gpu) {
   });
 }
 
-// The recipe's is poly, with a rate that grows with the batch; the only cycle of poly_cycle is the whole run.
+// The recipe's mode is poly, with a learning rate scaled with the batch; poly_cycle has a single cycle, the whole run.
 std::string rate(const cli::FlagSet& flags) {
   const auto value = [&](const char* name) -> const std::string& { return flags.text(name); };
   const std::string& mode = value("lr_decay_mode");
@@ -100,7 +100,7 @@ std::string rate(const cli::FlagSet& flags) {
   return line;
 }
 
-// What is no argument's value as it is.
+// Flags that are computed from several arguments.
 std::string rest(const cli::FlagSet& flags, bool gpu) {
   const auto value = [&](const char* name) -> const std::string& { return flags.text(name); };
   const auto number = [&](const char* name) { return std::stoll(flags.text(name)); };

@@ -10,7 +10,7 @@ namespace dtrain::train_imagenet {
 
 void declare(cli::FlagSet& flags);
 
-// The flags of dtrain-cnn-benchmarks that ask for the same. `gpu`: there is one. Throws Error for what is not served.
+// Equivalent flags of dtrain-cnn-benchmarks. `gpu`: whether there is a GPU. Throws Error for unsupported arguments.
 std::vector<std::string> translated(const cli::FlagSet& flags, bool gpu);
 
 }  // namespace dtrain::train_imagenet

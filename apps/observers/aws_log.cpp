@@ -26,10 +26,10 @@ AwsLog::AwsLog(cli::Log& log, AwsLogOptions options) : log_(log), options_(std::
 
 AwsLog::~AwsLog() { log_.end_copy(); }
 
-// The folder is there, and belongs to this run, once there are events.
+// The folder exists and is locked by this run once there are events.
 void AwsLog::open() {
   if (std::exchange(opened_, true)) return;
-  std::error_code ignored;  // whoever writes there finds out
+  std::error_code ignored;  // writing reports the error
   if (options_.new_file) std::filesystem::remove(options_.log_file, ignored);
   log_.open_copy(options_.log_file);
 }

@@ -1,4 +1,4 @@
-// The log of a run as AWS's train_imagenet_resnet_hvd.py prints it.
+// Log in the format of AWS's train_imagenet_resnet_hvd.py.
 #pragma once
 
 #include <chrono>
@@ -11,19 +11,19 @@ namespace dtrain::observers {
 
 struct AwsLogOptions {
   std::string log_file;      // a copy of the log
-  bool new_file = false;     // which takes the place of an older one
-  std::string checkpoints;   // the folder of what is evaluated
-  double global_batch = 1;   // images of a step, over all ranks
-  double samples = 1;        // images of an epoch
-  double trained_batch = 1;  // the global batch of the run that is evaluated: for its epochs
+  bool new_file = false;     // overwrites an older one
+  std::string checkpoints;   // folder of the evaluated checkpoints
+  double global_batch = 1;   // global batch size
+  double samples = 1;        // images per epoch
+  double trained_batch = 1;  // global batch size of the evaluated run, for its epochs
   int ranks = 1;
 };
 
-// A line for each shown step: its number and epoch, the images per second of all ranks since the line before, the loss
-// without and with the L2 term, and the learning rate. An evaluation is a line of a table, printed once it is done.
+// A line per displayed step: step, epoch, images per second of all ranks since the previous line, loss without and with
+// the L2 term, and learning rate. An evaluation is a table row.
 class AwsLog final : public Observer {
  public:
-  // `log` outlives it, and has no copy yet.
+  // `log` outlives this, and is not yet copied to a file.
   AwsLog(cli::Log& log, AwsLogOptions options);
   ~AwsLog() override;
 

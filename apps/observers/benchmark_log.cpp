@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of UTC, to the microsecond.
+// UTC time in microseconds.
 std::string timestamp() {
   using namespace std::chrono;
   const auto now = duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();

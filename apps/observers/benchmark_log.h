@@ -1,5 +1,5 @@
-// The benchmark log of TensorFlow's model garden: benchmark_run.log and metric.log in a folder, as the
-// BenchmarkFileLogger of its official/r1/utils/logs/logger.py writes them for tf_cnn_benchmarks.
+// Benchmark log of TensorFlow's model garden: benchmark_run.log and metric.log, as written by BenchmarkFileLogger of
+// official/r1/utils/logs/logger.py for tf_cnn_benchmarks.
 #pragma once
 
 #include <functional>
@@ -13,22 +13,22 @@
 
 namespace dtrain::observers {
 
-// A parameter of a run, in the member of the log that has its type.
+// A run parameter; the alternative determines the log's member.
 using RunParameter = std::variant<bool, int64_t, double, std::string>;
 
 struct BenchmarkLogOptions {
-  std::string folder{};  // made where it is not there
+  std::string folder{};  // created if missing
   std::string model{}, dataset{}, test_id{}, version{};
   std::map<std::string, RunParameter> parameters{};
-  int gpus = 0, gpu = 0;  // of this run; which one this process has
+  int gpus = 0, gpu = 0;  // of this run; device of this process
   SpeedOptions speed{};
   double global_batch = 1;
 };
 
-// benchmark_run.log is one line of JSON about the run, in place of what was there; metric.log has one for each figure:
-// name, value, unit, global_step, timestamp, extras. It is appended to: current_examples_per_sec and the accuracies of
-// shown steps, counted from the end of the warm-up, average_examples_per_sec of the run, and eval_... of evaluations.
-// Where a file cannot be written one notice says so, and the run goes on without the log.
+// Overwrites benchmark_run.log with one line of JSON about the run. Appends a line per metric to metric.log: name,
+// value, unit, global_step, timestamp, extras. Metrics: current_examples_per_sec and accuracies of displayed steps,
+// counted from the end of the warm-up; average_examples_per_sec of the run; eval_... of evaluations. If a file cannot
+// be written, prints one notice and continues without the log.
 class BenchmarkLog final : public Observer {
  public:
   BenchmarkLog(BenchmarkLogOptions options, std::function<void(const std::string&)> notice)

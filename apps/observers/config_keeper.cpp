@@ -12,7 +12,7 @@ namespace dtrain::observers {
 namespace {
 
 bool exists(const std::string& path) {
-  std::error_code failure;  // then whoever opens it finds out
+  std::error_code failure;  // opening it reports the error
   return std::filesystem::exists(path, failure);
 }
 
@@ -20,12 +20,12 @@ bool sets_the_same(const std::string& path, const std::string& text) {
   constexpr size_t kMaxBytes = size_t{1} << 20;
   try {
     return cli::same_settings(read_text(path, kMaxBytes), text);
-  } catch (const Error&) {  // it is kept as something else
+  } catch (const Error&) {  // it is kept under another name
     return false;
   }
 }
 
-// A name that nothing has yet.
+// An unused file name.
 std::string name_aside(const std::string& folder, uint64_t step) {
   std::string path = fmt::format("{}/config-{}.toml", folder, step);
   for (int i = 2; exists(path); ++i) path = fmt::format("{}/config-{}-{}.toml", folder, step, i);

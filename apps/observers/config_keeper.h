@@ -1,4 +1,4 @@
-// The configuration of a run, kept beside its checkpoints.
+// Saves a run's configuration beside its checkpoints.
 #pragma once
 
 #include <functional>
@@ -8,11 +8,11 @@
 
 namespace dtrain::observers {
 
-// Writes `<folder>/config.toml` once the run holds the folder. One that sets other flags is kept as config-<N>.toml,
-// where N is the step that its run has come to. Where the file cannot be written a notice says so.
+// Writes `<folder>/config.toml` once the run has locked the folder. An existing file with other flags is renamed to
+// config-<N>.toml, where N is the last step of its run. Prints a notice if the file cannot be written.
 class ConfigKeeper final : public Observer {
  public:
-  // `text`: as FlagSet::config_text().
+  // `text`: FlagSet::config_text().
   ConfigKeeper(const std::string& folder, std::string text, std::function<void(const std::string&)> notice)
       : folder_(folder), text_(std::move(text)), notice_(std::move(notice)) {}
 

@@ -13,7 +13,7 @@ using Settings = std::map<std::string, std::string>;
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-// TensorBoard draws axes for numbers.
+// TensorBoard plots numeric hyperparameters on axes.
 HyperParameter hyper_parameter(const std::string& text) {
   if (text == "true" || text == "True") return true;
   if (text == "false" || text == "False") return false;
@@ -100,12 +100,12 @@ void EventFiles::evaluated(const Evaluated& event) {
   put(event.step, tagged(options_.evaluation_tags, event.result.values));
 }
 
-// Steps before a checkpoint are never made again.
+// Steps before a checkpoint are never repeated.
 void EventFiles::saved(const Saved&) {
   if (file_) attempt([&] { file_->flush(); });
 }
 
-// A run that was stopped on request goes on later: it is not at its end.
+// A run stopped on request is not complete: it will be resumed.
 void EventFiles::ended(const Ended& event) {
   Summary summary;
   if (options_.trains && event.outcome != Outcome::stopped) summary.session_success(now());

@@ -1,4 +1,4 @@
-// TensorBoard's event file of a run: values of steps and of evaluations, what others measure, and the run's settings.
+// TensorBoard event file of a run: scalars of steps and evaluations, other observers' measurements, and settings.
 #pragma once
 
 #include <functional>
@@ -11,24 +11,23 @@
 
 namespace dtrain::observers {
 
-// Adds to what is shown of a step that was made with `loss_scale`, while no later one is under way: the program sets
+// Adds details to the events of a step that used `loss_scale`, while no later step is running: the program sets
 // Cadence::inspect_every.
 using StepDetails = std::function<void(const Stepped& event, double loss_scale, Summary& summary)>;
 
 struct EventFilesOptions {
   EventFileOptions file{};
-  uint64_t every = 0;  // steps between those that have events; 0: the shown ones have
+  uint64_t every = 0;  // steps between events; 0: displayed steps
   uint64_t details_every = 0;
-  StepDetails details{};                   // of each step whose number is a multiple of `details_every`; empty: none
-  ScalarTags tags{}, evaluation_tags{};    // of steps, and of evaluations
-  bool trains = true;                      // false: evaluations of what others train, in any order
-  std::vector<std::string> class_names{};  // by output of a classifier: a table at the beginning of a training
+  StepDetails details{};                   // called for steps that are multiples of `details_every`; empty: none
+  ScalarTags tags{}, evaluation_tags{};    // tags of steps, and of evaluations
+  bool trains = true;                      // false: only evaluations, in any order of steps
+  std::vector<std::string> class_names{};  // by output of a classifier; a table at the start of a training
 };
 
-// A run that goes on from a checkpoint begins a file of its own, by which what earlier ones hold of later steps is
-// void; evaluations alone leave all that is there. The file of a training begins with what checkpoints record of it, as
-// a text and as hyper-parameters, and says at the end that it has been completed. Where the file cannot be written one
-// notice says so, and the run goes on without it.
+// A resumed run starts a new file that purges later steps of earlier files; pure evaluations purge nothing. A
+// training's file starts with the recorded settings, as text and as hyperparameters, and ends with a completion status.
+// If the file cannot be written, prints one notice and continues without it.
 class EventFiles final : public Observer {
  public:
   EventFiles(EventFilesOptions options, std::function<void(const std::string&)> notice)
@@ -39,9 +38,9 @@ class EventFiles final : public Observer {
   void evaluated(const Evaluated& event) override;
   void saved(const Saved&) override;
   void ended(const Ended&) override;
-  // Under the tags that the values are named by.
+  // Adds values under their names as tags.
   void put(uint64_t step, const std::vector<MetricValue>& scalars);
-  // In place of EventFilesOptions::details, where they are known later.
+  // Sets EventFilesOptions::details later.
   void show(StepDetails details) { options_.details = std::move(details); }
 
  private:
@@ -51,8 +50,8 @@ class EventFiles final : public Observer {
   EventFilesOptions options_;
   const std::function<void(const std::string&)> notice_;
   std::optional<EventFile> file_;
-  double l2_loss_ = 0;                  // of the last shown step
-  std::optional<double> loss_scale_{};  // after the last step
+  double l2_loss_ = 0;                  // of the last displayed step
+  std::optional<double> loss_scale_{};  // state after the last step
 };
 
 }  // namespace dtrain::observers

@@ -61,7 +61,7 @@ void ImagenetMainLog::evaluated(const Evaluated& event) {
     stop();
 }
 
-// The last evaluation comes after the end of the training, but for one that was good enough.
+// The last evaluation follows the end of training, unless an earlier one reached the target.
 void ImagenetMainLog::ended(const Ended& event) {
   done_ = true;
   if (event.outcome != Outcome::finished) stop();

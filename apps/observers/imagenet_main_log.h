@@ -1,4 +1,4 @@
-// The log of a run as MLPerf's reference for ResNet prints it under TensorFlow, in the form that Intel's scripts read.
+// Log in the format of MLPerf's ResNet reference under TensorFlow, for Intel's scripts.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,16 @@
 namespace dtrain::observers {
 
 struct ImagenetMainLogOptions {
-  double global_batch = 1;            // images of a step, over all ranks
-  double samples = 1;                 // images of an epoch
-  std::optional<double> threshold{};  // the top-1 accuracy that a run has to reach to be a success
+  double global_batch = 1;            // global batch size
+  double samples = 1;                 // images per epoch
+  std::optional<double> threshold{};  // target top-1 accuracy
 };
 
-// Tags of MLPerf v0.5, and TensorFlow's lines `loss = L, step = N` and `global_step/sec: S`, of shown steps. As there,
-// the first step has the number 0, and the loss has the L2 term in it.
+// Prints MLPerf v0.5 tags, and TensorFlow's lines `loss = L, step = N` and `global_step/sec: S` for displayed steps. As
+// in the reference, steps count from 0, and the loss includes the L2 term.
 class ImagenetMainLog final : public Observer {
  public:
-  // `log` outlives it.
+  // `log` outlives this.
   ImagenetMainLog(cli::Log& log, ImagenetMainLogOptions options) : log_(log), options_(std::move(options)) {}
 
   void begun(const Begun& event) override;

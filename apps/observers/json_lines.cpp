@@ -5,7 +5,7 @@
 namespace dtrain::observers {
 namespace {
 
-constexpr size_t kMostRanks = 64;  // whose own times a line has
+constexpr size_t kMostRanks = 64;  // ranks with a time in each line
 
 }  // namespace
 
@@ -43,7 +43,7 @@ void JsonLines::append(uint64_t step, const MetricsFile::Fields& fields) {
   try {
     file_->append(step, fields);
   } catch (const Error& error) {
-    // What is learnt is worth more than the record of it.
+    // Training continues without the metrics file.
     notice_(fmt::format("{}; the run goes on without it", error.what()));
     file_.reset();
   }

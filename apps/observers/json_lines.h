@@ -1,4 +1,4 @@
-// The metrics file: a JSON line per shown step, evaluation and checkpoint.
+// Metrics file: a JSON line per displayed step, evaluation and checkpoint.
 #pragma once
 
 #include <functional>
@@ -9,15 +9,15 @@
 
 namespace dtrain::observers {
 
-// {"step":20,"loss":2.3,...} for a step; {"step":20,"eval_top_1_accuracy":0.7,...} for an evaluation, whose values all
-// begin with eval_; {"step":20,"checkpoint_bytes":...,"checkpoint_seconds":...} for a checkpoint. Where the file cannot
-// be written one notice says so, and the run goes on without it.
+// {"step":20,"loss":2.3,...} for a step; {"step":20,"eval_top_1_accuracy":0.7,...} for an evaluation, with the prefix
+// eval_; {"step":20,"checkpoint_bytes":...,"checkpoint_seconds":...} for a checkpoint. If the file cannot be written,
+// prints one notice and continues without it.
 class JsonLines final : public Observer {
  public:
   JsonLines(std::string path, FigureOptions figures, std::function<void(const std::string&)> notice)
       : path_(std::move(path)), notice_(std::move(notice)), figures_(std::move(figures)) {}
 
-  // What the file holds of later steps is cut off. Throws Error for a path that cannot be a metrics file.
+  // Truncates later steps in the file. Throws Error for an invalid path.
   void begun(const Begun& event) override;
   void stepping(uint64_t step) override;
   void stepped(const Stepped& event) override;

@@ -27,7 +27,7 @@ LiveView::LiveView(const cli::DisplayFlags& flags, const LiveViewOptions& option
   if (!block_->drawn()) return;
   log.print_above(&*block_);
   FigureOptions figures = options.figures;
-  figures.flops = 0;  // the block does not show their share of the peak, which would have to be measured
+  figures.flops = 0;  // the block shows no utilisation, because the peak would have to be measured
   progress_.emplace(
       ProgressBlockOptions{.what = options.model, .ranks = options.ranks, .figures = figures, .memory = memory},
       *block_);

@@ -1,4 +1,4 @@
-// What people can look at while a training runs: a block of lines on the terminal, and metrics over HTTP.
+// Live views of a training: a progress block on the terminal, and metrics over HTTP.
 #pragma once
 
 #include <optional>
@@ -20,10 +20,10 @@ struct LiveViewOptions {
   FigureOptions figures{};
 };
 
-// As far as the flags ask for it. For the chief of a training alone.
+// As requested by flags. On the chief only.
 class LiveView {
  public:
-  // `log` prints above the block; it and `context` outlive this. Throws as MetricsEndpoint does.
+  // `log` prints above the block; it and `context` outlive this. Throws like MetricsEndpoint.
   LiveView(const cli::DisplayFlags& flags, const LiveViewOptions& options, const Context& context, cli::Log& log);
   ~LiveView() { log_.print_above(nullptr); }
   LiveView(const LiveView&) = delete;

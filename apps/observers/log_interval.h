@@ -1,4 +1,4 @@
-// The speed since the line before.
+// Throughput since the previous log line.
 #pragma once
 
 #include <utility>
@@ -14,7 +14,7 @@ class LogInterval {
     seconds_ += event.seconds;
   }
   double seconds() const { return seconds_; }
-  // Steps per second of those that were added since the last call; 0 where no time has passed.
+  // Steps per second since the last call; 0 if no time has passed.
   double take() {
     const double steps = std::exchange(steps_, 0), seconds = std::exchange(seconds_, 0);
     return seconds > 0 ? steps / seconds : 0;

@@ -12,7 +12,7 @@
 namespace dtrain::observers {
 namespace {
 
-// The first values of the lines "key : value" of a file of /proc.
+// First values of "key : value" lines of a /proc file.
 std::map<std::string, std::string> entries_of(const char* path) {
   std::map<std::string, std::string> entries;
   std::ifstream in(path);

@@ -1,4 +1,4 @@
-// The format and the server are prometheus-cpp's.
+// Format and server are prometheus-cpp's.
 #include "apps/observers/metrics_endpoint.h"
 
 #include <unistd.h>
@@ -23,7 +23,7 @@ namespace {
 
 using Labels = prometheus::Labels;
 
-// A figure of StepFigures as a gauge. What has no row here is a gauge dtrain_metric with its name as a label.
+// Gauges of StepFigures values. Other values become the gauge dtrain_metric with the name as a label.
 struct FigureGauge {
   std::string_view figure;
   const char *name, *help;
@@ -71,16 +71,16 @@ double resident_bytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-// From a millisecond to half an hour, each twice the one before.
+// Histogram buckets from 1 ms to half an hour, doubling.
 std::vector<double> step_buckets() {
   std::vector<double> bounds = {0.001};
   while (bounds.back() < 1000) bounds.push_back(2 * bounds.back());
   return bounds;
 }
 
-// Each connection takes a thread until its request is there. Connections that say nothing are closed after 0.2 s, so
-// that 224 of them at once delay Prometheus by 224 / 16 x 0.2 s = 2.8 s of the 10 s that it waits. Who opens more than
-// 80 in a second keeps Prometheus out for as long.
+// Each connection occupies a thread until its request arrives. Idle connections are closed after 0.2 s, so that 224 at
+// once delay Prometheus by 224 / 16 x 0.2 s = 2.8 s of its timeout of 10 s. More than 80 new connections per second
+// block Prometheus.
 std::vector<std::string> options_of(const std::string& address, uint16_t port) {
   return {"listening_ports",    fmt::format("{}:{}", address, port),
           "num_threads",        "16",

@@ -1,4 +1,4 @@
-// Live metrics: what a training does, for Prometheus to fetch over HTTP.
+// Live metrics of a training: a Prometheus endpoint.
 #pragma once
 
 #include <map>
@@ -11,18 +11,18 @@
 namespace dtrain::observers {
 
 struct MetricsEndpointOptions {
-  std::string address = "127.0.0.1";  // of an interface of this host, or 0.0.0.0 for all
-  uint16_t port = 0;                  // 0: any that is free
+  std::string address = "127.0.0.1";  // listen address; 0.0.0.0: all interfaces
+  uint16_t port = 0;                  // 0: any free port
   FigureOptions figures{};
-  std::map<std::string, std::string> labels{};  // of dtrain_info: model, version, ...
-  std::function<MemoryStats()> memory{};        // of the device
+  std::map<std::string, std::string> labels{};  // labels of dtrain_info: model, version, ...
+  std::function<MemoryStats()> memory{};        // peak FLOP/s of the device
 };
 
-// Serves GET /metrics in Prometheus' text format, from threads of its own, from its construction on. Figures of steps
-// are those of the last shown one; examples/monitoring lists all names.
+// Serves GET /metrics in Prometheus' text format from its own threads, from construction on. Step metrics are those of
+// the last displayed step; examples/monitoring lists all names.
 class MetricsEndpoint final : public Observer {
  public:
-  // Throws Error(Fault::resource) where it cannot listen there.
+  // Throws Error(Fault::resource) if it cannot listen.
   explicit MetricsEndpoint(MetricsEndpointOptions options);
   ~MetricsEndpoint() override;
 

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// As Python's json.dumps: a space after commas and colons.
+// Like Python's json.dumps: a space after commas and colons.
 std::string python_text(const Json& value) {
   if (!value.is_structured() || value.empty()) return value.dump();
   std::string text;
@@ -22,7 +22,7 @@ std::string python_text(const Json& value) {
   return value.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
-// From the root of the sources, wherever they were compiled.
+// Relative to the source root, independent of the build path.
 std::string_view relative(std::string_view file) {
   const size_t apps = file.rfind("apps/");
   return apps == file.npos ? file : file.substr(apps);

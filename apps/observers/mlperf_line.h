@@ -1,4 +1,4 @@
-// The lines of MLPerf's compliance log, version 0.5.0, as the package mlperf_compliance prints them.
+// Lines of MLPerf's compliance log 0.5.0, in the format of the package mlperf_compliance.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,8 +11,8 @@ namespace dtrain::observers {
 // One line, without its end:
 //   :::MLPv0.5.0 resnet 1537375353.123456789 (apps/observers/mlperf_log.cpp:42) eval_accuracy: {"epoch": 4, "value":
 //   0.5}
-// `seconds` since 1970, `where` in this program's sources. A value that is null is left out with its colon; others are
-// JSON in Python's spacing.
+// `seconds` since 1970; `where`: source location. A null value is omitted with its colon; others are JSON with Python's
+// spacing.
 std::string mlperf_line(std::string_view benchmark, double seconds, const std::source_location& where,
                         std::string_view tag, const nlohmann::ordered_json& value);
 

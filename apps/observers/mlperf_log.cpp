@@ -1,4 +1,4 @@
-// The tags are those of mlperf_compliance 0.0.10 and the order that of tf_cnn_benchmarks' benchmark_cnn.py.
+// Tags of mlperf_compliance 0.0.10, in the order of tf_cnn_benchmarks' benchmark_cnn.py.
 #include "apps/observers/mlperf_log.h"
 
 #include <cmath>
@@ -13,12 +13,12 @@ namespace {
 
 constexpr char kBenchmark[] = "resnet";
 constexpr uint64_t kStepsBetweenRates = 100;
-constexpr double kEvaluationScale = 1.145;  // of the short edge, before the central crop
+constexpr double kEvaluationScale = 1.145;  // short edge before the central crop
 
-// The shortest number that reads as this float.
+// Shortest decimal that round-trips to this float.
 double short_number(float value) { return std::stod(fmt::format("{}", value)); }
 
-// A whole number is printed as one.
+// Integers are printed without a fraction.
 nlohmann::ordered_json plain(double value) {
   if (std::trunc(value) == value) return static_cast<int64_t>(value);
   return value;

@@ -1,4 +1,4 @@
-// MLPerf's compliance log of the training of an image classifier, with the tags that tf_cnn_benchmarks prints.
+// MLPerf compliance log of classifier training, with tf_cnn_benchmarks' tags.
 #pragma once
 
 #include <array>
@@ -14,27 +14,27 @@
 namespace dtrain::observers {
 
 struct MlperfLogOptions {
-  std::function<void(const std::string&)> line{};  // takes each line
+  std::function<void(const std::string&)> line{};  // output of each line
   uint64_t seed = 0;
   double global_batch = 1;
-  int64_t device_batch = 1;  // images that a batch norm's statistics are made of
+  int64_t device_batch = 1;  // images per batch-norm statistic
   uint64_t training_images = 1, validation_images = 0;
   int64_t image_size = 224, classes = 0;
-  bool preprocessed = true;     // as tf_cnn_benchmarks does it; else nothing is said of that
-  std::array<float, 3> mean{};  // that is subtracted from the colours
-  bool crops_by_boxes = false;  // random crops keep some of the objects in sight
-  std::string optimizer{};      // by tf_cnn_benchmarks' name
+  bool preprocessed = true;     // preprocessing is tf_cnn_benchmarks'; else its tags are omitted
+  std::array<float, 3> mean{};  // channel means that are subtracted
+  bool crops_by_boxes = false;  // random crops by bounding boxes
+  std::string optimizer{};      // tf_cnn_benchmarks' name
   double momentum = 0, weight_decay = 0;
-  std::optional<double> evaluation_offset{};  // epochs before the first evaluation, less one
-  std::optional<double> target{};             // the accuracy at which training ends
-  bool ends_with_evaluation = false;          // one follows the end of the training, unless one was good enough
+  std::optional<double> evaluation_offset{};  // epoch of the first evaluation minus one
+  std::optional<double> target{};             // target accuracy
+  bool ends_with_evaluation = false;  // an evaluation follows the training, unless an earlier one reached the target
 };
 
-// What is done on the way is printed as it happens. The lines about the layers of the network are left out. A run that
-// is stopped on request has no end: it goes on later.
+// Prints events as they happen. Omits the lines about layers. A run stopped on request logs no end, because it will be
+// resumed.
 class MlperfLog final : public Observer {
  public:
-  // Prints that the run starts.
+  // Prints the start of the run.
   explicit MlperfLog(MlperfLogOptions options);
 
   void begun(const Begun& event) override;
@@ -53,7 +53,7 @@ class MlperfLog final : public Observer {
   Json image_shape() const;
   Json mean() const;
   void print_model();
-  // The images that were trained on since the last call.
+  // Number of images trained since the last call.
   void print_images(uint64_t step);
   void finish();
   double epochs(uint64_t step) const;

@@ -13,7 +13,7 @@ std::vector<float> values_of(Context& context, const Tensor& values) {
   return host;
 }
 
-// What the update multiplies the arena of gradients by.
+// Factor that the update applies to the gradient arena.
 float gradient_factor(const Trainer& trainer, double loss_scale) {
   const TrainerOptions& options = trainer.options();
   const int ranks = options.communicator && !options.independent ? options.communicator->size() : 1;

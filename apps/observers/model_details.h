@@ -1,5 +1,4 @@
-// What TensorBoard shows of a model in training beside scalars: histograms of its gradients and parameters, and images
-// that it was trained on.
+// TensorBoard histograms of gradients and parameters, and images of training batches.
 #pragma once
 
 #include <functional>
@@ -11,20 +10,20 @@
 
 namespace dtrain::observers {
 
-// How much is shown, by tf_cnn_benchmarks' --summary_verbosity.
+// Level of detail, as tf_cnn_benchmarks' --summary_verbosity.
 struct ModelDetails {
   int64_t verbosity = 0;
-  // Some of the images that the last step was made with, on this rank; empty: there are none.
+  // Images of the last step on this rank; may be empty.
   std::function<std::vector<cli::Picture>()> pictures{};
 };
 
-// With verbosity 2 and more, `log_gradients_summary/log_gradients`: the logarithms of the sizes of all gradients that
-// are not 0; with 3, for each parameter that is trained NAME/gradients and NAME, and `images/image/0` and so on.
-// Gradients are those that the trainer's last step has left, made with `loss_scale`: means over the global batch,
-// before they are clipped, without weight decay. Parameters are those after that step. Waits for the device.
+// With verbosity >= 2: `log_gradients_summary/log_gradients`, the logarithms of the magnitudes of all non-zero
+// gradients. With 3: NAME/gradients and NAME for each trained parameter, and `images/image/0` etc. Gradients are of the
+// trainer's last step, unscaled from `loss_scale`: means over the global batch, before clipping and weight decay.
+// Parameters are after that step. Waits for the device.
 void add_details(const ModelDetails& details, const Trainer& trainer, double loss_scale, Summary& summary);
 
-// The same as an event file asks for it; the trainer outlives it.
+// The same as a callback for event files; the trainer outlives it.
 StepDetails details_of(ModelDetails details, const Trainer& trainer);
 
 }  // namespace dtrain::observers

@@ -24,7 +24,7 @@ std::string bytes(size_t count) {
   return gib >= 1 ? fmt::format("{:.1f} GiB", gib) : fmt::format("{:.0f} MiB", 1024 * gib);
 }
 
-// Parts of a line by their importance: those that do not fit are left out from the end.
+// Parts of a line by descending importance; parts that do not fit are dropped from the end.
 std::string joined(const std::vector<std::string>& parts, int columns, size_t hidden_bytes = 0) {
   std::string line;
   for (const std::string& part : parts) {
@@ -101,7 +101,7 @@ std::string ProgressBlock::bar_line(int columns) const {
   return before + "[" + std::string(full, '#') + std::string(static_cast<size_t>(width) - full, '.') + "]" + after;
 }
 
-// Of the lowest to the highest speed in it.
+// Sparkline scaled from the lowest to the highest throughput.
 std::string ProgressBlock::sparkline(size_t columns) const {
   static constexpr std::array<const char*, 8> kBlocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   static constexpr std::array<const char*, 8> kAscii = {"_", ".", ",", "-", "~", "=", "+", "^"};
@@ -120,7 +120,7 @@ std::string ProgressBlock::sparkline(size_t columns) const {
 std::vector<std::string> ProgressBlock::lines(int columns) const {
   const bool stepped = last_.seconds > 0;
   const std::string spark = sparkline(columns >= 120 ? kMostSpeeds : 10);
-  const size_t hidden = block_.unicode() ? spark.size() * 2 / 3 : 0;  // a block is of three bytes
+  const size_t hidden = block_.unicode() ? spark.size() * 2 / 3 : 0;  // a block character has three bytes
   std::vector<std::string> figures, state = {activity_};
   if (stepped) figures.push_back(fmt::format("loss {:.4g}", last_.loss));
   if (images_per_second_ > 0)

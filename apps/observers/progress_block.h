@@ -1,4 +1,4 @@
-// What a training shows while it runs: a few lines at the end of the terminal.
+// Live progress display of a training at the bottom of the terminal.
 #pragma once
 
 #include <chrono>
@@ -13,10 +13,10 @@
 namespace dtrain::observers {
 
 struct ProgressBlockOptions {
-  std::string what;  // is trained: "resnet50"
+  std::string what;  // model name: "resnet50"
   int ranks = 1;
   FigureOptions figures{};
-  std::function<MemoryStats()> memory{};  // of the device
+  std::function<MemoryStats()> memory{};  // peak FLOP/s of the device
 };
 
 class ProgressBlock final : public Observer {
@@ -32,7 +32,7 @@ class ProgressBlock final : public Observer {
   void saved(const Saved& event) override;
   void ended(const Ended& event) override;
 
-  // As they are shown in so many columns.
+  // Lines for this number of columns.
   std::vector<std::string> lines(int columns) const;
 
  private:
@@ -47,7 +47,7 @@ class ProgressBlock final : public Observer {
   Clock::time_point drawn_{};
   Stepped last_{};
   double images_per_second_ = 0, wait_share_ = 0;
-  std::deque<double> speeds_;  // of the last shown steps
+  std::deque<double> speeds_;  // of the last displayed steps
   std::string activity_, evaluation_, checkpoint_;
 };
 

@@ -13,7 +13,7 @@ namespace dtrain::observers {
 namespace {
 
 constexpr double kLeft = 80, kTop = 60, kWidth = 620, kHeight = 440, kLegend = 740;  // pixels
-constexpr size_t kLegendRows = 30, kNumbered = 12;  // rows of the legend, and points with a number
+constexpr size_t kLegendRows = 30, kNumbered = 12;  // rows of the legend, and numbered points
 
 constexpr char kStyle[] =
     "<style>svg{background:#fff;color:#222;font:13px Helvetica,Arial,sans-serif}text{fill:currentColor}"
@@ -27,10 +27,10 @@ std::string text_at(double x, double y, const std::string& text, const char* att
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", x, y, attributes, cli::html_text(text));
 }
 
-// A point is drawn where both of its coordinates are known.
+// Points need both coordinates.
 bool has_point(const ProfileRow& row) { return row.flops > 0 && row.bytes > 0 && row.seconds > 0; }
 
-// Logarithmic axes over whole powers of ten that hold all points and the corner of the roofs.
+// Logarithmic axes over whole decades that contain all points and the ridge point.
 struct Axes {
   double low_x, high_x, low_y, high_y;
 
@@ -63,7 +63,8 @@ std::string draw_frame(const Axes& axes, const Roofs& roofs) {
            text_at(kLeft - 8, axes.at_y(y) + 4, fmt::format("{:g}", y / 1e9), " text-anchor=\"end\"");
   out += text_at(kLeft + kWidth / 2, kTop + kHeight + 40, "FLOPs per byte", " text-anchor=\"middle\"");
   out += text_at(kLeft - 60, kTop - 14, "GFLOP/s");
-  const double from = std::max(axes.low_x, axes.low_y / roofs.bytes);  // where the slope meets an edge
+  const double from =
+      std::max(axes.low_x, axes.low_y / roofs.bytes);  // intersection of the bandwidth slope with the plot's border
   return out + fmt::format("<polyline class=\"roof\" points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\"/>\n",
                            axes.at_x(from), axes.at_y(from * roofs.bytes), axes.at_x(roofs.flops / roofs.bytes),
                            axes.at_y(roofs.flops), axes.at_x(axes.high_x), axes.at_y(roofs.flops));
@@ -77,8 +78,7 @@ std::string draw_legend_row(size_t row, const std::array<std::string, 4>& cells)
   return out + text_at(kEnds[2] + 12, y, cells[3], " font-size=\"12\"");
 }
 
-// The shortest time in which the roofs allow a row's work, as a share of the time it took: max(FLOP/s / peak, bytes/s /
-// bandwidth); 0 where neither is counted.
+// Roofline efficiency of a row: max(FLOP/s / peak, bytes/s / bandwidth); 0 if neither is known.
 double share_of_roof(const ProfileRow& row, const Roofs& roofs) {
   return row.seconds > 0 ? std::max(row.flops / roofs.flops, row.bytes / roofs.bytes) / row.seconds : 0;
 }
@@ -134,7 +134,7 @@ std::string roofline_svg(std::span<const WorkRecord> records, const Roofs& roofs
     if (i < kLegendRows) out += draw_legend_row(i + 1, {number, of_step, of_roof, op});
     if (!has_point(row)) continue;
     const double x = axes.at_x(row.flops / row.bytes), y = axes.at_y(row.flops / row.seconds);
-    const double radius = 3 + 22 * std::sqrt(row.seconds / total);  // by area, so that a small one is still seen
+    const double radius = 3 + 22 * std::sqrt(row.seconds / total);  // proportional area, with a visible minimum
     out += fmt::format("<circle class=\"op {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"><title>{}</title></circle>\n",
                        row.phase, x, y, radius, cli::html_text(fmt::format("{}: {}, {}", op, of_step, of_roof)));
     if (i < kNumbered) out += text_at(x, y + 4, number, " font-size=\"11\" text-anchor=\"middle\"");

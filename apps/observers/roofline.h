@@ -1,4 +1,4 @@
-// What a step's ops reach of a device's peaks: as a table, and as a picture of both roofs.
+// Roofline of a step's ops: table and plot.
 #pragma once
 
 #include <span>
@@ -11,15 +11,15 @@ namespace dtrain::observers {
 
 // Peaks of a device.
 struct Roofs {
-  double flops = 0, bytes = 0;  // per second, above 0
+  double flops = 0, bytes = 0;  // per second, positive
 };
 
-// Of at least one step: a heading, a line for each op and phase, the slowest first, and what the step did outside of
-// ops, by phases. The share of the roof is max(FLOP/s / peak, bytes/s / bandwidth), and can exceed 1.
+// Table of at least one step: a heading, a line per op and phase by descending time, and the time outside of ops by
+// phase. The roofline share is max(FLOP/s / peak, bytes/s / bandwidth), and can exceed 1.
 std::vector<std::string> roofline_table(std::span<const WorkRecord> records, const Roofs& roofs);
 
-// An SVG with a point (a circle of class "op") for each op, phase and choice of shapes whose FLOPs and bytes are known,
-// as large as its share of the step, and a legend of those that take the most time, with or without a point.
+// SVG with a point (circle of class "op") for each op, phase and shape with known FLOPs and bytes; its area is its
+// share of the step. The legend lists the slowest ops, with or without a point.
 std::string roofline_svg(std::span<const WorkRecord> records, const Roofs& roofs);
 
 }  // namespace dtrain::observers

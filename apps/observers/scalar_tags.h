@@ -1,4 +1,4 @@
-// What the numbers of a run are called in TensorBoard and in statistics.
+// Names of scalars in TensorBoard and statistics.
 #pragma once
 
 #include <map>
@@ -9,13 +9,12 @@
 
 namespace dtrain::observers {
 
-// From the engine's names to a program's: "total_loss" with the L2 term, "l2_loss", "loss" without, "learning_rate",
-// the metrics of the loss, and the values of an evaluation. What is not in the table keeps its name; what has an empty
-// one is left out.
+// Maps the engine's names to a program's: "total_loss" with the L2 term, "loss" without, "l2_loss", "learning_rate",
+// metrics of the loss, and values of an evaluation. Unlisted names are unchanged; an empty name drops the value.
 using ScalarTags = std::map<std::string, std::string>;
 
 std::vector<MetricValue> tagged(const ScalarTags& tags, const std::vector<MetricValue>& values);
-// Those of a step, whose L2 term is `l2_loss`.
+// Scalars of a step with the L2 term `l2_loss`.
 std::vector<MetricValue> scalars_of(const Stepped& event, double l2_loss, const ScalarTags& tags);
 
 }  // namespace dtrain::observers

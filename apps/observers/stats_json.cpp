@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr char kEpoch[] = "epoch_num", kStep[] = "global_step";
 constexpr JsonLimits kLimits{.bytes = size_t{64} << 20, .depth = 4, .values = 10'000'000};
 
-// The last of an epoch counts; of other scalars the mean over its steps.
+// The last value of an epoch is reported; for other scalars the mean over its steps.
 bool is_last(const std::string& name) { return name == "learning_rate" || name == "l2_loss"; }
 
 [[noreturn]] void refuse(const std::string& path) {
@@ -30,9 +30,9 @@ bool is_last(const std::string& name) { return name == "learning_rate" || name =
 
 uint64_t step_of(const nlohmann::ordered_json& row) { return row.at(kStep).get<uint64_t>(); }
 
-// A row with its epoch and step first, as those that are added.
+// A row with epoch and step first.
 nlohmann::ordered_json row_from(nlohmann::json& row) {
-  nlohmann::ordered_json::object_t ordered;  // appended to: its operator[] would go through all of its keys
+  nlohmann::ordered_json::object_t ordered;  // append: its operator[] is linear in the number of keys
   for (const char* key : {kEpoch, kStep}) ordered.emplace_back(key, row.at(key));
   for (auto& [key, value] : row.items())
     if (key != kEpoch && key != kStep) ordered.emplace_back(key, std::move(value));
@@ -108,7 +108,7 @@ void StatsJson::add_row(uint64_t step) {
   write();
 }
 
-// Steps increase, but the result of an evaluation may come late.
+// Steps increase, but evaluations may finish late.
 StatsJson::Json& StatsJson::row_of(uint64_t step) {
   auto& rows = rows_->get_ref<Json::array_t&>();
   const auto at = std::ranges::find_if(rows, [&](const Json& row) { return step_of(row) >= step; });

@@ -1,4 +1,4 @@
-// The figures of shown steps, as metrics files and live displays have them.
+// Metrics of displayed steps, for metrics files and live displays.
 #pragma once
 
 #include <functional>
@@ -9,30 +9,29 @@ namespace dtrain::observers {
 
 struct FigureOptions {
   SpeedOptions speed{};
-  bool sums = false;               // gradients are summed over ranks
+  bool sums = false;               // gradients are all-reduced
   bool gpu = false;                // the device's time between steps is known
   bool loss_scale = false;         // fp16
-  uint64_t total_steps = 0;        // of the run, for the time that is left; 0: it is not told
-  double flops = 0;                // that a step of this rank takes; 0: it is not told
-  std::function<double()> peak{};  // operations per second that its device can do, 0 if not known
+  uint64_t total_steps = 0;        // total steps, for the remaining time; 0: no estimate
+  double flops = 0;                // of this rank's step; 0: not reported
+  std::function<double()> peak{};  // peak FLOP/s of its device; 0: unknown
 };
 
-// Means are of the steps since the last shown one, or since timing began.
+// Means are over the steps since the last displayed one, or since timing began.
 class StepFigures {
  public:
   explicit StepFigures(FigureOptions options) : options_(std::move(options)), statistics_(options_.speed) {}
 
   void begun(const Begun& event);
   void stepping();
-  // Those of a shown step by their names in metrics files, such as loss and data_wait_ms; none where the step is not
-  // shown or belongs to the warm-up.
+  // Values of a displayed step by name, such as loss and data_wait_ms; empty for other steps and in the warm-up.
   MetricsFile::Fields stepped(const Stepped& event);
 
   const FigureOptions& options() const { return options_; }
   const StepStatistics& statistics() const { return statistics_; }
 
  private:
-  // What had been counted when a step was last shown.
+  // Counters at the last displayed step.
   struct Shown {
     uint64_t step = 0;
     double wait = 0, elapsed = 0;

@@ -45,7 +45,7 @@ bool StepStatistics::stepped(const Stepped& event) {
   return false;
 }
 
-// The time of the first step says nothing about the others: memory and connections are made in it.
+// The first step is not representative: it allocates memory and opens connections.
 void StepStatistics::add_sums(const Stepped& event) {
   if (step_ == first_ || event.sums.bytes == 0) return;
   sums_.times.busy += event.sums.busy;

@@ -1,4 +1,4 @@
-// What logs and metrics files show of the steps: speeds by tf_cnn_benchmarks' definitions, and sums over the timed
+// Step statistics for logs and metrics files: throughput by tf_cnn_benchmarks' definitions, and sums over the timed
 // steps.
 #pragma once
 
@@ -11,15 +11,15 @@
 namespace dtrain::observers {
 
 struct SpeedOptions {
-  double samples_per_step = 1;   // that the printed speeds are about
-  std::optional<double> ewma{};  // the weight of the newest step in the speed; none: all weigh the same
-  uint64_t warmup_steps = 0;     // neither timed nor shown
+  double samples_per_step = 1;   // images that the throughput refers to
+  std::optional<double> ewma{};  // EWMA weight of the newest step; none: mean
+  uint64_t warmup_steps = 0;     // neither timed nor displayed
 };
 
-// A step's time includes the wait for its data; the time of all steps includes checkpoints and evaluations.
+// A step's time includes waiting for data; the total time includes checkpoints and evaluations.
 class StepStatistics {
  public:
-  // Sums over the ranks, over the steps in which they were timed, and the time of those steps.
+  // All-reduce statistics over the steps with timing, and the time of those steps.
   struct Sums {
     CommunicatorTimes times{};
     double step_seconds = 0;
@@ -30,7 +30,7 @@ class StepStatistics {
       : warmup_(options.warmup_steps), speed_(options.samples_per_step, options.ewma) {}
 
   void begun(uint64_t step);
-  // Both return true where the warm-up is over and timing begins with the next step.
+  // Both return true if the warm-up has ended and timing starts with the next step.
   bool stepping();
   bool stepped(const Stepped& event);
 
@@ -39,11 +39,11 @@ class StepStatistics {
   const Throughput& speed() const { return speed_; }
   const StepTimes& times() const { return times_; }  // sums over the timed steps
   const Sums& sums() const { return sums_; }
-  double bytes() const { return bytes_; }                    // that a step moves at least
-  double wait_seconds() const { return wait_; }              // for data, since the run began
+  double bytes() const { return bytes_; }                    // minimum memory traffic of a step
+  double wait_seconds() const { return wait_; }              // waiting for data since the start of the run
   double timed_wait() const { return wait_ - timed_wait_; }  // since timing began
   double elapsed() const;                                    // since timing began, in seconds
-  // The time that is left until step `end` is done, by the mean of the timed steps; 0 where none has been timed.
+  // Estimated remaining time until step `end`, from the mean of the timed steps; 0 if none was timed.
   double seconds_until(uint64_t end) const;
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The columns of a classification are there whatever the metrics are.
+// The columns of classification are always present.
 double value_of(const std::vector<MetricValue>& metrics, const std::string& name) {
   return find_metric(metrics, name).value_or(0);
 }

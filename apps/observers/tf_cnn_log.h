@@ -1,4 +1,4 @@
-// The log of a run, line for line as tf_cnn_benchmarks prints it, so that what reads those logs reads ours.
+// Log in tf_cnn_benchmarks' format, line for line, for its log parsers.
 #pragma once
 
 #include <chrono>
@@ -16,27 +16,27 @@ namespace dtrain::observers {
 
 struct TfCnnLogOptions {
   SpeedOptions speed{};
-  double global_batch = 1;                // for the speed of the whole run
-  bool base_loss = false;                 // the loss column leaves out the L2 term
-  bool accuracies = false;                // columns of the training accuracy
-  bool trains = true;                     // false: only evaluates, or runs forward only
+  double global_batch = 1;                // for the total throughput
+  bool base_loss = false;                 // the loss column excludes the L2 term
+  bool accuracies = false;                // training accuracy columns
+  bool trains = true;                     // false: evaluation or forward only
   bool ends_with_evaluation = false;      // then the training has no footer
-  std::optional<double> stop_at_top_1{};  // for the line that says so
-  std::string weights_line{};             // printed where the run starts afresh; empty: no such line
+  std::optional<double> stop_at_top_1{};  // for its log line
+  std::string weights_line{};             // printed at a fresh start; empty: no such line
   cli::Machine machine{};
-  bool sums = false;               // gradients are summed over ranks
-  bool cuda_graph = false;         // a GPU's steps are replayed, whose sums are not timed
-  double flops = 0;                // that a step of this rank takes
-  std::function<double()> peak{};  // operations per second that a CPU can do; none: it is not printed
-  bool stated_peak = false;        // the user said so
-  uint64_t eta_of = 0;             // lines of steps tell the time that is left until this one; 0: they do not
+  bool sums = false;               // gradients are all-reduced
+  bool replays = false;            // steps run as CUDA graphs, in which all-reduces are not timed
+  double flops = 0;                // of this rank's step
+  std::function<double()> peak{};  // peak FLOP/s of a CPU; none: not printed
+  bool stated_peak = false;        // given by the user
+  uint64_t eta_of = 0;             // step lines end with the estimated time until this step; 0: off
 };
 
-// Steps of the warm-up are run and not shown; the number of a printed step counts from the end of the warm-up. A run
-// that is continued after its warm-up has none.
+// Warm-up steps are not displayed; step numbers count from the end of the warm-up. A run resumed after its warm-up has
+// none.
 class TfCnnLog final : public Observer {
  public:
-  // What is given outlives the log.
+  // All arguments outlive the log.
   TfCnnLog(cli::Log& log, TfCnnLogOptions options, Context& context, const Communicator& communicator)
       : log_(log),
         options_(std::move(options)),

@@ -1,4 +1,4 @@
-// What a run says at its end.
+// Summary at the end of a run.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 double mebibytes(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-// The most memory this process has held at a time.
+// Peak memory of this process.
 double peak_resident_mebibytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -23,7 +23,7 @@ double peak_resident_mebibytes() {
 }  // namespace
 
 void TfCnnLog::summary() {
-  const double tensors = mebibytes(context_.memory_stats().peak_in_use);  // without those of a measurement
+  const double tensors = mebibytes(context_.memory_stats().peak_in_use);  // excluding measurements
   const double waited = statistics_.timed_wait(), elapsed = statistics_.elapsed();
   const double steps = std::max<double>(1, static_cast<double>(statistics_.speed().steps()));
   log_.line(fmt::format("Data wait:   {:.1f} ms per step, {:.1f} % of the time", 1e3 * waited / steps,
@@ -56,8 +56,7 @@ void TfCnnLog::summary_of_step() {
   log_.line(fmt::format("Bandwidth:   {:.2f} TB/s at least{}", bandwidth / 1e12, share(bandwidth, gpu.bandwidth)));
 }
 
-// A CPU is sold without a number of operations: what it does in training is held against what it does in products of
-// matrices.
+// CPUs have no nominal FLOP/s, so the utilisation is relative to measured multiply-add throughput.
 void TfCnnLog::summary_of_cpu(double seconds) {
   if (!options_.peak || options_.flops == 0) return;
   const double flops = options_.flops / seconds, peak = options_.peak();

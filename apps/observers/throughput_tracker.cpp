@@ -9,7 +9,7 @@
 namespace dtrain::observers {
 namespace {
 
-// Two decimals, and a comma before each three digits.
+// Two decimals, with commas as thousands separators.
 std::string grouped(double value) {
   std::string text = fmt::format("{:.2f}", value);
   const size_t first = text.find_first_of("0123456789");

@@ -1,4 +1,4 @@
-// AWS Mask R-CNN's ThroughputTracker: lines about speed, and the same as scalars.
+// AWS Mask R-CNN's ThroughputTracker: throughput lines and scalars.
 #pragma once
 
 #include <chrono>
@@ -13,16 +13,16 @@
 namespace dtrain::observers {
 
 struct ThroughputOptions {
-  double images = 1;    // of a step, over all ranks
-  uint64_t period = 1;  // steps of an epoch
+  double images = 1;    // global batch size
+  uint64_t period = 1;  // steps per epoch
   uint64_t every = 0;   // steps between lines within an epoch; 0: none
   std::function<void(const std::string&)> line{};
   std::function<void(uint64_t step, const std::vector<MetricValue>&)> put{};  // scalars named Throughput/...
 };
 
-// Counts of steps begin anew with each epoch. The wall clock of an epoch stands still while training pauses after its
-// last step, as for an evaluation; the overhead is what it has beyond the sum of the steps. An epoch that was begun by
-// an earlier process counts from where this one continued it.
+// Step counts restart with each epoch. The wall clock of an epoch excludes pauses after its last step, such as
+// evaluations; the overhead is wall time minus the sum of step times. An epoch begun by an earlier process counts from
+// where it was resumed.
 class ThroughputTracker final : public Observer {
  public:
   explicit ThroughputTracker(ThroughputOptions options) : options_(std::move(options)) {}
@@ -36,7 +36,7 @@ class ThroughputTracker final : public Observer {
   void tell_of_epoch(uint64_t step);
 
   const ThroughputOptions options_;
-  std::vector<double> seconds_;  // of the steps of this epoch
+  std::vector<double> seconds_;  // sum of this epoch's step times
   bool under_way_ = false;       // an epoch is
   Clock::time_point began_;      // it did
 };

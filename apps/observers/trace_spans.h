@@ -1,4 +1,4 @@
-// What has been observed, as the spans of a trace.
+// Trace spans of observed events.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace dtrain::observers {
 
-// While it was queued and while it was under way, in a lane of the bucket's own: sums overlap.
-std::vector<TraceSpan> spans_of(const AllReduceReport& sum);
+// Queueing and execution of an all-reduce, in one lane per bucket, because all-reduces overlap.
+std::vector<TraceSpan> spans_of(const SumReport& sum);
 
-// In the lane "compute", with the shapes, parameters, FLOPs and bytes that are known.
+// In the lane "compute", with known shapes, parameters, FLOPs and bytes.
 TraceSpan span_of(const WorkRecord& record);
 
 }  // namespace dtrain::observers

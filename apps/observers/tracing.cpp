@@ -32,7 +32,7 @@ TracingOptions tracing_options(const cli::TracingFlags& flags, DType compute_typ
 
 struct Tracing::Heard {
   std::mutex mutex;
-  bool listens = false;  // the step that is traced is under way
+  bool listens = false;  // the traced step is running
   std::vector<TraceSpan> spans;
   std::optional<TraceFile> timeline;
 
@@ -84,7 +84,7 @@ void Tracing::begun(const Begun& event) {
   last_profiled_ = std::min(timed + kProfiledSteps - 1, options_.total_steps);
 }
 
-// What it takes may not be there; a run need not end for that.
+// Missing requirements do not end the run.
 void Tracing::measure_roofs() {
   try {
     roofs_ = {.flops = measure_peak_flops(context_, options_.compute_type), .bytes = measure_peak_bandwidth(context_)};
@@ -134,7 +134,7 @@ void Tracing::saved(const Saved& event) {
   show("checkpoints", fmt::format("checkpoint of step {}", event.report.step), event.report.seconds);
 }
 
-// What has just ended.
+// The span that has just ended.
 void Tracing::show(const std::string& lane, const std::string& name, double seconds) {
   if (!heard_->timeline) return;
   const Clock::time_point now = Clock::now();
@@ -161,7 +161,7 @@ void Tracing::write_trace(std::vector<WorkRecord> records) {
     heard_->listens = false;
     std::ranges::stable_sort(heard_->spans, {}, &TraceSpan::lane);
     for (TraceSpan& span : heard_->spans) {
-      span.begin = std::max(span.begin, spans.front().begin);  // a wait may have begun before the step
+      span.begin = std::max(span.begin, spans.front().begin);  // a wait may start before the step
       spans.push_back(std::move(span));
     }
     heard_->spans.clear();

@@ -17,32 +17,32 @@
 namespace dtrain::observers {
 
 struct TracingOptions {
-  // Of a trace of one step, a profile of the first timed ones, and a timeline of all; empty: none.
+  // Files for the trace of one step, the profile of the first timed steps, and the timeline of all steps; empty: none.
   std::string trace_file{}, profile_file{}, roofline_file{}, timeline{};
-  bool chrome_format = true;        // of the trace; else text
-  DType compute_type = DType::f32;  // of convolutions and products, whose peak a GPU is held against
+  bool chrome_format = true;        // format of the trace; else text
+  DType compute_type = DType::f32;  // of convolutions and GEMMs, for the GPU's peak
   uint64_t warmup_steps = 0, total_steps = 0;
-  std::string process{};                           // as the traces call it
+  std::string process{};                           // name in traces
   std::function<void(const std::string&)> line{};  // for the log
   std::function<void(const std::string&)> notice{};
 };
 
-// What the flags say; `log` is used as long as the observer.
+// Options from the flags; `log` outlives the observer.
 TracingOptions tracing_options(const cli::TracingFlags& flags, DType compute_type, cli::Log& log);
 
-// The trace is of tf_cnn_benchmarks' step, the second-to-last of the warm-up, or where a run has no such step, of its
-// second one or its only one, with a notice. Where a file cannot be written a notice says so, and the run goes on
-// without it; only a timeline has to be there when the run begins.
+// Traces the same step as tf_cnn_benchmarks, the second to last of the warm-up; if there is none, the second or the
+// only step, with a notice. If a file cannot be written, prints a notice and continues without it; only the timeline
+// must be writable at the start.
 class Tracing final : public Observer {
  public:
-  // Throws as TraceFile does for the timeline. `context` outlives this.
+  // Throws like TraceFile for the timeline. `context` outlives this.
   Tracing(TracingOptions options, Context& context);
 
   ~Tracing() override;  // ends the timeline
 
-  // From now on sums of `communicator` are shown; it may outlive this.
+  // Traces the all-reduces of `communicator` from now on, which may outlive this.
   void listen_to(Communicator& communicator) const;
-  // Shows a span in the trace where it is of the traced step. Any thread may call it, and after the end of this.
+  // Adds a span if it belongs to the traced step. Thread-safe; may be called after the end of this object.
   std::function<void(const TraceSpan&)> span_listener() const;
 
   void begun(const Begun& event) override;
@@ -53,7 +53,7 @@ class Tracing final : public Observer {
   void ended(const Ended&) override;
 
  private:
-  // What other threads tell.
+  // Spans of other threads.
   struct Heard;
   bool profiles(uint64_t step) const { return first_profiled_ <= step && step <= last_profiled_; }
   void measure_roofs();

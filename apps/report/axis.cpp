@@ -29,7 +29,7 @@ void Range::add(double value) {
 
 Axis round_axis(const Range& range) {
   double low = range.low, high = range.high;
-  // Values that hardly differ, or so large that they have no room to, are shown in the middle.
+  // Almost equal values, also at the limit of precision, are centred.
   const double least = std::max({1e-9 * std::max(std::abs(low), std::abs(high)), 1e-300});
   if (!(high - low > least)) {
     const double half = low == 0 ? 0.5 : std::abs(low) / 2;

@@ -1,11 +1,11 @@
-// Axes of charts: where they end, and what is written at them.
+// Chart axes: limits and tick labels.
 #pragma once
 
 #include <vector>
 
 namespace dtrain::report {
 
-// What is not finite is left out. Without any number it is from 0 to 1.
+// Ignores non-finite values. Without values: 0 to 1.
 struct Range {
   double low = 0, high = 1;
   bool empty = true;
@@ -17,10 +17,10 @@ struct Axis {
   double share(double value) const { return (value - low) / (high - low); }  // 0 to 1
 };
 
-// From a round number below all to one above.
+// Rounded outwards.
 Axis round_axis(const Range& range);
 
-// Round numbers on the axis, about `count`.
+// About `count` round tick values.
 std::vector<double> ticks_of(const Axis& axis, int count);
 
 }  // namespace dtrain::report

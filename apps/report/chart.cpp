@@ -17,7 +17,7 @@ namespace {
 using cli::html_text;
 using Json = nlohmann::json;
 
-// Of the picture, in its own units.
+// Size of the chart in SVG units.
 constexpr double kWidth = 480, kHeight = 220, kLeft = 62, kRight = 470, kTop = 10, kBottom = 190;
 
 struct Scales {
@@ -41,7 +41,7 @@ std::string style_of(const ChartLine& line) {
   return fmt::format("c{}{}", line.colour % 8, line.colour >= 8 ? " dashed" : "");
 }
 
-// A value that is not finite interrupts the curve.
+// A non-finite value interrupts the curve.
 std::string path_of(const std::vector<Point>& points, const Scales& scales) {
   std::string path;
   bool open = false;
@@ -51,13 +51,13 @@ std::string path_of(const std::vector<Point>& points, const Scales& scales) {
       continue;
     }
     path += fmt::format("{}{:.1f} {:.1f}", open ? 'L' : 'M', scales.at_x(points[i].step), scales.at_y(points[i].value));
-    if (!open) path += "h0";  // a point that stands alone is a dot
+    if (!open) path += "h0";  // an isolated point is a dot
     open = true;
   }
   return path;
 }
 
-// Points that are few, as of evaluations, are seen one by one.
+// Few points, such as of evaluations, are marked.
 std::string dots_of(const std::vector<Point>& points, const Scales& scales) {
   constexpr size_t kFew = 60;
   std::string path;
@@ -106,7 +106,7 @@ std::string table_of(const Chart& chart) {
       html_text(chart.title), rows);
 }
 
-// Of what is drawn, for the script: [{"name": ..., "points": [[step, value], ...]}, ...]
+// Data for the script: [{"name": ..., "points": [[step, value], ...]}, ...]
 std::string points_of(const std::vector<ChartLine>& lines) {
   std::string out;
   for (const ChartLine& line : lines) {

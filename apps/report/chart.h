@@ -1,4 +1,4 @@
-// Curves as SVG, with what a keyboard and a screen reader need.
+// SVG charts, accessible by keyboard and screen reader.
 #pragma once
 
 #include <cstddef>
@@ -11,31 +11,31 @@ namespace dtrain::report {
 
 struct ChartLine {
   std::string name{};
-  size_t colour = 0;  // its number; there are eight, which recur with another dash
+  size_t colour = 0;  // index into eight colours, which recur with another dash
   std::vector<Point> points{};
 };
 
 struct Chart {
   std::string title{};
   std::vector<ChartLine> lines{};
-  bool from_zero = false;  // the axis of values begins at 0
+  bool from_zero = false;  // the value axis starts at 0
 };
 
-inline constexpr size_t kColumns = 400;  // of pixels that a curve is drawn in
+inline constexpr size_t kColumns = 400;  // horizontal resolution of curves in pixels
 
-// Of each of so many columns of steps the lowest and the highest point, beside the first and the last of all; of values
-// that are not finite the first of each column. At most 3 * columns + 2 points, in their order.
+// Min-max decimation: the lowest and the highest point per column of steps, the first and the last point, and the first
+// non-finite point per column. At most 3 * columns + 2 points, in order.
 std::vector<Point> decimated(const std::vector<Point>& points, size_t columns = kColumns);
 
-// The mean of each column at the middle of its points, without what is not finite.
+// Mean of the finite values per column, at the middle of its points.
 std::vector<Point> means(const std::vector<Point>& points, size_t columns = kColumns);
 
-// A figure with the curves; of those with more points than columns the means in front of the extremes. It has a legend
-// of switches, a line that says the values at a step, which a pointer or the arrow keys choose, and a table of the
-// extremes. Its size does not depend on the number of points.
+// Figure with the curves; curves with more points than columns are drawn as means in front of the extremes. Has a
+// legend of switches, a line with the values at a step (chosen by pointer or arrow keys), and a table of extremes. Its
+// size does not depend on the number of points.
 std::string to_html(const Chart& chart);
 
-// A timeline of lanes; spans that are closer than a pixel are drawn as one.
+// Timeline of lanes; merges spans closer than a pixel.
 std::string to_html(const std::vector<Lane>& lanes);
 
 // "12.3", "1.2e-05"

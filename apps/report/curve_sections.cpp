@@ -10,7 +10,7 @@
 namespace dtrain::report {
 namespace {
 
-constexpr size_t kMostCharts = 60;  // of a section
+constexpr size_t kMostCharts = 60;  // per section
 
 enum class Group : uint8_t { loss, accuracy, rate, throughput, step_part, other, hidden };
 
@@ -26,7 +26,7 @@ Group group_of(const std::string& name) {
   return Group::other;
 }
 
-// The names of a group's figures: "loss" and "total_loss" first.
+// Metric names of a group: "loss" and "total_loss" first.
 std::vector<std::string> names_of(const Runs& runs, Group group) {
   std::set<std::string> names;
   for (const RunData& run : runs)
@@ -38,7 +38,7 @@ std::vector<std::string> names_of(const Runs& runs, Group group) {
   return ordered;
 }
 
-// A chart for each figure, with a curve for each run that has it.
+// One chart per metric, with a curve per run.
 std::string charts_of(const Runs& runs, const std::vector<Group>& groups) {
   std::string out;
   size_t count = 0;
@@ -78,7 +78,7 @@ std::string step_part_section(const Runs& runs) {
   return out.empty() ? out : "<div class=\"grid\">\n" + out + "</div>\n";
 }
 
-// Files of --timeline are the first rank's; what the others did is known from the chief's metrics.
+// Files of --timeline are from rank 0; the chief's metrics describe the other ranks.
 std::string timeline_section(const Runs& runs) {
   std::string out;
   for (const RunData& run : runs) {

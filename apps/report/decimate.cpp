@@ -7,7 +7,7 @@
 namespace dtrain::report {
 namespace {
 
-// Indices of what is kept of a column.
+// Indices of a column's kept points.
 struct Column {
   size_t lowest = SIZE_MAX, highest = SIZE_MAX, lost = SIZE_MAX;
 };

@@ -13,8 +13,8 @@
 namespace dtrain::report {
 namespace {
 
-constexpr size_t kMostOfKind = 500;    // events of a kind from one log
-constexpr size_t kLongestText = 1000;  // bytes of a line
+constexpr size_t kMostOfKind = 500;    // maximum events per kind and log
+constexpr size_t kLongestText = 1000;  // maximum bytes per line
 
 struct Mark {
   std::string_view text;
@@ -22,7 +22,7 @@ struct Mark {
   EventKind kind;
 };
 
-// The first one counts that a line has.
+// The first match determines the kind.
 constexpr Mark kMarks[] = {
     {"error: ", true, EventKind::failure},
     {"Schedule:", true, EventKind::start},
@@ -34,7 +34,7 @@ constexpr Mark kMarks[] = {
     {"finished after step ", true, EventKind::end},
     {"warning: ", true, EventKind::warning},
     {"the targets are reached", true, EventKind::end},
-    {"is the end of the run", false, EventKind::end},
+    {"marks the end of the run", false, EventKind::end},
     {"note: ", true, EventKind::notice},
     {" error: ", false, EventKind::failure},
     {"Killed", false, EventKind::failure},
@@ -47,7 +47,7 @@ std::optional<EventKind> kind_of(std::string_view text) {
   return std::nullopt;
 }
 
-// Without a part of a character at its end.
+// Truncates at a character boundary.
 std::string shortened(const std::string& text) {
   if (text.size() <= kLongestText) return text;
   size_t size = kLongestText;
@@ -62,7 +62,7 @@ std::optional<uint64_t> number_at(std::string_view text, char end) {
   return number;
 }
 
-// The first of the six numbers of a row of dtrain-train-imagenet.
+// Step of a six-column row of dtrain-train-imagenet.
 std::optional<uint64_t> step_of_row(std::string_view text) {
   constexpr int kColumns = 6;
   uint64_t step = 0;
@@ -88,7 +88,7 @@ std::optional<uint64_t> step_of(std::string_view text) {
 
 bool is_remark(EventKind kind) { return kind == EventKind::warning || kind == EventKind::notice; }
 
-// The events of a log, so many of each kind: a log may consist of nothing but errors.
+// Events of a log, limited per kind: a log may consist of errors only.
 class LimitedEvents {
  public:
   LimitedEvents(const std::string& path, RunData& run)
@@ -102,7 +102,7 @@ class LimitedEvents {
     if (!is_remark(kind)) end_ = fits ? std::nullopt : std::optional(event);
     if (fits) run_.events.push_back(std::move(event));
   }
-  // The last event says how the run ended, and is not left out.
+  // The last event tells how the run ended, and is never dropped.
   void finish() {
     if (end_) {
       --counts_[end_->kind];
@@ -121,9 +121,9 @@ class LimitedEvents {
   const std::string& path_;
   const std::string file_;
   RunData& run_;
-  const size_t first_;  // of this log's events in the run's
+  const size_t first_;  // first event of this log in the run's list
   std::optional<EventKind> last_;
-  std::optional<LogEvent> end_;  // the last one that is no remark, where it was left out
+  std::optional<LogEvent> end_;  // the last non-remark event, if it was dropped
   std::map<EventKind, uint64_t> counts_;
 };
 
@@ -141,7 +141,7 @@ void read_log(const std::string& path, RunData& run) {
     const bool follows = events.last() == EventKind::restart;
     if (begins && under_way && !(*kind == EventKind::start && follows))
       events.add(EventKind::loss, line, step, "the process before ended without a word, as one that is killed");
-    // A line about the schedule follows one about the checkpoint: together they are one restart.
+    // The line about the schedule belongs to the preceding checkpoint line: one restart.
     if (*kind == EventKind::start && follows) return;
     under_way = begins || (under_way && is_remark(*kind));
     events.add(*kind, line, step, line.text);

@@ -1,4 +1,4 @@
-// What the log of a run says of starts, ends and faults.
+// Extracts starts, ends and faults from logs.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace dtrain::report {
 
-// Adds the events of a log that dtrain-cnn-benchmarks or dtrain-mask-rcnn has printed, or log.log. Any text is a log.
-// Of one with more than 500 warnings and notices the rest is counted in a notice.
+// Adds the events of a log of dtrain-cnn-benchmarks or dtrain-mask-rcnn, or of log.log. Accepts any text. Beyond 500
+// warnings and notices, only counts them, in a notice.
 void read_log(const std::string& path, RunData& run);
 
 // "restart", "failure"

@@ -1,4 +1,4 @@
-// dtrain-report: what runs have left behind, as one page to look at.
+// dtrain-report: HTML report of training runs.
 #include <set>
 
 #include <fmt/format.h>
@@ -25,8 +25,7 @@ constexpr char kAbout[] =
     "folder with files of a run, or a metrics file.\n"
     "Exit codes: 0 done, 1 usage, 2 a RUN is damaged or not a run, 6 memory or disk.";
 
-// Another file than a page of this program may be one of the run, or dear to somebody. An empty one has nothing to
-// lose.
+// Overwrites only reports and empty files: other files may be the run's or the user's.
 void check_output(const std::string& output) {
   const std::string place = replaced_file(output);
   if (place.empty()) return;

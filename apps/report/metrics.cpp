@@ -28,7 +28,7 @@ void add(RunData& run, const std::string& name, double step, double value) {
   run.curves[name].push_back({step, value});
 }
 
-// False where it is no object of numbers with a step.
+// False if it is not an object of numbers with a step.
 bool add_object(const Json& object, const char* step_key, RunData& run) {
   if (!object.is_object() || !object.contains(step_key) || !object[step_key].is_number()) return false;
   const auto step = object[step_key].get<double>();
@@ -93,7 +93,7 @@ void read_csv(const std::string& path, RunData& run) {
     if (line.text.empty()) return;
     if (line.text.starts_with("step,") && !line.is_cut) {
       names = fields_of(line.text);
-    } else if (line.is_cut) {  // a number may lack its last digits
+    } else if (line.is_cut) {  // a number may be truncated
       run.notices.push_back(fmt::format("{}: its last line is cut, as by a run that was killed: it is left out", path));
     } else if (names.empty() || !add_row(names, line.text, run)) {
       refuse(path, line.number, "numbers below a header line that begins with step");

@@ -1,4 +1,4 @@
-// The frame of a report: one page of HTML that needs nothing else.
+// Frame of a report: a self-contained HTML page.
 #pragma once
 
 #include <cstddef>
@@ -10,29 +10,29 @@ namespace dtrain::report {
 
 struct Section {
   std::string id{}, title{};
-  std::string body{};  // HTML; a section without any is left out
+  std::string body{};  // HTML; empty sections are skipped
 };
 
-// Whether a file that begins so is such a page. Those of older versions name no generator.
+// Whether a file with this beginning is a report. Older versions have no generator tag.
 bool is_page(std::string_view begin);
-inline constexpr size_t kPageBegin = 512;  // bytes that tell
+inline constexpr size_t kPageBegin = 512;  // bytes needed to decide
 
-// A page of UTF-8 with its style and script inside, which may load nothing from elsewhere.
+// UTF-8 page with inline style and script; its policy forbids external resources.
 std::string to_page(const std::string& title, const std::vector<Section>& sections);
 
-// A table; the first cell of a row names it. Cells are texts, not HTML.
+// A table; the first cell of a row is its header. Cells are plain text.
 struct Table {
   std::string caption{};
   std::vector<std::string> columns{};
   std::vector<std::vector<std::string>> rows{};
-  std::vector<std::string> classes{};  // of the rows, empty or one for each
+  std::vector<std::string> classes{};  // CSS classes of the rows; empty, or one per row
 };
 std::string to_html(const Table& table);
 
-// A string of JSON that may stand in a script of a page: no tag ends or begins within it.
+// A JSON string that is safe within a script element: contains no tags.
 std::string script_text(std::string_view text);
 
-// What the page looks like and does.
+// Style and script of the page.
 std::string_view page_style();
 std::string_view page_script();
 

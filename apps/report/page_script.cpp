@@ -3,8 +3,7 @@
 namespace dtrain::report {
 namespace {
 
-// Without it all is there but the values at a step and the switches of the legend. The figures' place in the picture is
-// that of chart.cpp.
+// Progressive enhancement: values at a step and legend switches. Chart geometry must match chart.cpp.
 constexpr std::string_view kScript = R"JS(
 "use strict";
 (() => {

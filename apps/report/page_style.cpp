@@ -3,7 +3,7 @@
 namespace dtrain::report {
 namespace {
 
-// Contrasts are at least 4.5 to 1 for texts and 3 to 1 for curves, on both grounds.
+// Contrast is at least 4.5 to 1 for text and 3 to 1 for curves, in both colour schemes.
 constexpr std::string_view kStyle = R"(
 :root { color-scheme: light dark; --ground: #f6f7f9; --card: #fff; --text: #1b1f27; --faint: #565f6d; --line: #dfe3e9;
   --mark: #fff3d6; --focus: #1d4fd8; --c0: #1d5fd0; --c1: #b8480a; --c2: #17794a; --c3: #9a2fa3; --c4: #b3261e;

@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostNotices = 500;  // of a run
+constexpr size_t kMostNotices = 500;  // per run
 
-// Regular files and folders in it, in the order of their names.
+// Regular files and folders in it, sorted by name.
 std::vector<std::string> entries_of(const std::string& folder, bool folders) {
   std::vector<std::string> names;
   try {

@@ -1,4 +1,4 @@
-// A run, from the files that it has left.
+// Reads a run from its files.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,15 @@
 
 namespace dtrain::report {
 
-// `path` is a metrics file or a folder, in which these are looked for: *.jsonl and *.csv, else stats.json; *.log;
-// config.toml; evaluations.json and starts.json; timelines, *.json; checkpoints/; gallery.json in a folder of any name,
-// and predictions of dtrain-classify, *.jsonl. `pictures`: of each end of a list of predictions. Throws
-// Error(Fault::data) where there is nothing of a run, or a file is damaged in its middle.
+// `path`: a metrics file, or a folder with any of: *.jsonl and *.csv, else stats.json; *.log; config.toml;
+// evaluations.json and starts.json; timelines, *.json; checkpoints/; gallery.json in any subfolder; and predictions of
+// dtrain-classify, *.jsonl. `pictures`: number of worst and of best predictions. Throws Error(Fault::data) if nothing
+// is found, or a file is damaged before its last line.
 RunData read_run(const std::string& path, size_t pictures);
 
-// Adds checkpoints, and what the newest one records of the run.
+// Adds checkpoints, and the settings recorded in the newest.
 void read_checkpoints(const std::string& folder, RunData& run);
-// Adds the settings of config.toml, evaluations.json's evaluations and the failure that starts.json remembers, each
-// where it is there.
+// Adds the settings of config.toml, the evaluations of evaluations.json and the failure of starts.json, if they exist.
 void read_state_files(const std::string& folder, RunData& run);
 
 }  // namespace dtrain::report

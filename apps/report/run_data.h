@@ -1,4 +1,4 @@
-// What a run has left behind, as far as a report shows it.
+// Data of a run for reports.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,26 @@
 namespace dtrain::report {
 
 struct Point {
-  double step = 0, value = 0;  // the value may be NaN: it was not finite
+  double step = 0, value = 0;  // the value may be NaN: not finite
 };
 
-// By the names of the figures, as in metrics files; each in ascending order of steps.
+// Curves by metric name, each in ascending order of steps.
 using Curves = std::map<std::string, std::vector<Point>>;
 
 enum class EventKind : uint8_t { start, restart, end, stop, loss, failure, warning, notice };
 
-// A line of a log that says how the run went; `loss`: a start that follows without an end of the one before.
+// An event from a log; `loss`: a start without a preceding end.
 struct LogEvent {
   EventKind kind = EventKind::notice;
   std::string file{};
   uint64_t line = 0;  // from 1 on
-  uint64_t step = 0;  // the last one that the log shows before it
+  uint64_t step = 0;  // the last step in the log before it
   std::string text{};
 };
 
 struct Checkpoint {
   uint64_t step = 0, bytes = 0;
-  bool complete = false;  // its files are there with their sizes
+  bool complete = false;  // all files exist with the sizes in the manifest
   std::string written{};  // in UTC
 };
 
@@ -43,9 +43,9 @@ struct Lane {
   std::vector<Span> spans{};
 };
 
-// An image with what was predicted for it.
+// An image with its predictions.
 struct Sample {
-  std::string source{};  // a data: URI; empty where the image could not be had
+  std::string source{};  // a data: URI; empty if the image is not available
   int width = 0, height = 0;
   std::string name{};
   std::string verdict{};             // "F1 0.67", "class 3, 91 %"
@@ -66,10 +66,10 @@ struct RunData {
   std::vector<LogEvent> events{};
   std::map<std::string, std::string> settings{};
   std::vector<Checkpoint> checkpoints{};
-  std::vector<Lane> lanes{};       // of files that --timeline has written
-  std::vector<Lane> rank_lanes{};  // of each rank, from the metrics
+  std::vector<Lane> lanes{};       // from --timeline files
+  std::vector<Lane> rank_lanes{};  // per rank, from the metrics
   std::vector<Samples> samples{};
-  std::vector<std::string> notices{};  // about what could not be read
+  std::vector<std::string> notices{};  // notices about unreadable files
 };
 
 }  // namespace dtrain::report

@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kShorterSide = 320;  // of pictures, in pixels
-// Of a gallery: images of each end, notes, and classes.
+// Limits of a gallery: images per list, notes, and classes.
 constexpr size_t kMostImages = 100, kMostNotes = 100, kMostClasses = 10'000;
 
 std::string text_of(const Json& object, const char* key) {
@@ -49,7 +49,7 @@ void embed(const std::string& path, Sample& sample, RunData& run) {
   }
 }
 
-// Calls use(item) for the first items of the list gallery[key], up to a limit; a notice counts the rest.
+// Calls use(item) for the first items of gallery[key], up to a limit; a notice counts the rest.
 template <class Use>
 void for_each_of(const Json& gallery, const char* key, size_t most, const std::string& path, RunData& run,
                  const Use& use) {
@@ -82,7 +82,7 @@ std::vector<Sample> gallery_list(const std::string& folder, const Json& gallery,
 
 std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.1f}", 100 * share) : "-"; }
 
-// The image of a line; none where it has an error instead, or is no such line.
+// Image of a line; none for an error line or another format.
 struct Prediction {
   std::string file;
   double rank = 0;
@@ -90,7 +90,7 @@ struct Prediction {
   Sample sample{};
 };
 
-// The name of a guessed class, where the line has it, and its number.
+// Name of a predicted class, if present, and its index.
 std::string title_of(const Json& guess, double number) {
   const std::string name = text_of(guess, "name");
   return name.empty() ? fmt::format("class {:.0f}", number) : fmt::format("{} (class {:.0f})", name, number);

@@ -32,7 +32,7 @@ std::string count_of(const RunData& run, std::initializer_list<EventKind> kinds)
       run.events, [&](const LogEvent& event) { return std::ranges::find(kinds, event.kind) != kinds.end(); }));
 }
 
-// By the last word of the log.
+// By the last event of the log.
 std::string outcome_of(const RunData& run) {
   for (auto event = run.events.rbegin(); event != run.events.rend(); ++event) {
     if (event->kind == EventKind::end) return "finished";
@@ -44,7 +44,7 @@ std::string outcome_of(const RunData& run) {
   return "not known";
 }
 
-// The best value and where it was; a loss is the better the lower it is.
+// Best value and its step; losses are minimised.
 std::string best_of(const RunData& run, const std::string& name) {
   const auto found = run.curves.find(name);
   const Point* best = nullptr;
@@ -56,7 +56,7 @@ std::string best_of(const RunData& run, const std::string& name) {
   return best == nullptr ? "-" : fmt::format("{} at step {:.0f}", short_number(best->value), best->step);
 }
 
-// The first evaluations by their names, which a table has room for.
+// The first evaluation metrics that fit into a table.
 std::vector<std::string> evaluation_names(const Runs& runs) {
   std::set<std::string> names;
   for (const RunData& run : runs)

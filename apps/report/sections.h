@@ -1,4 +1,4 @@
-// The parts of a report.
+// Sections of a report.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace dtrain::report {
 
 using Runs = std::vector<RunData>;
 
-// Each is empty where no run has anything for it.
+// A section without data is empty.
 std::string summary_section(const Runs& runs);
 std::string notice_section(const Runs& runs);
-std::string curve_section(const Runs& runs);      // loss, accuracy, evaluations, rate, throughput
-std::string step_part_section(const Runs& runs);  // a chart for each run
+std::string curve_section(const Runs& runs);      // loss, accuracy, evaluations, learning rate, throughput
+std::string step_part_section(const Runs& runs);  // one chart per run
 std::string other_figure_section(const Runs& runs);
 std::string timeline_section(const Runs& runs);
 std::string event_section(const Runs& runs);

@@ -32,7 +32,7 @@ std::string trimmed(const std::string& text) {
   return begin == text.npos ? "" : text.substr(begin, end - begin + 1);
 }
 
-// `name = value  # origin`; comments and titles say nothing.
+// `name = value  # origin`; skips comments and table headers.
 void read_config(const std::string& path, RunData& run) {
   for_each_line(path, [&](const TextLine& line) {
     const size_t equals = line.text.find('=');
@@ -43,7 +43,7 @@ void read_config(const std::string& path, RunData& run) {
   });
 }
 
-// The member of an object, or null.
+// Member of an object, or null.
 Json member_of(const Json& json, const char* key) { return json.is_object() ? json.value(key, Json()) : Json(); }
 
 // {"evaluations": [{"step": N, "values": {NAME: number or null, ...}}, ...]}
@@ -69,7 +69,7 @@ void add_starts(const Json& marker, const std::string& path, RunData& run) {
              error = member_of(marker, "error");
   if (!step.is_number_unsigned() || !starts.is_number_unsigned() || !error.is_string())
     throw Error(Fault::data, path + ": expected checkpoint_step, starts and error");
-  if (starts.get<uint64_t>() == 0) return;  // the first one has made no step yet
+  if (starts.get<uint64_t>() == 0) return;  // the first start has made no step yet
   const auto text = error.get<std::string>();
   LogEvent event{.kind = EventKind::failure, .file = "starts.json", .step = step.get<uint64_t>()};
   event.text = fmt::format("{} starts from step {} without a checkpoint{}", starts.get<uint64_t>(), event.step,
@@ -77,7 +77,7 @@ void add_starts(const Json& marker, const std::string& path, RunData& run) {
   run.events.push_back(event);
 }
 
-// A damaged one is no reason for having no report.
+// A damaged file does not prevent the report.
 template <class Read>
 void attempt(const std::string& path, RunData& run, const Read& read) {
   std::error_code failure;

@@ -14,7 +14,7 @@ namespace {
 
 using cli::html_text;
 
-constexpr size_t kPixels = 1600;  // that a lane is drawn in
+constexpr size_t kPixels = 1600;  // of a lane
 constexpr size_t kMostLanes = 64, kMostRows = 200;
 constexpr double kTimelineWidth = 1000, kLane = 40;
 
@@ -44,7 +44,7 @@ std::string path_of(const Drawn& drawn, double y) {
   return path;
 }
 
-// Colours by the names of spans, the same in all lanes.
+// Colours by span name, the same in all lanes.
 using Colours = std::map<std::string, size_t>;
 
 Colours colours_of(const std::vector<Lane>& lanes) {

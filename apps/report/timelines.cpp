@@ -21,11 +21,11 @@ using LaneKey = std::pair<int64_t, int64_t>;  // pid, tid
 
 constexpr size_t kMostSpans = 1'000'000;
 constexpr size_t kMostNames = 10'000;  // of one lane
-constexpr size_t kMostColumns = 100;   // of a rank's lane: work and wait of each are wide enough to be seen
+constexpr size_t kMostColumns = 100;   // of a rank's lane: wide enough for visible work and wait spans
 
 class Reader {
  public:
-  // False where `event` is none.
+  // False if `event` is not an event.
   bool take(const Json& event) {
     if (!event.is_object() || !event.contains("ph") || !event["ph"].is_string()) return false;
     const auto number = [&](const char* key) {
@@ -60,7 +60,7 @@ class Reader {
   }
 
  private:
-  // Numbers at the end, as of steps, make no names of their own.
+  // Strips trailing numbers, such as step numbers, from names.
   void add(const LaneKey& key, std::string name, double begin, double duration) {
     while (!name.empty() && (name.back() == ' ' || (name.back() >= '0' && name.back() <= '9'))) name.pop_back();
     Lane& lane = lanes_[key];
@@ -77,7 +77,7 @@ class Reader {
   size_t spans_ = 0;
 };
 
-// The curve of each rank, by its number.
+// Curve of each rank, by rank.
 std::map<uint64_t, std::vector<Point>> take_rank_curves(Curves& curves) {
   constexpr std::string_view kBegin = "rank_", kEnd = "_ms";
   std::map<uint64_t, std::vector<Point>> ranks;
@@ -94,8 +94,7 @@ std::map<uint64_t, std::vector<Point>> take_rank_curves(Curves& curves) {
   return ranks;
 }
 
-// Of the points in turn: the rank's own work, and its wait until the slowest rank has done its own. `before`: the step
-// at which the first point's steps begin.
+// For each point: the rank's work, and its wait for the slowest rank. `before`: step before the first point's interval.
 std::vector<Span> spans_of_rank(const std::vector<Point>& points, const std::map<double, double>& slowest,
                                 double before) {
   const size_t of_column = (slowest.size() + kMostColumns - 1) / kMostColumns;
@@ -129,7 +128,7 @@ void take_rank_lanes(RunData& run) {
   for (const auto& [rank, points] : ranks)
     for (const Point& point : points)
       if (std::isfinite(point.value)) slowest[point.step] = std::max(slowest[point.step], point.value);
-  // The first point stands for as many steps as the second: a file may begin in the middle of a run.
+  // The first point's interval is assumed equal to the second's: a file may start within a run.
   double before = 0;
   if (slowest.size() > 1)
     before = std::max(0.0, 2 * slowest.begin()->first - std::next(slowest.begin())->first);

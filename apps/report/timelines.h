@@ -1,4 +1,4 @@
-// Timelines of ranks: traces in Chrome's format, see libdtrain/io/trace_file.h.
+// Timelines of ranks, from Chrome traces, see libdtrain/io/trace_file.h.
 #pragma once
 
 #include <string>
@@ -7,15 +7,14 @@
 
 namespace dtrain::report {
 
-// Whether the file looks like one: a JSON array with an event on each line.
+// Whether the file looks like a timeline: a JSON array with one event per line.
 bool is_timeline(const std::string& path);
-// Adds its lanes. An end that is missing, as after a kill, is no fault; lines that are no events are counted in a
-// notice. The first million spans count.
+// Adds its lanes. Accepts a missing end, as after a kill; counts invalid lines in a notice. Reads at most a million
+// spans.
 void read_timeline(const std::string& path, RunData& run);
 
-// Makes lanes of ranks of the curves rank_N_ms, and takes those away: for the steps up to each point, or to several
-// where there are many, a span of the rank's own work and one of its wait for the slowest rank. The curves are in
-// ascending order of steps.
+// Converts the curves rank_N_ms into lanes and removes them: per point, or per several points if there are many, a span
+// of the rank's work and a span of its wait for the slowest rank. Curves must be in ascending order of steps.
 void take_rank_lanes(RunData& run);
 
 }  // namespace dtrain::report

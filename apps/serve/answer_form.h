@@ -7,7 +7,8 @@
 
 namespace dtrain::serve {
 
-// `form` as `top` and `score_threshold` in the path change it. Throws Error(Fault::data) for a number out of range.
+// Returns `form` with the path's `top` and `score_threshold` applied. Throws Error(Fault::data) for a number out of
+// range.
 AnswerForm form_of(const httplib::Request& request, AnswerForm form);
 
 }  // namespace dtrain::serve

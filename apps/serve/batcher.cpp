@@ -86,7 +86,7 @@ void Batcher::compute(std::vector<Item>& batch) const {
 void Batcher::work() {
   for (std::vector<Item> batch = take(); !batch.empty(); batch = take()) {
     compute(batch);
-    batch.clear();  // their room is needed while this waits for more
+    batch.clear();  // their queue space is needed while this waits for more
   }
 }
 

@@ -1,4 +1,4 @@
-// Images of concurrent requests become batches, within a bound on how long the first of them waits.
+// Dynamic batching: collects images of concurrent requests into batches, with a bounded delay.
 #pragma once
 
 #include <chrono>
@@ -17,23 +17,23 @@ namespace dtrain::serve {
 
 struct BatcherOptions {
   size_t max_batch = 8;
-  size_t max_waiting = 256;                // images that wait; more are refused
-  std::chrono::microseconds max_delay{0};  // how long an image waits for others while a thread is idle
-  int threads = 1;                         // batches that are computed at once
-  std::function<void(size_t images, double seconds)> computed{};  // called by the threads after each batch
+  size_t max_waiting = 256;                                       // queue limit; more images are refused
+  std::chrono::microseconds max_delay{0};                         // maximum delay of an image while a thread is idle
+  int threads = 1;                                                // concurrent batches
+  std::function<void(size_t images, double seconds)> computed{};  // called by worker threads after each batch
 };
 
 class Batcher {
  public:
   explicit Batcher(BatcherOptions options);
-  // What waits is computed first.
+  // Completes the queued images first.
   ~Batcher();
   Batcher(const Batcher&) = delete;
 
   using Clock = std::chrono::steady_clock;
-  // The results of `images`, which `session` has made, in their order; none where they would be more than may wait.
-  // An image that no batch has taken up at `deadline` is dropped, and its future throws Error(Fault::resource); that of
-  // a batch that fails throws its Error.
+  // Queues `images`, decoded by `session`, and returns their futures in order; none if the queue limit would be
+  // exceeded. An image that is not in a batch by `deadline` is dropped: its future throws Error(Fault::resource).
+  // Futures of a failed batch throw its Error.
   std::vector<std::future<Prediction>> submit(const std::shared_ptr<const Session>& session, std::vector<Pixels> images,
                                               Clock::time_point deadline);
   size_t waiting() const;
@@ -46,8 +46,8 @@ class Batcher {
     std::promise<Prediction> result;
   };
   void work();
-  size_t batch_limit() const;  // of the next batch; there is an item
-  // The next images of one session; none once all is done and no more will come.
+  size_t batch_limit() const;  // of the next batch; the queue is not empty
+  // The next images of one session; empty at shutdown, once the queue is empty.
   std::vector<Item> take();
   void compute(std::vector<Item>& batch) const;
 

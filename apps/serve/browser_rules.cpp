@@ -23,7 +23,7 @@ std::string host_of(const std::string& authority) {
   return to_lower(authority.substr(0, authority.find(':', begin == std::string::npos ? 0 : begin)));
 }
 
-// DNS rebinding needs a name: no other site has an IP address as its origin that leads here.
+// DNS rebinding needs a name: an IP address as origin cannot belong to another site.
 bool is_address(const std::string& host) {
   std::array<unsigned char, sizeof(in6_addr)> bytes{};
   if (host.starts_with('[') && host.ends_with(']'))
@@ -31,7 +31,7 @@ bool is_address(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), bytes.data()) == 1;
 }
 
-// Of --allowed_hosts: ".example.org" stands for example.org and all names below it.
+// Matches --allowed_hosts: ".example.org" stands for example.org and its subdomains.
 bool is_allowed(std::string_view host, const std::vector<std::string>& hosts) {
   return std::ranges::any_of(hosts, [&](std::string_view one) {
     if (!one.starts_with('.')) return one == host;
@@ -43,7 +43,7 @@ bool is_known(const std::string& host, const std::vector<std::string>& hosts) {
   return host == "localhost" || is_address(host) || is_allowed(host, hosts);
 }
 
-// A proxy may give its server another Host; where it leaves the name, it has to leave the port.
+// A proxy may change Host; if it keeps the name, it must keep the port.
 bool is_own_origin(const std::string& origin, const std::string& host, const std::vector<std::string>& hosts) {
   const size_t slashes = origin.find("://");
   if (slashes == std::string::npos) return false;

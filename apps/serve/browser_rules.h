@@ -9,18 +9,17 @@
 
 namespace dtrain::serve {
 
-// Why a request is refused where no token tells who may ask; empty for requests of programs and of the server's own
-// page. Its Host has to be localhost, an address, or one of `hosts`: a name of somebody else's that was made to point
-// to this host (DNS rebinding) is none of these. Its Sec-Fetch-Site and Origin have to be this server's; a link of
-// another site may lead to the page at /, no further. `hosts` are as read_host_names() returns them.
+// Reason for refusing a request without a token; empty for programs and the server's own page. Host must be localhost,
+// an IP address, or one of `hosts`, which excludes DNS rebinding. Sec-Fetch-Site and Origin must be this server's;
+// links from other sites may only open the page at /. `hosts` as from read_host_names().
 std::string csrf_problem(const httplib::Request& request, const std::vector<std::string>& hosts);
 
-// The comma-separated names of --allowed_hosts in lower case; ".example.org" stands for example.org and all names below
-// it. Throws Error(Fault::config) for what is no name of a host.
+// Parses the comma-separated names of --allowed_hosts to lower case; ".example.org" stands for example.org and its
+// subdomains. Throws Error(Fault::config) for an invalid host name.
 std::vector<std::string> read_host_names(std::string_view text);
 
-// Sets X-Content-Type-Options, X-Frame-Options, Cross-Origin-Resource-Policy, and a Content-Security-Policy where
-// `response` has none.
+// Sets X-Content-Type-Options, X-Frame-Options, Cross-Origin-Resource-Policy, and, if `response` has none, a
+// Content-Security-Policy.
 void set_security_headers(httplib::Response& response);
 
 }  // namespace dtrain::serve

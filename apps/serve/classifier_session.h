@@ -1,4 +1,4 @@
-// A classifier that is served.
+// Session of a classifier.
 #pragma once
 
 #include <mutex>
@@ -11,7 +11,7 @@ namespace dtrain::serve {
 
 class ClassifierSession final : public Session {
  public:
-  // Images of more than `max_pixels` are refused. Throws Error(Fault::checkpoint) where the weights do not fit.
+  // Refuses images with more than `max_pixels`. Throws Error(Fault::checkpoint) if the weights do not fit.
   ClassifierSession(const cli::ClassifierFlags& flags, const cli::FlagSet& set, const cli::Machine& machine,
                     int64_t max_pixels, uint64_t version);
 
@@ -25,7 +25,7 @@ class ClassifierSession final : public Session {
   std::vector<Prediction> predict(std::span<const Pixels* const> images) const override;
 
  private:
-  // Preprocessors keep buffers of their own: each is lent to one thread at a time.
+  // Pool of preprocessors, which have buffers and are not thread-safe.
   data::Preprocess borrow() const;
 
   cli::LoadedClassifier loaded_;

@@ -10,7 +10,7 @@
 namespace dtrain::serve {
 namespace {
 
-// Calls use(instance) for each; its Error tells which it is about.
+// Calls use(instance) for each; Errors name the instance.
 template <class Use>
 void for_each_instance(const std::vector<Instance>& instances, const Use& use) {
   for (size_t i = 0; i < instances.size(); ++i) {
@@ -23,7 +23,7 @@ void for_each_instance(const std::vector<Instance>& instances, const Use& use) {
   }
 }
 
-// By its header: a PNG of 6 KB may have 150 MB of pixels.
+// From its header: a PNG of 6 KB may have 150 MB of pixels.
 int64_t pixels_of(std::span<const std::byte> encoded, int64_t max_pixels) {
   data::ImageDecoder header({.limits = {.max_pixels = max_pixels}});
   const data::ImageInfo info = header.open(encoded);
@@ -43,7 +43,7 @@ int64_t pixels_of(const std::vector<Instance>& instances, int64_t max_pixels) {
   return pixels;
 }
 
-// For images of so many pixels together, and what the model makes of them.
+// Memory for this number of pixels, and for the preprocessed images.
 Room::Share room_for(const Session& session, int64_t pixels, size_t images, Room& room) {
   return room.take(size_t{3} * static_cast<size_t>(pixels) + images * session.input_bytes(), request_is_over);
 }

@@ -1,4 +1,4 @@
-// Images of requests to pixels, within the limits of a request.
+// Decodes images of requests, within the limits of a request.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,22 @@
 
 namespace dtrain::serve {
 
-// Of images of the most pixels: so many pixels may one request have, and so many are in the memory at once of all.
+// In images of maximum size: limit on pixels per request, and on pixels of all requests in memory.
 inline constexpr int64_t kLargestImages = 4;
 
 struct DecodeLimits {
   size_t max_instances = 0;
-  int64_t max_pixels = 0;        // of an image
-  bool refuses_damaged = false;  // images; else their pixels have a note
+  int64_t max_pixels = 0;        // per image
+  bool refuses_damaged = false;  // damaged images; else their pixels have a note
 };
 
-// As Session::decode, once there is room for the pixels by its header, which they hold. Throws Error(Fault::data) for a
-// damaged image that is refused, and Error(Fault::resource) where request_is_over() before there is room.
+// Reserves memory for the pixels (by the header), then decodes like Session::decode. Throws Error(Fault::data) for a
+// refused damaged image, and Error(Fault::resource) if request_is_over() before memory is available.
 Pixels decoded_image(const Session& session, std::span<const std::byte> encoded, const DecodeLimits& limits,
                      Room& room);
 
-// Those of the `instances` of a body, see read_instances(), once there is room for all: images are counted by their
-// headers before one is decoded.
-// Throws Error(Fault::data), which tells the instance, and Error(Fault::resource) once request_is_over().
+// Decodes the `instances` of a body, see read_instances(), after reserving memory for all, from their headers. Throws
+// Error(Fault::data) with the instance, and Error(Fault::resource) once request_is_over().
 std::vector<Pixels> decoded_instances(const Session& session, std::string_view body, const DecodeLimits& limits,
                                       Room& room);
 

@@ -1,4 +1,4 @@
-// A detector that is served.
+// Session of a detector.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace dtrain::serve {
 
 class DetectorSession final : public Session {
  public:
-  // Images of more than `max_pixels` are refused.
+  // Refuses images with more than `max_pixels`.
   DetectorSession(std::unique_ptr<detection::ImageDetector> detector, int64_t max_pixels, uint64_t version)
       : Session(version, "fp32"), max_pixels_(max_pixels), detector_(std::move(detector)) {}
 
@@ -24,7 +24,7 @@ class DetectorSession final : public Session {
 
  private:
   int64_t max_pixels_;
-  mutable std::mutex mutex_;  // the detector is shown one image at a time
+  mutable std::mutex mutex_;  // the detector processes one image at a time
   std::unique_ptr<detection::ImageDetector> detector_;
 };
 

@@ -13,9 +13,9 @@ namespace {
 using httplib::Request;
 using httplib::Response;
 
-constexpr std::chrono::milliseconds kLookAgain{100};  // a request that waits looks whether its time is over
+constexpr std::chrono::milliseconds kLookAgain{100};  // polling interval for the deadline of a queued request
 
-// cpp-httplib takes paths for regular expressions.
+// cpp-httplib interprets paths as regular expressions.
 std::string literal(const std::string& name) {
   std::string text;
   for (char c : name) text += c == '.' ? std::string("\\.") : std::string(1, c);
@@ -50,7 +50,7 @@ class Predictions {
     answer(response, 200, prediction_json(results.front(), *session, form));
   }
 
-  // The form that readiness and status share.
+  // Response of readiness and status.
   static void status(const ServedModel& model, Response& response, bool ready_alone) {
     const auto session = model.session();
     answer(response, ready_alone && !session ? 503 : 200, status_json(session.get()));
@@ -91,7 +91,7 @@ class Predictions {
     answer(response, 503, error_json(why));
   }
 
-  // Reading JSON takes memory many times that of the body: only a few requests do so at once.
+  // JSON parsing takes many times the memory of the body, so its concurrency is limited.
   template <class Make>
   std::vector<Pixels> prepared(const Make& make) {
     while (!preparing_.try_acquire_for(kLookAgain))
@@ -103,7 +103,7 @@ class Predictions {
     return make();
   }
 
-  // Empty where the response already says why.
+  // Empty if the response already has an error.
   std::vector<Prediction> run(const std::shared_ptr<const Session>& session, std::vector<Pixels> images,
                               Response& response) {
     auto futures = e_.batcher.submit(session, std::move(images), request_deadline());

@@ -1,4 +1,4 @@
-// What a server answers to which requests.
+// HTTP endpoints of the server.
 #pragma once
 
 #include <string>
@@ -18,21 +18,21 @@ struct NamedModel {
 };
 
 struct Endpoints {
-  std::vector<NamedModel> models;  // the first is the one whose readiness is the server's
-  AnswerForm form{};               // where a request does not say otherwise
+  std::vector<NamedModel> models;  // the first determines the server's readiness
+  AnswerForm form{};               // default of requests
   DecodeLimits decoding{};
-  size_t max_image_bytes = 0;  // of a file of `images`
-  int preparing = 1;           // requests whose JSON or images are decoded at once
+  size_t max_image_bytes = 0;  // per file of `images`
+  int preparing = 1;           // concurrent JSON parses and image decodes
   std::vector<LabelledImage> images;
-  Room& room;  // of all images
+  Room& room;  // memory of all images
   Batcher& batcher;
   Metrics& metrics;
 };
 
-// Registers the endpoints. What `endpoints` refers to must outlive the server.
+// Registers the endpoints. Objects that `endpoints` refers to must outlive the server.
 void add_endpoints(HttpServer& server, const Endpoints& endpoints);
 
-// Whether a name can stand in a path as it is: letters, digits, '.', '_' and '-'.
+// Whether a name is valid in a URL path: letters, digits, '.', '_' and '-'.
 bool is_served_name(const std::string& name);
 
 }  // namespace dtrain::serve

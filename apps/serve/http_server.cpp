@@ -20,10 +20,10 @@ namespace {
 using Clock = BoundedStream::Clock;
 
 constexpr size_t kHeadBytes = size_t{32} << 10;  // request line and headers
-constexpr size_t kSpareThreads = 4;              // they tell clients that there are too many of them
+constexpr size_t kSpareThreads = 4;              // threads that answer surplus connections with 503
 constexpr std::chrono::seconds kListenerStarts{10};
 
-// A thread answers one request at a time; cpp-httplib gives handlers no way to pass this on.
+// Thread-local, because cpp-httplib cannot pass it to handlers; a thread handles one request at a time.
 thread_local Clock::time_point deadline_of_request;
 thread_local Clock::time_point begin_of_request;
 thread_local const std::atomic<Clock::time_point>* drain_of_request = nullptr;  // the server's
@@ -48,7 +48,7 @@ HttpServer::HttpServer(HttpLimits limits, std::string token, std::vector<std::st
   new_task_queue = [this] { return new httplib::ThreadPool(limits_.connections + kSpareThreads); };
   set_payload_max_length(limits_.body_bytes);
   set_tcp_nodelay(true);
-  // cpp-httplib would set SO_REUSEPORT, by which a second server takes half of the first one's clients.
+  // cpp-httplib would set SO_REUSEPORT, which lets a second server take half of the connections.
   set_socket_options([](socket_t socket) {
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -104,7 +104,7 @@ int HttpServer::bind(const std::string& address, int port) {
     throw Error(Fault::resource, concat("cannot listen at ", address,
                                         ": another program listens at that port, or this "
                                         "host has no such address; give another --port or --address"));
-  // cpp-httplib lets 5 connections wait to be accepted: those of a burst of clients would be lost.
+  // cpp-httplib's listen backlog of 5 would drop bursts of connections.
   ::listen(svr_sock_, SOMAXCONN);
   return port;
 }
@@ -112,7 +112,7 @@ int HttpServer::bind(const std::string& address, int port) {
 void HttpServer::drain() {
   end_of_drain_ = Clock::now() + limits_.drain;
   stopping_ = true;
-  // cpp-httplib's stop() does nothing before its listener runs, whose thread may only just have been started.
+  // cpp-httplib's stop() has no effect before its listener thread runs.
   for (const auto latest = Clock::now() + kListenerStarts; !is_running() && Clock::now() < latest;)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   stop();
@@ -124,8 +124,8 @@ bool HttpServer::bears_token(const httplib::Request& request) const {
   return given.size() == expected.size() && sodium_memcmp(given.data(), expected.data(), given.size()) == 0;
 }
 
-// A body of unclear length would let one client's bytes pass for the next request of a proxy's connection, and the
-// decoders of compressed and chunked bodies of this version know no limit.
+// An ambiguous body length allows request smuggling through a proxy, and this version's decoders of compressed and
+// chunked bodies are unbounded.
 HttpServer::Refusal HttpServer::refusal_of_body(const httplib::Request& request) const {
   const size_t lengths = request.get_header_value_count("Content-Length");
   if (request.has_header("Transfer-Encoding")) return {411, "a body needs a Content-Length; it may not be chunked"};
@@ -162,8 +162,7 @@ void HttpServer::serve_connection(socket_t socket) {
     stream.begin(kHeadBytes, deadline_of_request);
     bool sound = false;
     const auto prepare = [&](httplib::Request& request) {
-      // Bodies are read as they are, whatever kind they say to be: no forms are parsed. Nor are parts of responses
-      // sent.
+      // Reads bodies as raw bytes, without form parsing; sends no range responses.
       request.headers.erase("Content-Type");
       request.headers.erase("Accept-Encoding");
       request.ranges.clear();

@@ -1,5 +1,4 @@
-// HTTP, as far as it has nothing to do with models: cpp-httplib's parser with bounds on all that a client can make it
-// do.
+// HTTP server, independent of models: cpp-httplib with limits on all client-controlled resources.
 #pragma once
 
 #include <atomic>
@@ -14,27 +13,27 @@ namespace dtrain::serve {
 
 struct HttpLimits {
   size_t body_bytes = 0;
-  size_t connections = 0;             // at once; more are answered with 503
+  size_t connections = 0;             // concurrent; more are answered with 503
   std::chrono::milliseconds request;  // from the first byte of a request to the last of its response
-  std::chrono::milliseconds idle;     // between two requests of a connection
-  std::chrono::milliseconds drain;    // for requests that are under way when the server stops
+  std::chrono::milliseconds idle;     // idle time between two requests of a connection
+  std::chrono::milliseconds drain;    // for requests in progress when the server stops
 };
 
-// Called in handlers: when the request that this thread answers has to be done, which is sooner once the server stops.
+// Deadline of the current thread's request; earlier once the server stops. For handlers.
 std::chrono::steady_clock::time_point request_deadline();
 bool request_is_over();  // its deadline has passed
 
 class HttpServer final : public httplib::Server {
  public:
   using Answered = std::function<void(int status, double seconds)>;
-  // `token`: what requests to all but /, /healthz and /readyz have to bear; empty: none, and then requests that pages
-  // of other sites may have made a browser send are refused, see browser_rules.h. `hosts`: names of this host.
+  // `token`: bearer token required by all paths except /, /healthz and /readyz; empty: none, and then cross-site
+  // browser requests are refused, see browser_rules.h. `hosts`: allowed Host names.
   HttpServer(HttpLimits limits, std::string token, std::vector<std::string> hosts, Answered answered);
 
-  // Returns the port. Throws Error(Fault::resource) where it cannot listen there.
+  // Returns the port. Throws Error(Fault::resource) if it cannot listen.
   int bind(const std::string& address, int port);
-  // Requests under way are answered, within the limit of a drain, and their connections closed; listen_after_bind(),
-  // which another thread has called or is about to call, returns after that.
+  // Graceful shutdown: answers requests in progress within the drain timeout and closes connections; then
+  // listen_after_bind(), running in another thread, returns.
   void drain();
 
  private:
@@ -44,7 +43,7 @@ class HttpServer final : public httplib::Server {
   };
   bool process_and_close_socket(socket_t socket) override;
   Refusal refusal_of(const httplib::Request& request) const;
-  // Why a body could not be told from the next request, or would be too large.
+  // Reason why a body has an ambiguous length or is too large.
   Refusal refusal_of_body(const httplib::Request& request) const;
   bool bears_token(const httplib::Request& request) const;
   void serve_connection(socket_t socket);

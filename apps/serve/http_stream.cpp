@@ -11,9 +11,9 @@ namespace dtrain::serve {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kLook{100};  // how often a connection that waits looks whether the server stops
+constexpr milliseconds kLook{100};  // polling interval of idle connections for a server stop
 constexpr milliseconds kSending{2000};
-constexpr milliseconds kLinger{1000};  // how long a client may go on to send after its response
+constexpr milliseconds kLinger{1000};  // how long to read on after the response
 
 bool wait_on(socket_t socket, short events, milliseconds time) {
   pollfd one{socket, events, 0};
@@ -81,7 +81,7 @@ ssize_t BoundedStream::write(const char* from, size_t size) {
   return count < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : count;
 }
 
-// Nothing here goes by the addresses, which a proxy would hide anyway.
+// Client addresses are not used; a proxy would hide them anyway.
 void BoundedStream::get_remote_ip_and_port(std::string&, int&) const {}
 void BoundedStream::get_local_ip_and_port(std::string&, int&) const {}
 

@@ -1,5 +1,4 @@
-// A connection of a client whom nobody trusts: what it sends is counted, and there is a time by which it has to be
-// done.
+// Connection of an untrusted client, with byte limits and deadlines.
 #pragma once
 
 #include <array>
@@ -12,22 +11,22 @@
 
 namespace dtrain::serve {
 
-// cpp-httplib's own stream bounds the pause between two bytes, and not their number or the time of a whole request: a
-// client could hold a thread for ever by sending a byte now and then.
+// cpp-httplib's own stream limits only the pause between bytes: a client could hold a thread forever by sending a byte
+// now and then (slowloris).
 class BoundedStream final : public httplib::Stream {
  public:
   using Clock = std::chrono::steady_clock;
-  // `last`: the deadline of all connections, which may come at any time.
+  // `last`: deadline of all connections, which may be set at any time.
   BoundedStream(socket_t socket, const std::atomic<Clock::time_point>& last) : socket_(socket), last_(last) {}
 
-  // Waits for the first byte of a request, at most `idle` and as long as `stopping` is false.
+  // Waits for the first byte of a request, at most `idle`, and while `stopping` is false.
   bool wait_for_request(std::chrono::milliseconds idle, const std::atomic<bool>& stopping);
-  // From now on at most `bytes` are read, and nothing is read after `deadline`, nor written 2 s after it: a response
-  // may have been made in the last moment.
+  // Limits reads to `bytes` and `deadline`; writes may continue for 2 s after it, for a response finished at the last
+  // moment.
   void begin(size_t bytes, Clock::time_point deadline);
-  // The same for what remains, so that a body has a limit of its own.
+  // Resets the byte limit, for the body.
   void allow(size_t bytes) { bytes_left_ = bytes; }
-  // Says that no more will be written, and reads on for a moment, so that a client who still sends sees the response.
+  // Shuts down writing, and reads on for a moment, so that a client that is still sending receives the response.
   void linger();
 
   bool is_readable() const override;
@@ -46,7 +45,7 @@ class BoundedStream final : public httplib::Stream {
   const socket_t socket_;
   const std::atomic<Clock::time_point>& last_;
   std::array<char, 16384> buffer_{};
-  size_t begin_ = 0, end_ = 0;  // of what has been received and not read
+  size_t begin_ = 0, end_ = 0;  // received, unread bytes
   size_t bytes_left_ = 0;
   Clock::time_point deadline_{};
 };

@@ -11,9 +11,9 @@ namespace dtrain::serve {
 namespace {
 
 using Json = nlohmann::ordered_json;  // for answers
-using BodyJson = nlohmann::json;      // finds a key among many without going through all of them
+using BodyJson = nlohmann::json;      // logarithmic key lookup
 
-// Six images of 224 x 224 as arrays; a tree of them takes some 75 MB.
+// Six images of 224 x 224 as arrays; their parse tree takes about 75 MB.
 constexpr size_t kMostValues = 1'000'000, kMostKeys = 1000;
 constexpr int kDepth = 8;
 
@@ -27,7 +27,7 @@ int digit_of(char c) {
   return c == '/' ? 63 : -1;
 }
 
-// Appends the numbers of [height, width, 3]; the session knows how many there have to be.
+// Appends the values of [height, width, 3]; the session checks their number.
 void append_levels(const BodyJson& array, int depth, size_t i, std::vector<float>& levels) {
   const auto wrong = [&](const char* what) {
     throw Error(Fault::data, concat("instances[", i, "]: expected arrays [height, width, 3] of numbers, found ", what));

@@ -94,7 +94,7 @@ LabelRule::LabelRule(std::span<const std::string> names, int64_t outputs, const 
     : outputs_(outputs) {
   for (size_t i = 0; i < names.size(); ++i)
     if (!names[i].empty()) by_name_.emplace(names[i], static_cast<int64_t>(i));
-  // "n01440764 tench": the folder has the synset's name. A first word that several names share is none.
+  // Matches a folder "n01440764" to the class name "n01440764 tench", unless several names share the first word.
   std::map<std::string_view, std::optional<int64_t>> by_word;
   for (size_t i = 0; i < names.size(); ++i)
     if (const size_t space = names[i].find(' '); space != std::string::npos)

@@ -1,5 +1,5 @@
-// dtrain-serve: classes or objects of images over HTTP, with the weights of a file or the newest checkpoint of a
-// training.
+// dtrain-serve: HTTP inference server for classifiers and detectors, with weights from a file or the newest checkpoint
+// of a training.
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -45,7 +45,7 @@ struct Options {
   void declare(cli::FlagSet& flags);
   void check();
   serve::HttpLimits limits() const;
-  serve::ServedModelOptions second() const;  // that of --compare
+  serve::ServedModelOptions second() const;  // of --compare
 };
 
 void Options::declare(cli::FlagSet& flags) {
@@ -180,7 +180,7 @@ int run(const std::vector<std::string>& argv) {
   try {
     return serve_until_stopped(options, flags);
   } catch (const Error&) {
-    if (!cli::stop_requested()) throw;  // the request may have ended the reading of a large file
+    if (!cli::stop_requested()) throw;  // a stop request may have aborted reading a large file
     return 0;
   }
 }

@@ -1,4 +1,4 @@
-// What a server has done, for Prometheus.
+// Server metrics for Prometheus.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace dtrain::serve {
 
-// Any thread may call any of these.
+// Thread-safe.
 class Metrics {
  public:
   Metrics();
@@ -17,7 +17,7 @@ class Metrics {
   void computed(size_t images, double seconds);
   void took_up(uint64_t version);
   void failed_to_take_up();
-  // The text format, with `waiting` images in the queue.
+  // Prometheus text format, with `waiting` queued images.
   std::string text(size_t waiting);
 
  private:

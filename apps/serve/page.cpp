@@ -48,7 +48,7 @@ constexpr std::string_view kBody = R"HTML(
 
 std::string script() { return concat(page_views_script(), page_script()); }
 
-// A source of a Content-Security-Policy.
+// A source expression of a Content-Security-Policy.
 std::string source_of(std::string_view text) {
   std::array<unsigned char, crypto_hash_sha256_BYTES> hash{};
   crypto_hash_sha256(hash.data(), reinterpret_cast<const unsigned char*>(text.data()), text.size());

@@ -1,4 +1,4 @@
-// The page that browsers get at /. It has all that it needs in it, and asks the server for predictions as clients do.
+// The self-contained HTML page at /, which uses the same API as clients.
 #pragma once
 
 #include <string>
@@ -6,14 +6,13 @@
 
 namespace dtrain::serve {
 
-// HTML in UTF-8 with its style and script.
+// UTF-8 HTML with inline style and script.
 std::string page();
-// The Content-Security-Policy of page(): its own script and style, known by their SHA-256, requests to its server, and
-// nothing else.
+// The Content-Security-Policy of page(): its own script and style by SHA-256, and requests to its server only.
 const std::string& page_policy();
 
 std::string_view page_style();
-std::string_view page_script();        // requests, uploads, the comparison and the walk
-std::string_view page_views_script();  // what an answer looks like
+std::string_view page_script();        // requests, uploads, comparison and image browsing
+std::string_view page_views_script();  // rendering of predictions
 
 }  // namespace dtrain::serve

@@ -3,7 +3,7 @@
 namespace dtrain::serve {
 namespace {
 
-// Contrasts of texts are at least 4.5 to 1 on both grounds.
+// Contrast of text is at least 4.5 to 1 in both colour schemes.
 constexpr std::string_view kStyle = R"(
 :root { color-scheme: light dark; --ground: #f6f7f9; --card: #fff; --text: #1b1f27; --faint: #565f6d; --line: #dfe3e9;
   --focus: #1d4fd8; --bar: #1d5fd0; --wrong: #b3261e; }

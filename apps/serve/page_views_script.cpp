@@ -3,7 +3,7 @@
 namespace dtrain::serve {
 namespace {
 
-// Texts of the server become text nodes alone, never HTML.
+// Server texts become text nodes, never HTML.
 constexpr std::string_view kViews = R"JS(
 "use strict";
 const colors = ["#e6194b", "#0a84ff", "#ff9f0a", "#34c759", "#bf5af2", "#00b8c4", "#ffd60a", "#ff6ab0"];

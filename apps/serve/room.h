@@ -1,4 +1,4 @@
-// The memory that images of requests may take, and what the allocator keeps of it.
+// Memory budget of images in requests, and allocator settings.
 #pragma once
 
 #include <condition_variable>
@@ -10,11 +10,11 @@
 
 namespace dtrain::serve {
 
-// Bytes, shares of which are taken before images are decoded and given back once a model is done with them: images may
-// have a thousand times the bytes of their request.
+// Budget of bytes, reserved before images are decoded and released after inference, because images may have a thousand
+// times the bytes of their request.
 class Room {
  public:
-  // Gives its bytes back when it ends. The room must outlive it.
+  // RAII reservation; releases its bytes. The budget must outlive it.
   class Share {
    public:
     Share() = default;
@@ -27,7 +27,7 @@ class Room {
     }
     ~Share();
     size_t bytes() const { return bytes_; }
-    // Hands `bytes` of it over, or all where it has fewer.
+    // Splits off `bytes`, or everything if it has fewer.
     Share part(size_t bytes);
 
    private:
@@ -40,8 +40,8 @@ class Room {
   explicit Room(size_t bytes) : bytes_(bytes) {}
   Room(const Room&) = delete;
 
-  // Waits until there are so many bytes. Whoever asks first is served first, and more than the room has is granted
-  // while nothing else is taken. Throws Error(Fault::resource) once stop(), which is called every 100 ms, is true.
+  // Waits until `bytes` are available, first come, first served. A request beyond the whole budget is granted while
+  // nothing else is reserved. Throws Error(Fault::resource) once stop(), called every 100 ms, returns true.
   Share take(size_t bytes, bool (*stop)());
 
  private:
@@ -50,11 +50,11 @@ class Room {
   std::condition_variable changed_;
   size_t taken_ = 0;
   uint64_t next_ = 0;
-  std::set<uint64_t> turns_;  // of those who wait
+  std::set<uint64_t> turns_;  // waiting requests
 };
 
-// Any of a hundred threads may serve the largest request. By default glibc keeps what it has taken in an arena of the
-// thread, of which there are 8 per core, and takes ever larger buffers from arenas: what is resident grows for hours.
+// Limits glibc's arenas: any of a hundred threads may handle the largest request, and glibc keeps freed memory in up to
+// 8 arenas per core and raises its mmap threshold, so that resident memory would grow for hours.
 void return_memory_of_requests();
 
 }  // namespace dtrain::serve

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kOfClassifiers[] = {"num_classes", "image_size", "preprocessing", "ml_perf"};
 
-// Those of a Mask R-CNN: what its weights have recorded, or the preset's, as the flags change them.
+// Mask R-CNN settings: as recorded with the weights, or the preset's, overridden by flags.
 mask_rcnn::Settings detector_settings(const std::optional<mask_rcnn::Settings>& recorded, const std::string& weights,
                                       const ServedModelOptions& options, const cli::FlagSet& set) {
   if (recorded && set.given("preset")) recorded->require_preset(options.preset, weights);
@@ -79,7 +79,7 @@ std::unique_ptr<detection::ImageDetector> ServedModel::detector_with(const std::
            ": for image classifiers only, and the model is a detector");
   const bool annotated = !options_.annotations.empty();
   const std::string& source = annotated ? options_.annotations : weights;
-  if (is_ssd) {  // whose classes are COCO's
+  if (is_ssd) {  // its classes are COCO's
     DT_CHECK(!set_.given("exif_orientation"), "--exif_orientation: SSD300 sees images as they are stored");
     const auto known =
         annotated ? detection::categories_in(options_.annotations) : detection::recorded_categories(weights);
@@ -103,9 +103,9 @@ std::shared_ptr<Session> ServedModel::session_of(const std::string& weights, uin
   return std::make_shared<ClassifierSession>(flags, set_, options_.machine, options_.max_pixels, version);
 }
 
-// A checkpoint that cannot be used leaves the one before in service. It may be removed while it is read, because a
-// training keeps only its last few: then the next look finds a newer one. Flags that do not go with the first one will
-// not go with those after it.
+// An unusable checkpoint leaves the previous one in service. A checkpoint may be deleted while it is read, because
+// training keeps only the newest; the next poll then finds a newer one. Flags that conflict with the first checkpoint
+// will conflict with later ones too.
 void ServedModel::look(bool starting) {
   std::string path;
   try {

@@ -1,4 +1,4 @@
-// The model that is served: that of a file, or of the newest checkpoint of a train_dir, taken up as it appears.
+// The served model: from a file, or from the newest checkpoint in a train_dir, with hot reload.
 #pragma once
 
 #include <condition_variable>
@@ -15,9 +15,9 @@
 namespace dtrain::serve {
 
 struct ServedModelOptions {
-  cli::ClassifierFlags flags;  // with `weights`, or without them where there is a train_dir
-  // Of a Mask R-CNN that no checkpoint has recorded; of any: a file of keys. Of any detector: a file of COCO's
-  // annotations, whose categories its classes stand for.
+  cli::ClassifierFlags flags;  // with `weights`, unless there is a train_dir
+  // Mask R-CNN: preset, if not recorded, and file of keys. Any detector: COCO annotations with the categories of its
+  // classes.
   std::string preset = "torchvision", config_file, annotations;
   std::string train_dir;
   cli::Machine machine;
@@ -27,18 +27,17 @@ struct ServedModelOptions {
 
 class ServedModel {
  public:
-  // Loads what there is. `set` must outlive this; `changed` is told whether a session was taken up or could not be, by
-  // the thread that watches. Throws Error where the weights of a file do not fit, and where flags do not go with the
-  // checkpoint that there is.
+  // Loads the weights, if available. `set` must outlive this. The polling thread calls `changed` after each successful
+  // or failed reload. Throws Error if a file's weights do not fit, or flags conflict with the existing checkpoint.
   ServedModel(ServedModelOptions options, const cli::FlagSet& set, std::function<void(const Session*)> changed);
   ~ServedModel();
   ServedModel(const ServedModel&) = delete;
 
-  // Null as long as there is no checkpoint. Who holds it keeps it alive while a newer one is taken up.
+  // Null until there is a checkpoint. The shared pointer keeps a session alive across reloads.
   std::shared_ptr<const Session> session() const;
 
  private:
-  // Null where neither the checkpoint of these weights nor --model says that they are of a detector.
+  // Null unless the weights' record or --model names a detector.
   std::unique_ptr<detection::ImageDetector> detector_with(const std::string& weights) const;
   std::shared_ptr<Session> session_of(const std::string& weights, uint64_t version) const;
   void look(bool starting);
@@ -47,7 +46,7 @@ class ServedModel {
   const ServedModelOptions options_;
   const cli::FlagSet& set_;
   const std::function<void(const Session*)> changed_;
-  std::string path_, failed_;  // the checkpoint that is served, and the last one that could not be
+  std::string path_, failed_;  // served checkpoint, and last checkpoint that failed to load
   mutable std::mutex mutex_;
   std::shared_ptr<const Session> session_;
   std::condition_variable wake_;

@@ -44,8 +44,8 @@ int64_t pixels_of(const std::vector<Instance>& instances, int64_t max_pixels) {
 }
 
 // Memory for this number of pixels, and for the preprocessed images.
-Room::Share room_for(const Session& session, int64_t pixels, size_t images, Room& room) {
-  return room.take(size_t{3} * static_cast<size_t>(pixels) + images * session.input_bytes(), request_is_over);
+MemoryBudget::Reservation reserve(const Session& session, int64_t pixels, size_t images, MemoryBudget& budget) {
+  return budget.reserve(size_t{3} * static_cast<size_t>(pixels) + images * session.input_bytes(), request_is_over);
 }
 
 Pixels decoded(const Session& session, std::span<const std::byte> encoded, const DecodeLimits& limits) {
@@ -58,23 +58,24 @@ Pixels decoded(const Session& session, std::span<const std::byte> encoded, const
 }  // namespace
 
 Pixels decoded_image(const Session& session, std::span<const std::byte> encoded, const DecodeLimits& limits,
-                     Room& room) {
-  Room::Share share = room_for(session, pixels_of(encoded, limits.max_pixels), 1, room);
+                     MemoryBudget& budget) {
+  MemoryBudget::Reservation reservation = reserve(session, pixels_of(encoded, limits.max_pixels), 1, budget);
   Pixels pixels = decoded(session, encoded, limits);
-  pixels.room = share.part(pixels.bytes());
+  pixels.reservation = reservation.split(pixels.bytes());
   return pixels;
 }
 
 std::vector<Pixels> decoded_instances(const Session& session, std::string_view body, const DecodeLimits& limits,
-                                      Room& room) {
+                                      MemoryBudget& budget) {
   const std::vector<Instance> instances = read_instances(body, limits.max_instances, request_is_over);
-  Room::Share share = room_for(session, pixels_of(instances, limits.max_pixels), instances.size(), room);
+  MemoryBudget::Reservation reservation =
+      reserve(session, pixels_of(instances, limits.max_pixels), instances.size(), budget);
   std::vector<Pixels> images;
   for_each_instance(instances, [&](const Instance& instance) {
     const auto* encoded = std::get_if<std::vector<std::byte>>(&instance);
     images.push_back(encoded ? decoded(session, *encoded, limits)
                              : session.from_levels(std::get<std::vector<float>>(instance)));
-    images.back().room = share.part(images.back().bytes());
+    images.back().reservation = reservation.split(images.back().bytes());
   });
   return images;
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "apps/serve/room.h"
+#include "apps/serve/memory_budget.h"
 #include "apps/serve/session.h"
 
 namespace dtrain::serve {
@@ -24,11 +24,11 @@ struct DecodeLimits {
 // Reserves memory for the pixels (by the header), then decodes like Session::decode. Throws Error(Fault::data) for a
 // refused damaged image, and Error(Fault::resource) if request_is_over() before memory is available.
 Pixels decoded_image(const Session& session, std::span<const std::byte> encoded, const DecodeLimits& limits,
-                     Room& room);
+                     MemoryBudget& budget);
 
 // Decodes the `instances` of a body, see read_instances(), after reserving memory for all, from their headers. Throws
 // Error(Fault::data) with the instance, and Error(Fault::resource) once request_is_over().
 std::vector<Pixels> decoded_instances(const Session& session, std::string_view body, const DecodeLimits& limits,
-                                      Room& room);
+                                      MemoryBudget& budget);
 
 }  // namespace dtrain::serve

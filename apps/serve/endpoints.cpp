@@ -31,7 +31,7 @@ class Predictions {
     const auto session = session_for(model, response);
     if (!session) return;
     auto results = run(
-        session, prepared([&] { return decoded_instances(*session, request.body, e_.decoding, e_.room); }), response);
+        session, prepared([&] { return decoded_instances(*session, request.body, e_.decoding, e_.budget); }), response);
     if (!results.empty()) answer(response, 200, predictions_json(results, *session, form));
   }
 
@@ -41,7 +41,7 @@ class Predictions {
     if (!session) return;
     const auto decode = [&] {
       std::vector<Pixels> one;
-      one.push_back(decoded_image(*session, std::as_bytes(std::span(request.body)), e_.decoding, e_.room));
+      one.push_back(decoded_image(*session, std::as_bytes(std::span(request.body)), e_.decoding, e_.budget));
       return one;
     };
     const auto results = run(session, prepared(decode), response);

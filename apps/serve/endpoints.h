@@ -24,7 +24,7 @@ struct Endpoints {
   size_t max_image_bytes = 0;  // per file of `images`
   int preparing = 1;           // concurrent JSON parses and image decodes
   std::vector<LabelledImage> images;
-  Room& room;  // memory of all images
+  MemoryBudget& budget;  // memory of all images
   Batcher& batcher;
   Metrics& metrics;
 };

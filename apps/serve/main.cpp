@@ -129,7 +129,7 @@ serve::ServedModelOptions Options::second() const {
 }
 
 int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
-  serve::return_memory_of_requests();
+  serve::limit_malloc_arenas();
   const std::string token = serve::read_token(options.token_file, cli::environment());
   serve::Metrics metrics;
   serve::HttpServer server(options.limits(), token, serve::read_host_names(options.hosts),
@@ -148,7 +148,7 @@ int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
   if (!options.images.empty())
     images = serve::read_labelled_images(options.images, options.model.annotations, model.session().get());
   options.batcher.computed = [&](size_t count, double seconds) { metrics.computed(count, seconds); };
-  serve::Room room(size_t{3} * serve::kLargestImages * static_cast<size_t>(options.model.max_pixels));
+  serve::MemoryBudget budget(size_t{3} * serve::kLargestImages * static_cast<size_t>(options.model.max_pixels));
   serve::Batcher batcher(options.batcher);
   serve::add_endpoints(server, {models,
                                 {static_cast<size_t>(options.top), 0},
@@ -156,7 +156,7 @@ int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
                                 options.limits().body_bytes,
                                 cli::available_cores().usable,
                                 std::move(images),
-                                room,
+                                budget,
                                 batcher,
                                 metrics});
   std::thread listener([&] { server.listen_after_bind(); });

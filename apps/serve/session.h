@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "apps/serve/room.h"
+#include "apps/serve/memory_budget.h"
 #include "data/coco/annotations.h"
 #include "data/coco/results.h"
 #include "data/image.h"
@@ -18,10 +18,10 @@ namespace dtrain::serve {
 
 // A decoded and preprocessed image.
 struct Pixels {
-  Room::Share room{};               // reserved memory; the first member, so that it is released last
-  std::vector<std::byte> values{};  // for a classifier: [height, width, 3] of the session's type
-  data::Image image{};              // for a detector: size in the file
-  std::string damage{};             // damage of the image; "" if intact
+  MemoryBudget::Reservation reservation{};  // reserved memory; the first member, so that it is released last
+  std::vector<std::byte> values{};          // for a classifier: [height, width, 3] of the session's type
+  data::Image image{};                      // for a detector: size in the file
+  std::string damage{};                     // damage of the image; "" if intact
   size_t bytes() const {
     return values.size() + size_t{3} * static_cast<size_t>(image.width) * static_cast<size_t>(image.height);
   }

@@ -1,4 +1,4 @@
-// --benchmark_log_dir and --ml_perf_compliance_logging: logs in the forms of other programs.
+// --benchmark_log_dir and --ml_perf_compliance_logging: log formats of other programs.
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -84,7 +84,7 @@ TEST_F(BenchmarkLogs, AFolderThatCannotBeMadeEndsNoRun) {
   EXPECT_TRUE(contains(result.err, "the run goes on without the benchmark log")) << result.err;
 }
 
-// The events of a training of three steps, two of them an epoch, that reaches its target in the last evaluation.
+// Events of a training of three steps, with two steps per epoch, whose last evaluation reaches the target.
 std::vector<std::string> compliance_lines(Outcome outcome, bool evaluates) {
   std::vector<std::string> lines;
   observers::MlperfLog log({.line = [&](const std::string& line) { lines.push_back(line); },

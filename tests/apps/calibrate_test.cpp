@@ -1,5 +1,4 @@
-// dtrain-classify calibrate and --precision: from records to predictions, and calibrations that are not what they
-// claim.
+// dtrain-classify calibrate and --precision: from records to predictions, and invalid calibrations.
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/vision.h"
@@ -12,7 +11,7 @@
 namespace dtrain {
 namespace {
 
-// A model with drawn weights, whose logits in int8 have to be near to those of fp32 whatever it is worth.
+// A model with random weights, whose int8 logits must be close to the fp32 logits.
 class Calibrate : public testing::Test {
  protected:
   Calibrate() : context_(make_cpu_context({.threads = 1})) {

@@ -1,4 +1,4 @@
-// dtrain-classify: what it prints equals what the model computes; bad images do not stop it.
+// dtrain-classify: prints the model's results; continues after bad images.
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -180,7 +180,7 @@ TEST_F(Classify, WhatIsNotFiniteEndsWithThree) {
   EXPECT_EQ(overflow.out, "");
 }
 
-// As dtrain-cnn-benchmarks records a run.
+// Metadata as recorded by dtrain-cnn-benchmarks.
 class RecordedRun : public Classify {
  protected:
   RecordedRun() : resnet_(*context_) {
@@ -247,7 +247,7 @@ TEST_F(RecordedRun, RefusesWhatContradictsTheRecord) {
   }
 }
 
-// Weights keep what they say of themselves, wherever they lie.
+// Metadata of weights does not depend on their location.
 TEST_F(RecordedRun, MovedWeightsAreClassifiedAsTheyWereTrained) {
   const WeightsRecord record = {{"model", "resnet18, padding same, batch norm epsilon 0.25"},
                                 {"classes", "5"},

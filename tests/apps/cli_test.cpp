@@ -1,4 +1,4 @@
-// The forms of flags, their help, and what a command line comes to.
+// Flag syntax, help text, and parsing of command lines.
 #include <cstdlib>
 #include <sstream>
 

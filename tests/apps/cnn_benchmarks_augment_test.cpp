@@ -1,4 +1,4 @@
-// Augmentation through the program: it learns, resumes exactly, and refuses what makes no sense.
+// Augmentation in dtrain-cnn-benchmarks: learning, exact resumption, refused combinations.
 #include <nlohmann/json.hpp>
 
 #include "tests/apps/cnn_benchmarks_fixture.h"
@@ -6,7 +6,7 @@
 namespace dtrain {
 namespace {
 
-// Everything at once: images grow after the first epoch, of 40 of the 96 images that the run takes.
+// All augmentations together: the image size grows after the first epoch, 40 of the run's 96 images.
 Arguments augmentation() {
   return {"--mixup_alpha=0.2",         "--cutmix_alpha=1",
           "--label_smoothing=0.1",     "--auto_augment=ra",
@@ -36,7 +36,7 @@ TEST_F(CnnBenchmarks, AugmentsAndResumesBitIdentical) {
   EXPECT_EQ(state["settings"]["random erasing"], "0.5, area 0.02-0.33, aspect 0.3-3.3, random");
   EXPECT_EQ(state["settings"]["progressive resizing"], "12:0,16:1");
 
-  // An evaluation is of images as they are, whatever they were in training.
+  // Evaluation does not augment images.
   const Arguments evaluate = real("unbroken") + Arguments{"--eval", "--num_eval_batches=2"};
   const ProgramResult plain = train(evaluate), same = train(evaluate + augmentation());
   ASSERT_EQ(plain.code, 0) << plain.err;

@@ -13,7 +13,7 @@ struct Parsed {
   cli::FlagSet flags{"dtrain-cnn-benchmarks", "", ""};
 };
 
-// On a machine with a GPU as on one without.
+// The same with and without a GPU.
 Config config_of(std::vector<std::string> arguments, const Ranks& ranks = {}) {
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   Parsed parsed;
@@ -163,7 +163,7 @@ TEST(Config, RefusedCombinations) {
   };
   for (auto [arguments, part] : cases) {
     EXPECT_TRUE(contains(failure(arguments), part)) << testing::PrintToString(arguments) << ": " << failure(arguments);
-    // The other form of fp16.
+    // The alternative flag for fp16.
     if (arguments[0] != "--use_fp16" || arguments[1].starts_with("--precision")) continue;
     arguments[0] = "--precision=fp16";
     EXPECT_TRUE(contains(failure(arguments), part)) << testing::PrintToString(arguments) << ": " << failure(arguments);

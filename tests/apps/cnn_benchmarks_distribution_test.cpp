@@ -1,4 +1,4 @@
-// Flags and variables about several ranks to what is done.
+// Resolution of distribution flags and variables.
 #include <cstdlib>
 
 #include "apps/cli/options/all_reduce_spec.h"
@@ -231,7 +231,7 @@ TEST(HorovodVariables, AreTakenOver) {
   EXPECT_EQ(result.config.flags.ranks.job.collective_timeout, 90);
   EXPECT_EQ(result.taken_over.size(), 3u);
   EXPECT_TRUE(contains(result.notices, "HOROVOD_FUSION_THRESHOLD: taken as --bucket_mb=16\n")) << result.notices;
-  // Without fusion, a bucket for each parameter.
+  // Without fusion: one bucket per parameter.
   EXPECT_EQ(resolve({}, 2, {{"HOROVOD_FUSION_THRESHOLD", "0"}}).config.distribution.buckets.bytes, 1);
 }
 
@@ -252,7 +252,7 @@ TEST(HorovodVariables, AllAreAnswered) {
     ASSERT_EQ(result.taken_over.size(), 1u) << variable;
     EXPECT_TRUE(result.taken_over[0].starts_with(variable + ": ")) << result.taken_over[0];
   }
-  // Off, as the library has them.
+  // The library's default: off.
   EXPECT_TRUE(resolve({}, 2, {{"HOROVOD_AUTOTUNE", "0"}, {"HOROVOD_HIERARCHICAL_ALLREDUCE", "0"}}).taken_over.empty());
 }
 

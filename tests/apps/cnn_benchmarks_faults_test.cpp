@@ -1,4 +1,4 @@
-// What goes wrong in a run of the program: one clear line, the documented code, and nothing lost that was saved.
+// Failures of dtrain-cnn-benchmarks: one clear line, the documented exit code, and no loss of saved data.
 #include <sys/wait.h>
 
 #include <csignal>
@@ -77,7 +77,7 @@ TEST_F(CnnBenchmarks, DamagedCheckpointsArePassedOverOrEndWithFive) {
 TEST_F(CnnBenchmarks, ASecondSignalEndsItAtOnceAndCostsNoCheckpoint) {
   ASSERT_EQ(train(real("unbroken")).code, 0);
   const auto run = paused("run", "\n7\timages/sec");
-  // It wakes up with both pending, so that the second cannot come too late.
+  // It wakes up with both signals pending, so that the second cannot be late.
   for (int number : {SIGTERM, SIGINT, SIGCONT}) run->signal(number);
   const int code = run->finish().code;
   EXPECT_TRUE(code == 128 + SIGTERM || code == 128 + SIGINT) << code;
@@ -87,7 +87,7 @@ TEST_F(CnnBenchmarks, ASecondSignalEndsItAtOnceAndCostsNoCheckpoint) {
   expect_equal_checkpoints("unbroken", "run");
 }
 
-// How often `part` stands in `text`.
+// Occurrences of `part` in `text`.
 size_t count_of(const std::string& text, const std::string& part) {
   size_t count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
@@ -124,7 +124,7 @@ TEST_F(CnnBenchmarks, EvaluationWithoutACheckpointEndsWithFive) {
   EXPECT_TRUE(contains(run.err, "Checkpoint not found in " + path("none"))) << run.err;
 }
 
-// Layers that the file lacks keep their first values, and those that it has besides are left out: both are named.
+// Missing tensors keep their initial values and additional tensors are ignored; both are named.
 TEST_F(CnnBenchmarks, WeightsOfASmallerModelAreRemarked) {
   const auto context = make_cpu_context({.threads = 1});
   ParameterStore store(*context);

@@ -1,4 +1,4 @@
-// Runs dtrain-cnn-benchmarks on drawn images and on synthetic ones.
+// Runs dtrain-cnn-benchmarks on generated images and on synthetic batches.
 #pragma once
 
 #include <csignal>
@@ -24,7 +24,7 @@ inline Arguments operator+(Arguments a, const Arguments& b) {
   return a;
 }
 
-// Drawn images, made once: 40 for training in two shards, 10 for validation, 3 classes.
+// Generated images, created once: 40 for training in two shards, 10 for validation, 3 classes.
 class CnnBenchmarks : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -41,7 +41,7 @@ class CnnBenchmarks : public testing::Test {
   static Arguments synthetic() {
     return {"--model=resnet20", "--data_name=cifar10", "--image_size=16", "--batch_size=4"};
   }
-  // 24 steps, a checkpoint after each fourth; 40 images are 10 steps, so that it ends in the third epoch.
+  // 24 steps, with a checkpoint every fourth; 40 images are 10 steps, so that it ends in the third epoch.
   Arguments real(const std::string& train_dir) const {
     return {"--model=resnet20",
             "--data_name=imagenet",
@@ -57,8 +57,8 @@ class CnnBenchmarks : public testing::Test {
             "--save_model_steps=4",
             "--train_dir=" + path(train_dir)};
   }
-  // A run of real(train_dir) and `more`, stopped by SIGSTOP after it has printed `text` and before its last steps: on a
-  // busy machine a run may be over by the time the test sees the text, and is started anew.
+  // A run of real(train_dir) and `more`, stopped by SIGSTOP after printing `text` and before its last steps. On a busy
+  // machine a run may end before the test sees the text; then it is restarted.
   std::unique_ptr<Program> paused(const std::string& train_dir, const std::string& text,
                                   const Arguments& more = {}) const {
     std::unique_ptr<Program> run;

@@ -1,4 +1,4 @@
-// What is said of flags where they are declared, and that parsing one changes its own group alone.
+// Attributes of declared flags; parsing a flag changes only its own group.
 #include <algorithm>
 
 #include "apps/cnn_benchmarks/config.h"
@@ -43,8 +43,8 @@ TEST_F(DeclaredFlags, OnlyThoseOfAPlaceMayDifferPerRank) {
                                                  "tfprof_file", "timeline", "trace_file", "use_chrome_trace_format"}));
 }
 
-// Another key, or a missing one, and existing checkpoints are no longer continued as they were.
-// Repeated augmentation is recorded where there is any: existing checkpoints have no such key.
+// A changed or missing key would break the resumption of existing checkpoints.
+// Repeated augmentation is recorded only if enabled: existing checkpoints lack the key.
 TEST_F(DeclaredFlags, TheIdentityOfARunHasTheKeysOfExistingCheckpoints) {
   EXPECT_EQ(
       flags.identity_keys(),
@@ -95,7 +95,7 @@ TEST_F(DeclaredFlags, WhatTheyComeToLeavesThemAsTheyWere) {
   static_assert(std::is_const_v<decltype(Config::flags)>);
 }
 
-// Nothing is updated, and each batch is a step of its own: speeds count its images once.
+// Without updates, each batch is a step, so that throughput counts its images once.
 TEST_F(DeclaredFlags, ForwardOnlyAccumulatesNothing) {
   const Config config = config_of({"--forward_only", "--gradient_accumulation=4", "--batch_size=8"});
   EXPECT_EQ(config.micro_steps, 1);

@@ -1,4 +1,4 @@
-// Training in fp16 on a GPU: the dynamic loss scale in the metrics file, in checkpoints and over a restart.
+// fp16 training on a GPU: dynamic loss scale in the metrics file, in checkpoints and after a restart.
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -34,7 +34,7 @@ class Fp16 : public CnnBenchmarks {
 };
 
 TEST_F(Fp16, LossScaleMovesAndContinuesFromACheckpoint) {
-  // Where the weights' gradients pass through 16 bits, ten halvings lie between the first loss scale and a useful one.
+  // With 16-bit weight gradients, the initial loss scale is ten halvings above a usable one.
   constexpr int kSteps = 15;
   const ProgramResult whole = train(lenet("whole", kSteps));
   ASSERT_EQ(whole.code, 0) << whole.err;
@@ -45,7 +45,7 @@ TEST_F(Fp16, LossScaleMovesAndContinuesFromACheckpoint) {
   for (const char* file : {"/model.safetensors", "/state.safetensors", "/state.json"})
     EXPECT_TRUE(read_file(checkpoint("whole", kSteps) + file) == read_file(checkpoint("parts", kSteps) + file)) << file;
 
-  // The rules once more, from what is said of the updates: each halved the scale or was one of three in a row.
+  // Recomputes the scale from the reported updates: each halved it or was one of three consecutive finite steps.
   double scale = 1048576;
   int good = 0, skipped = 0, lines = 0;
   std::istringstream metrics(read_file(path("parts.json")));

@@ -1,4 +1,4 @@
-// The program on a GPU: the same log, recorded steps, checkpoints, evaluation, and memory that does not suffice.
+// dtrain-cnn-benchmarks on a GPU: log, CUDA graphs, checkpoints, evaluation, and out of memory.
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -18,7 +18,7 @@ class CnnBenchmarksOnGpu : public CnnBenchmarks {
     std::string reason;
     if (cuda_device_count(&reason) == 0) GTEST_SKIP() << "SKIPPED: no GPU: " << reason;
   }
-  // Small enough for an emulated GPU; later arguments win.
+  // Small enough for an emulated GPU; later arguments take precedence.
   Arguments lenet(const std::string& name) const {
     return {"--device=gpu",         "--model=lenet",          "--data_name=imagenet",
             "--data_dir=" + data(), "--image_size=8",         "--num_classes=4",
@@ -99,8 +99,8 @@ TEST_F(CnnBenchmarksOnGpu, GoesOnBitForBitAndEvaluates) {
   EXPECT_EQ(on_gpu, accuracy(train(lenet("eval") + evaluation + Arguments{"--device=cpu"})));
 }
 
-// JPEGs and a few PNGs, and of the 12 JPEGs for training two that are damaged: one is cut, which its markers tell, one
-// has wrong bits, which only decoding tells.
+// JPEGs and a few PNGs. Of the 12 training JPEGs two are damaged: one is truncated, which its markers show; one has
+// flipped bits, which only decoding shows.
 std::string mixed_images(const std::filesystem::path& folder) {
   const auto make = [](uint64_t record) {
     const data::Image picture = smooth_picture(40, 30, static_cast<int>(record));
@@ -117,7 +117,7 @@ std::string mixed_images(const std::filesystem::path& folder) {
   return folder.string();
 }
 
-// With torchvision's preset, for which the host's transform is the exact one: what a GPU rounds elsewhere is little.
+// With torchvision's preset, where the host's transform is exact, GPU rounding differs little.
 TEST_F(CnnBenchmarksOnGpu, DecodesJpegsToTheSamples) {
   const TempDirectory folder;
   const Arguments more{"--data_dir=" + mixed_images(folder / "data"),
@@ -137,7 +137,7 @@ TEST_F(CnnBenchmarksOnGpu, DecodesJpegsToTheSamples) {
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 0.02 * expected[i]) << "step " << i;
   EXPECT_TRUE(contains(host.err, "note: 1 bad records skipped")) << host.err;
   EXPECT_TRUE(contains(gpu.err, "note: 1 bad records skipped")) << gpu.err;
-  // The cut one, those of PNG and, unless nvJPEG makes something of it, the one with wrong bits.
+  // The truncated one, the PNGs, and, unless nvJPEG decodes it, the one with flipped bits.
   std::smatch match;
   ASSERT_TRUE(std::regex_search(gpu.err, match, std::regex("(\\d+) of 40 images were decoded by the host"))) << gpu.err;
   EXPECT_GE(std::stoi(match.str(1)), 8);

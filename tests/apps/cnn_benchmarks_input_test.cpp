@@ -1,4 +1,4 @@
-// What runs of dtrain-cnn-benchmarks say of their images: those of all ranks, in training and in evaluation.
+// Input notices of dtrain-cnn-benchmarks: images of all ranks, in training and in evaluation.
 #include "tests/apps/cnn_benchmarks_fixture.h"
 #include "tests/apps/dataset_fixture.h"
 #include "tests/data/exif.h"
@@ -6,7 +6,7 @@
 namespace dtrain {
 namespace {
 
-// Each half has four images: a cut one and one with an EXIF orientation among them.
+// Each split has four images, including a truncated one and one with an EXIF orientation.
 class CnnBenchmarksInput : public CnnBenchmarks {
  protected:
   CnnBenchmarksInput() {
@@ -36,7 +36,7 @@ TEST_F(CnnBenchmarksInput, IsReportedOfAllRanksAndEvaluations) {
   for (const std::string& line :
        {std::string(kCounts), std::string(kOriented), path("data/train-00000-of-00001") + ": record 1 at byte "})
     EXPECT_TRUE(contains(trained.err, line)) << line << "\n" << trained.err;
-  // The record of the checkpoint says how its images, its labels and its model are.
+  // The checkpoint records preprocessing, labels and model.
   const ProgramResult evaluated = train(with_data({"--eval", "--batch_size=4"}));
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;
   for (const std::string& line :

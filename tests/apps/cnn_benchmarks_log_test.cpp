@@ -1,4 +1,4 @@
-// The printed log, to the letter.
+// Exact text of the log.
 #include "apps/cnn_benchmarks/log_header.h"
 #include "apps/observers/tf_cnn_log.h"
 
@@ -98,7 +98,7 @@ TEST(Log, HeaderOfOtherFlags) {
   EXPECT_TRUE(contains(header(RunMode::forward_only), "Mode:        BenchmarkMode.FORWARD_ONLY\n"));
 }
 
-// A communicator of one rank, for the log of a program that runs alone.
+// A communicator with a single rank.
 struct Alone {
   std::unique_ptr<Context> context = make_cpu_context({.threads = 1});
   std::unique_ptr<Group> group = make_single_group();

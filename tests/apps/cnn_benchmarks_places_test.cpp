@@ -1,5 +1,5 @@
-// Where a run writes: links that a user has set are followed or left alone, files of his are not touched, and no file
-// takes the place of a closed standard descriptor.
+// Output locations of a run: links are followed or left alone, the user's files are not touched, and no file replaces a
+// closed standard descriptor.
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -18,7 +18,7 @@ class Places : public testing::Test {
     return {"--model=lenet",     "--device=cpu",           "--batch_size=2",
             "--display_every=1", "--num_warmup_batches=0", "--num_batches=" + std::to_string(steps)};
   }
-  // With a checkpoint after every second step.
+  // With a checkpoint every second step.
   Arguments in_train_dir(const std::string& name = "run") const {
     return {"--train_dir=" + path(name), "--save_model_steps=2"};
   }
@@ -29,7 +29,7 @@ class Places : public testing::Test {
     const ProgramResult result = train(run_of(steps) + in_train_dir() + more);
     ASSERT_EQ(result.code, 0) << result.err;
   }
-  // The run ends with `code` and says `part` in its one line of error, having trained nothing.
+  // The run exits with `code` and a single error line containing `part`, without training.
   void expect_refusal(const Arguments& more, int code, const std::string& part) const {
     const ProgramResult result = train(run_of(2) + more);
     EXPECT_EQ(result.code, code) << result.err;
@@ -45,7 +45,7 @@ class Places : public testing::Test {
 
 TEST_F(Places, NothingIsRemovedThroughALink) {
   train_to(4);
-  // What looks like a leftover of a killed run, and an old checkpoint that was moved to an archive.
+  // Apparent leftovers of a killed run, and an old checkpoint that was moved to an archive.
   fs::create_directory(root / "mine");
   write_file(path("mine/thesis"), "years of work");
   fs::create_symlink(path("mine"), step(40) + ".tmp-0123456789abcdef");
@@ -99,7 +99,7 @@ TEST_F(Places, ALockThatIsNoneIsRefused) {
   write_file(lock, "of a door");
   expect_refusal(in_train_dir(), 1, "/run/lock: is not a lock file");
   EXPECT_EQ(read_file(lock), "of a door");
-  write_file(lock, "12345\n6\n");  // of a run that was killed while it wrote its number
+  write_file(lock, "12345\n6\n");  // of a run that was killed while writing its PID
   train_to(2);
 }
 
@@ -149,7 +149,7 @@ TEST_F(Places, MetricsGoThroughAFifo) {
   EXPECT_TRUE(contains(full.err, "No space left on device; the run goes on without it")) << full.err;
 }
 
-// Each file of the run is what it is with all descriptors open.
+// Every file of the run is as with all descriptors open.
 TEST_F(Places, ClosedDescriptorsAreNotTakenForFiles) {
   train_to(6);
   std::string command = (bin_dir() / kProgram).string();

@@ -1,4 +1,4 @@
-// Recipes: what they set, what the command line has over them, what is printed and recorded.
+// Recipes: flags that they set, precedence of the command line, printed and recorded text.
 #include <cstdlib>
 #include <set>
 
@@ -10,7 +10,7 @@
 namespace dtrain::cnn_benchmarks {
 namespace {
 
-// A command line with a recipe, and what is made of it; on a machine with a GPU as on one without.
+// Resolves a command line with a recipe, with and without a GPU.
 struct Cooked {
   explicit Cooked(std::vector<std::string> arguments) {
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
@@ -20,7 +20,7 @@ struct Cooked {
     lines = values.recipe.apply(flags);
   }
   Config config() const { return make_config(values, flags); }
-  // The rates of a run over ImageNet.
+  // Learning rates of an ImageNet run.
   Schedule schedule() const { return make_plan(config(), {1'281'167, 50'000}).schedule; }
 
   Flags values;
@@ -69,7 +69,7 @@ TEST(Recipe, AwsTrainsAsItsScript) {
   EXPECT_NEAR(schedule.at(0), 0.001, 1e-12);
   EXPECT_NEAR(schedule.at(12511), 0.4, 1e-3) << "after ten epochs";
   EXPECT_NEAR(schedule.at(schedule.total_steps), 1e-5, 1e-9);
-  // A short run ends in the warm-up.
+  // A short run ends within the warm-up.
   EXPECT_EQ(Cooked({"--recipe=aws", "--num_batches=100"}).schedule().decay, Schedule::Decay::constant);
 }
 

@@ -1,4 +1,4 @@
-// The program itself: modes, log, checkpoints, being stopped and being killed.
+// dtrain-cnn-benchmarks: modes, log, checkpoints, stop requests and kills.
 #include <csignal>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -66,7 +66,7 @@ TEST_F(CnnBenchmarks, KilledAndStartedAgainEndsBitIdentical) {
   ASSERT_EQ(unbroken.code, 0) << unbroken.err;
   ASSERT_TRUE(std::filesystem::exists(checkpoint("unbroken", 24)));
 
-  // The save after step 8 has waited for that after step 4.
+  // The save after step 8 waited for the save after step 4.
   const auto killed = paused("killed", "\n7\timages/sec");
   killed->signal(SIGKILL);
   killed->finish();
@@ -77,7 +77,7 @@ TEST_F(CnnBenchmarks, KilledAndStartedAgainEndsBitIdentical) {
       << resumed.out;
   expect_equal_checkpoints("unbroken", "killed");
 
-  // Nothing is left to do; what is there stays.
+  // The run is complete; its files are unchanged.
   const ProgramResult again = train(real("killed"));
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_TRUE(contains(again.err, "step 24 marks the end of the run already"));
@@ -88,7 +88,7 @@ TEST_F(CnnBenchmarks, KilledAndStartedAgainEndsBitIdentical) {
   EXPECT_TRUE(contains(train(real("killed") + Arguments{weights}).err, "--weights has no effect"));
 }
 
-// Checkpoints that exist are continued by these keys and texts.
+// Existing checkpoints are matched by these keys and values.
 TEST_F(CnnBenchmarks, RecordsItsIdentityInCheckpoints) {
   ASSERT_EQ(train(synthetic() + Arguments{"--num_batches=1", "--num_warmup_batches=0", "--gradient_accumulation=2",
                                           "--train_dir=" + path("run")})
@@ -191,7 +191,7 @@ TEST_F(CnnBenchmarks, EvaluatesCheckpointsAndWhileTraining) {
   std::smatch final_accuracy;
   ASSERT_TRUE(std::regex_search(trained.out, final_accuracy, final_line)) << trained.out;
 
-  std::map<std::string, std::vector<uint64_t>> steps;  // those of the lines that have a key
+  std::map<std::string, std::vector<uint64_t>> steps;  // lines with the key
   std::istringstream metrics(read_file(path("metrics")));
   for (std::string line; std::getline(metrics, line);) {
     const auto row = nlohmann::json::parse(line);
@@ -213,7 +213,7 @@ TEST_F(CnnBenchmarks, EvaluatesCheckpointsAndWhileTraining) {
     EXPECT_TRUE(contains(evaluated.out, final_accuracy[1])) << evaluated.out;
     EXPECT_TRUE(contains(evaluated.out, "total images/sec: "));
   }
-  // Weights that were moved say what they are of.
+  // Moved weights keep their metadata.
   std::filesystem::copy_file(checkpoint("run", 24) + "/model.safetensors", path("moved.safetensors"));
   const std::string moved = "--weights=" + path("moved.safetensors");
   EXPECT_EQ(SafetensorsFile(path("moved.safetensors")).metadata().at("dtrain.class names"),
@@ -287,7 +287,7 @@ TEST_F(CnnBenchmarks, AnAverageOfTheParametersIsEvaluatedSavedAndLoaded) {
   EXPECT_TRUE(contains(loaded.out, accuracies)) << loaded.out << "expected " << accuracies;
 }
 
-// A known answer: tf_cnn_benchmarks' own test data is learnt without an error.
+// Known-answer test: overfits tf_cnn_benchmarks' own test data without an error.
 TEST_F(CnnBenchmarks, LearnsRecordsMadeByOthersToTheLastImage) {
   if (sanitized()) GTEST_SKIP() << "SKIPPED: a training of 200 steps, which sanitizers slow down tenfold";
   const std::filesystem::path records = test_data("tfrecord/tf_cnn_benchmarks");

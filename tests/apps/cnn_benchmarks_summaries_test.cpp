@@ -1,4 +1,4 @@
-// --summary_verbosity and --save_summaries_steps: TensorBoard's events by tf_cnn_benchmarks' names.
+// --summary_verbosity and --save_summaries_steps: TensorBoard events with tf_cnn_benchmarks' tags.
 #include <algorithm>
 #include <numeric>
 
@@ -98,7 +98,7 @@ std::vector<float> bias_of(const std::string& checkpoint) {
   return values;
 }
 
-// By what they change, with plain descent: the arena holds the sum over the micro-steps.
+// From the parameter change under plain SGD: the arena holds the sum over the micro-steps.
 TEST_F(CnnSummaries, GradientsAreThoseOfTheStep) {
   const ProgramResult result =
       train(real("run") + Arguments{"--num_batches=3", "--num_warmup_batches=0", "--save_summaries_steps=1",

@@ -1,4 +1,4 @@
-// The flags of tf_cnn_benchmarks: all are declared, with its defaults; the page about them; command lines of its users.
+// Flags of tf_cnn_benchmarks: declarations, defaults, documentation page, and typical command lines.
 #include <algorithm>
 #include <sstream>
 
@@ -13,8 +13,8 @@ struct Default {
   const char *flag, *text;
 };
 
-// The 137 of benchmark_cnn.py and the one of tf_cnn_benchmarks.py at its last version; that of the 1.12 branch alone;
-// and flush_stdout of older ones. Its None is an empty text.
+// The 137 flags of benchmark_cnn.py and the one of tf_cnn_benchmarks.py in the last version; the one only in the 1.12
+// branch; and flush_stdout of older versions. None is an empty text.
 constexpr Default kTfCnnBenchmarks[] = {
     {"adam_beta1", "0.9"},
     {"adam_beta2", "0.999"},
@@ -166,7 +166,7 @@ struct DeclaredForPage {
 
 class TfCnnFlags : public testing::Test, protected DeclaredForPage {
  protected:
-  // What is wrong with a command line as far as can be said without a machine; empty where nothing is.
+  // The error of a command line, as far as it does not depend on the machine; empty if valid.
   static std::string refusal(const std::string& line) {
     DeclaredForPage parsed;
     std::vector<std::string> arguments = {"dtrain-cnn-benchmarks"};
@@ -189,7 +189,7 @@ TEST_F(TfCnnFlags, AllAreDeclaredWithItsDefaults) {
   for (const auto& [group, members] : flags.names()) declared.insert(members.begin(), members.end());
   for (const auto& [flag, text] : kTfCnnBenchmarks) {
     ASSERT_TRUE(declared.contains(flag)) << flag;
-    if (flag == std::string("eval_dir")) continue;  // there it is a folder that all users of a machine share
+    if (flag == std::string("eval_dir")) continue;  // there it is a folder shared by all users of the machine
     EXPECT_EQ(flags.text(flag), text) << flag;
   }
 }

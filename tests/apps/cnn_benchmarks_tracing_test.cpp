@@ -22,12 +22,12 @@ class CnnTracing : public CnnBenchmarks {
   }
 };
 
-// The spans of a trace by the names of their lanes.
-std::map<std::string, std::vector<TraceEvent>> lanes_of(const std::string& text) {
-  const TraceEvent events = TraceEvent::parse(text);
-  std::map<TraceEvent, std::string> names;
-  std::map<std::string, std::vector<TraceEvent>> lanes;
-  for (const TraceEvent& event : events) {
+// Spans of a trace, by lane.
+std::map<std::string, std::vector<Event>> lanes_of(const std::string& text) {
+  const Event events = Event::parse(text);
+  std::map<Event, std::string> names;
+  std::map<std::string, std::vector<Event>> lanes;
+  for (const Event& event : events) {
     if (event["name"] == "thread_name") names[event["tid"]] = event["args"]["name"];
     if (event["ph"] == "X") lanes[names.at(event["tid"])].push_back(event);
   }
@@ -127,7 +127,7 @@ TEST_F(CnnTracing, TheOpsOfInferenceAreOfItsForwardPass) {
   EXPECT_TRUE(contains(phases, "forward")) << phases;
 }
 
-// Of a step of 2 s: a convolution that computes for 1 s, and a product that reads for 0.5 s.
+// A step of 2 s: a compute-bound convolution of 1 s, and a memory-bound GEMM of 0.5 s.
 std::vector<WorkRecord> two_ops() {
   const auto record = [](WorkLevel level, int depth, const char* name, double seconds, double flops, double bytes) {
     WorkRecord made{.level = level, .depth = depth, .name = name};

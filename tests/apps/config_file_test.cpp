@@ -1,4 +1,4 @@
-// Files of flags: what wins, what is refused and where, and what a run leaves for the next.
+// Configuration files: precedence, errors with line numbers, and the configuration saved by a run.
 #include "apps/cli/config_file.h"
 
 #include "apps/cli/flags.h"
@@ -37,7 +37,7 @@ class ConfigFile : public testing::Test, protected SomeFlags {
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     flags.parse(argv);
   }
-  // What of the message follows the path.
+  // The message after the path.
   std::string failure(const std::string& text) const {
     write_file(path, text);
     SomeFlags fresh;
@@ -126,7 +126,7 @@ std::string repeated(const std::string& part, size_t count) {
   return text;
 }
 
-// toml++ recurses over what it has parsed: 15,500 parts of a key overflowed the stack.
+// toml++ recurses over the parsed tree: a key of 15,500 parts overflowed the stack.
 TEST_F(ConfigFile, DeepKeysAndBracketsAreRefusedBeforeTheParser) {
   const std::string expected = ", expected the name of a flag, alone or in a table";
   const std::string key = ":2: a key or value of more than 16 parts" + expected;
@@ -140,7 +140,7 @@ TEST_F(ConfigFile, DeepKeysAndBracketsAreRefusedBeforeTheParser) {
   EXPECT_FALSE(cli::same_settings(deep, deep));
 }
 
-// No form of string or comment ends too late, which would hide a key, or too early, which would invent one.
+// Strings and comments end neither too late, which would hide a key, nor too early, which would invent one.
 TEST_F(ConfigFile, DotsAndBracketsInStringsAndCommentsDoNotCount) {
   const std::string dots = repeated(".[", 20), deep = "\na" + repeated(".a", 20) + " = 1\n";
   for (const std::string& line :
@@ -152,7 +152,7 @@ TEST_F(ConfigFile, DotsAndBracketsInStringsAndCommentsDoNotCount) {
     EXPECT_EQ(failure(line + "\n"), "no error") << line;
     EXPECT_NE(failure(line + deep).find("a key or value of more than 16 parts"), std::string::npos) << line;
   }
-  EXPECT_EQ(failure("\nname = 'a" + deep).substr(0, 4), ":3: ");  // a string without an end ends with its line
+  EXPECT_EQ(failure("\nname = 'a" + deep).substr(0, 4), ":3: ");  // an unterminated string ends with its line
 }
 
 TEST_F(ConfigFile, AFlagThatIsSetTwiceIsNamedWithBothLines) {
@@ -189,7 +189,7 @@ TEST_F(ConfigOfRun, ARunLeavesItsConfigurationWhichRepeatsIt) {
   const ProgramResult second = train({"--config=" + config, "--train_dir=" + path("second")});
   ASSERT_EQ(second.code, 0) << second.err;
   expect_equal_checkpoints("first", "second");
-  // The same flags leave the file alone; others keep what it said.
+  // Equal flags leave the file unchanged; other flags save the old one.
   const ProgramResult again = train({"--config=" + config, "--num_batches=24"});
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(read_file(path("first") + "/config-24.toml"), kept);

@@ -1,4 +1,4 @@
-// dtrain-data imagenet on ImageNet's own archives, and resize.
+// dtrain-data imagenet on ImageNet's archives, and resize.
 #include "data/example.h"
 #include "data/image.h"
 #include "tests/apps/dataset_fixture.h"
@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The same images as folders in/train/<class>, in/val and as archives.
+// The same images in folders in/train/<class>, in/val and in archives.
 class DatasetArchives : public DatasetProgram {
  protected:
   DatasetArchives() {
@@ -77,7 +77,7 @@ TEST_F(DatasetArchives, AConversionThatFailsGoesOnWhereItEnded) {
   EXPECT_EQ(failed.code, 2);
   EXPECT_TRUE(contains(failed.err, concat("train.tar: n2.tar: n2_3.JPEG at byte ", at, ": image of "))) << failed.err;
   EXPECT_TRUE(contains(failed.err, "complete stay in set/.shards.new: the same command goes on")) << failed.err;
-  // Mended in place, of the same size and time.
+  // Repaired in place, with equal size and time.
   place_file(root / "train.tar", good);
   fs::last_write_time(root / "train.tar", time);
   const Outcome mended = run(command);

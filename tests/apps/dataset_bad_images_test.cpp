@@ -1,4 +1,4 @@
-// What dtrain-data's converters do with images that cannot be read or are damaged: --on_bad_image.
+// --on_bad_image: handling of unreadable and damaged images in dtrain-data's converters.
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ std::string truncated(const std::string& image) { return image.substr(0, image.s
 
 class BadImages : public DatasetProgram {
  protected:
-  // Five images of two classes, of which one is sound.
+  // Five images of two classes, one of them intact.
   void make_tree() const {
     place_file(root / "in/train/a/1.jpg", small_jpeg());
     place_file(root / "in/train/a/Thumbs.db", "no image");
@@ -31,7 +31,7 @@ class BadImages : public DatasetProgram {
   }
   const std::vector<std::string> bad = {"a/Thumbs.db", "a/half.jpg", "b/half.png", "b/zero.jpg"};
 
-  // All of them are named on `said`, with a reason.
+  // `said` names all of them, with a reason.
   void expect_all_named(const std::string& said) const {
     for (const std::string& name : bad) EXPECT_TRUE(contains(said, "in/train/" + name + ": ")) << name << "\n" << said;
     EXPECT_TRUE(contains(said, "a/half.jpg: damaged image: Premature end")) << said;
@@ -74,7 +74,7 @@ TEST_F(BadImages, AreSkippedAndWrittenDown) {
   for (const std::string& name : bad) expected.push_back("in/train/" + name);
   EXPECT_EQ(skipped("set"), expected);
   expect("verify set", 0, "2 files, 1 records, 0 faults, 0 damaged images");
-  // A sound set in the place of that one has no list of another's.
+  // An intact set that replaces it has no list of skipped images.
   for (const std::string& name : bad) fs::remove(root / "in/train" / name);
   place_file(root / "in/train/b/2.jpg", small_jpeg(1));
   expect("imagenet --input in --shards 2 --output set", 0, "train: 2 images in 2 shards");
@@ -86,7 +86,7 @@ TEST_F(BadImages, OfAnInterruptedConversionAreStillListed) {
   for (int i = 0; i < 8; ++i) images.emplace_back(concat(i, ".jpg"), i == 3 ? "bad" : small_jpeg(i));
   place_file(root / "train.tar", tar_of({{"n1.tar", tar_of(images)}}));
   const std::string command = "imagenet --train_tar train.tar --shards 8 --output set";
-  // Shards without a fault stay where one may not be left out, and are taken up where it may.
+  // Intact shards are kept when bad images are an error, and reused when they are skipped.
   const Outcome failed = run(command);
   EXPECT_EQ(failed.code, 2);
   EXPECT_TRUE(contains(failed.err, "complete stay in set/.shards.new")) << failed.err;
@@ -121,7 +121,7 @@ TEST_F(BadImages, OfAnnotationsAreNamedAndSkipped) {
   EXPECT_EQ(skipped("set").size(), 2u);
 }
 
-// Those that are found to be none when the annotations are read, to measure them or to look for them, are no exception.
+// This includes images that are found missing or unreadable while the annotations are read.
 TEST_F(BadImages, OfAnnotationsWithoutSizesAreNamedAndSkipped) {
   const data::CocoFolder coco;
   auto annotations = nlohmann::json::parse(contents(coco.annotations()));
@@ -145,7 +145,7 @@ TEST_F(BadImages, OfAnnotationsWithoutSizesAreNamedAndSkipped) {
   EXPECT_EQ(skipped("set").size(), 3u);
 }
 
-// Bytes between the pixels and the end marker, as some cameras write them, cost nothing.
+// Extra bytes before the end marker, as written by some cameras, are harmless.
 TEST_F(BadImages, AWarningThatCostsNoPixelsIsNamedAndNoFault) {
   std::string odd = small_jpeg();
   odd.insert(odd.size() - 2, "some bytes too many");
@@ -188,7 +188,7 @@ TEST_F(BadImages, ResizingTouchesNothingThatItCannotFinish) {
   place_file(root / "out/b/2.jpg/x", "a folder in the place of an image");
   expect("resize --input in --output out --size 16", 1, "out/b/2.jpg: is a folder, expected an image");
   EXPECT_FALSE(fs::exists(root / "out/a/1.jpg"));
-  if (geteuid() != 0) {  // who may write anywhere
+  if (geteuid() != 0) {  // root may write anywhere
     fs::permissions(root / "in/b", fs::perms::owner_read | fs::perms::owner_exec);
     expect(command, 6, "in/b: Permission denied");
     EXPECT_EQ(contents(root / "in/a/1.jpg"), large_jpeg());
@@ -208,7 +208,7 @@ TEST_F(BadImages, ResizingWritesThroughNoLink) {
   EXPECT_EQ(contents(root / "store/1.jpg"), large_jpeg());
   EXPECT_FALSE(fs::is_symlink(root / "in/a/1.jpg"));
   EXPECT_NE(contents(root / "in/a/1.jpg"), large_jpeg());
-  // A class folder that is a link: read, and not written to.
+  // A class folder that is a link is read, but not written to.
   fs::create_symlink(root / "store/b", root / "in/b");
   expect("resize --input in --output in --size 16", 1, "in/b: is a link to a folder elsewhere");
   EXPECT_EQ(contents(root / "store/b/2.jpg"), large_jpeg());

@@ -1,4 +1,4 @@
-// dtrain-data check: every kind of problem of a data set in one run.
+// dtrain-data check: reports every kind of problem in one run.
 #include <nlohmann/json.hpp>
 
 #include "data/png.h"
@@ -108,7 +108,7 @@ TEST_F(DatasetCheck, FaultyAnnotationsAreProblems) {
       contains(annotations("", R"("width":0,"height":0)").out, "image of annotations that cannot be read: 1\n"));
 }
 
-// Annotations are for the image as it is stored or, as training takes them, for the one that EXIF makes of it.
+// Annotations refer to the stored image or, as in training, to the EXIF-rotated image.
 TEST_F(DatasetCheck, AnnotationsMayBeForTheUprightImage) {
   const data::CocoFolder coco;
   const auto jpeg = with_orientation(data::encode_jpeg(data::noise(40, 30, 1).view()), 6);
@@ -134,7 +134,7 @@ TEST_F(DatasetCheck, LinksThatLeadRoundHideNothing) {
   Outcome outcome = run("check in");
   EXPECT_TRUE(contains(outcome.out, "folder that cannot be listed: 1\n  in/a/round: is a link to ")) << outcome.out;
   EXPECT_TRUE(contains(outcome.out, "empty file: 1\n  in/a/1.jpg")) << outcome.out;
-  // A million paths lead to the last of these folders.
+  // The last of these folders is reachable by a million paths.
   for (int i = 0; i < 20; ++i) {
     std::filesystem::create_directories(root / concat("wide/", i));
     for (const char* name : {"x", "y"})

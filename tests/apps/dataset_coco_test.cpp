@@ -1,4 +1,4 @@
-// dtrain-data coco, and what the other commands say of its records.
+// dtrain-data coco, and the other commands on its records.
 #include <nlohmann/json.hpp>
 
 #include "data/detection_record.h"
@@ -88,7 +88,7 @@ TEST_F(DatasetCoco, FaultsNameTheFile) {
   EXPECT_FALSE(std::filesystem::exists(root / "out" / "train-00000-of-00002"));
 }
 
-// Readers of records know of no other size than that of the stored pixels.
+// Readers of records rely on the stored size.
 TEST_F(DatasetCoco, ImagesThatAreAnnotatedUprightAreTurned) {
   const auto jpeg = with_orientation(data::encode_jpeg(data::noise(40, 30, 1).view()), 6);
   write_file(coco.folder() + "/im4.png", text_of(jpeg));       // 30x40 by the annotations

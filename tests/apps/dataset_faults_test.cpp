@@ -1,4 +1,4 @@
-// What dtrain-data says of bad files and bad records: one clear line, the documented code, never a crash or a hang.
+// dtrain-data on bad files and records: one clear line, the documented exit code, never a crash or a hang.
 #include <algorithm>
 #include <limits>
 
@@ -11,7 +11,7 @@ namespace {
 
 class DatasetFaults : public DatasetProgram {
  protected:
-  // All three commands that read files refuse it with `part`; verify lists it among others.
+  // All three reading commands refuse it with `part`; verify lists it among others.
   void expect_bad_file(const std::string& name, const std::string& part) const {
     for (const char* command : {"inspect ", "verify ", "index "}) {
       SCOPED_TRACE(command + name);
@@ -31,7 +31,7 @@ class DatasetFaults : public DatasetProgram {
     expect("index " + name, 0, "1 files, 3 records, 0 files with errors");
   }
 
-  // A file of three records, the second of which is `record`; verify lists its fault and no other.
+  // A file of three records, of which verify lists only the second, `record`, as faulty.
   void expect_bad_record(const std::string& record, const std::string& part) const {
     write_records(root / "bad.tfrecord", {image_record(small_jpeg()), record, image_record(small_jpeg(1))});
     const uint64_t offset = image_record(small_jpeg()).size() + kRecordHeader + kRecordFooter;
@@ -167,7 +167,7 @@ TEST_F(DatasetFaults, MalformedRecords) {
   expect_bad_record("", "feature image/class/label is missing");
 }
 
-// An Example with an image and whatever `add` puts beside it.
+// An Example with an image and the features of `add`.
 std::string record_with(const std::function<void(data::ExampleWriter&)>& add) {
   data::ExampleWriter example;
   const std::string encoded = small_jpeg();
@@ -211,7 +211,7 @@ TEST_F(DatasetFaults, Images) {
   const std::string png = text_of(data::encode_png(data::draw_image(2, 10, 16, 1, 2).view()));
   expect_bad_record(image_record(png.substr(0, png.size() / 2)), "PNG cannot be decoded");
 
-  // What decodes, but has lost pixels, is damaged; a PNG under the name of JPEG is fine.
+  // A decodable image with lost pixels is damaged; a PNG named .JPEG is valid.
   write_records(root / "odd.record", {image_record(jpeg.substr(0, jpeg.size() - 40)), image_record(png)});
   expect("verify odd.record", 2, "odd.record: record 0 at byte 0: damaged image: ");
   expect("verify odd.record", 2, "1 files, 2 records, 0 faults, 1 damaged images");

@@ -1,4 +1,4 @@
-// Runs dtrain-data, and makes the files that its tests give it.
+// Runs dtrain-data, and creates its input files.
 #pragma once
 
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ namespace dtrain {
 
 inline std::string contents(const std::filesystem::path& path) { return read_file(path.string()); }
 
-// With the folders that lead to it.
+// Creates parent folders.
 inline void place_file(const std::filesystem::path& path, const std::string& bytes) {
   std::filesystem::create_directories(path.parent_path());
   write_file(path.string(), bytes);
@@ -55,7 +55,7 @@ inline void write_records(const std::filesystem::path& path, const std::vector<s
   writer.finish();
 }
 
-// Names of what a folder holds, hidden files too, sorted.
+// Sorted names in a folder, including hidden files.
 inline std::vector<std::string> listing(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
@@ -63,16 +63,15 @@ inline std::vector<std::string> listing(const std::filesystem::path& folder) {
   return names;
 }
 
-// A folder in which dtrain-data is run, with a cache of its own.
+// Working folder of dtrain-data, with its own cache.
 class DatasetProgram : public testing::Test {
  protected:
   struct Outcome {
-    int code = -1;  // 128 + signal where one ended it
+    int code = -1;  // 128 + signal if killed
     std::string out, err;
   };
 
-  // Runs `dtrain-data <arguments>` by the shell, in `root`, at most for four minutes: a hang fails. `before` is put in
-  // front.
+  // Runs `dtrain-data <arguments>` in a shell in `root`, with a timeout of four minutes. `before` is prepended.
   Outcome run(const std::string& arguments, const std::string& before = "") const {
     const std::string program = (bin_dir() / "dtrain-data").string();
     const std::string command =
@@ -86,7 +85,7 @@ class DatasetProgram : public testing::Test {
     return outcome;
   }
 
-  // The run must end with `code` and say `part` on stdout or stderr.
+  // Expects exit code `code`, and `part` on stdout or stderr.
   void expect(const std::string& arguments, int code, const std::string& part, const std::string& before = "") const {
     const Outcome outcome = run(arguments, before);
     EXPECT_EQ(outcome.code, code) << arguments << "\n" << outcome.out << outcome.err;

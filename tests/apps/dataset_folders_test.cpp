@@ -1,4 +1,4 @@
-// Folders and archives as other tools leave them: dtrain-data recognises them or says what it leaves out.
+// Folders and archives of other tools: dtrain-data recognises them or reports skipped files.
 #include "data/example.h"
 #include "tests/apps/dataset_fixture.h"
 #include "tests/data/tar_files.h"
@@ -54,7 +54,7 @@ TEST_F(DatasetFolders, OneArchiveMayHoldBothSplits) {
   EXPECT_TRUE(contains(outcome.err, "both.tar: holds 1 validation images beside train/: they are the validation data"))
       << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "both.tar: holds 1 test images beside train/: they are left out")) << outcome.err;
-  // Without a class below it `train` is one, as in Pascal VOC.
+  // Without class folders, `train` is a class, as in Pascal VOC.
   place_file(root / "voc.tar", tar_of({{"train/1.jpg", small_jpeg(1)}, {"bus/2.jpg", small_jpeg(2)}}));
   expect("imagenet --train_tar voc.tar --shards 1 --output voc", 0, "train: 2 images in 1 shards");
 }
@@ -78,7 +78,7 @@ TEST_F(DatasetFolders, NamesOfSplitsMayBeThoseOfClasses) {
   for (const char* left :
        {"holds 1 extra images beside train/", "holds 1 train_old images", "holds 1 top-level images"})
     EXPECT_TRUE(contains(more.err, left)) << left << "\n" << more.err;
-  // Other usual names of splits.
+  // Alternative names of splits.
   const Outcome capitals = convert({"Training/n01/a.jpg", "validation/n01/b.jpg"}, "capitals");
   EXPECT_TRUE(contains(capitals.out, "train: 1 images")) << capitals.out << capitals.err;
   EXPECT_TRUE(contains(capitals.out, "validation: 1 images")) << capitals.out;

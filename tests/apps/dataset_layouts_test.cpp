@@ -1,5 +1,4 @@
-// What dtrain-data and the training program make of data sets in other layouts: shards in folders of their splits or
-// counted from 1, MNIST's files.
+// Other data set layouts in dtrain-data and training: shards in folders per split or numbered from 1, MNIST's files.
 #include <nlohmann/json.hpp>
 
 #include "tests/apps/dataset_fixture.h"

@@ -1,4 +1,4 @@
-// Data sets that are made again, and what `verify` says where shards do not belong together.
+// Regenerated data sets, and `verify` on mixed shards.
 #include "tests/apps/dataset_fixture.h"
 
 namespace dtrain {
@@ -13,7 +13,7 @@ class DatasetSets : public DatasetProgram {
         concat("synthesize --train 24 --validation 8 --shards 4 --image_size 16 --output ", folder, " --seed ", seed),
         0, "train: 24 images in 4 shards");
   }
-  // verify finds one fault, in a line that begins with `file` and has `part`.
+  // verify reports one fault, in a line that begins with `file` and contains `part`.
   void expect_fault(const std::string& file, const std::string& part) const {
     const Outcome outcome = run("verify set");
     EXPECT_EQ(outcome.code, 2) << outcome.out << outcome.err;
@@ -59,7 +59,7 @@ TEST_F(DatasetSets, AMixtureIsAFault) {
   fs::copy(root / "other/train-00002-of-00004", shard, fs::copy_options::overwrite_existing);
   expect_fault("train-00002-of-00004", "is not the shard that was written with the others");
   expect("verify set/train-00002-of-00004 set/train-00003-of-00004", 2, "2 files, 12 records, 1 faults");
-  // Its records are read, and a set that says nothing of its shards is believed.
+  // Its records are read; a set without a manifest is accepted.
   expect("inspect set", 0, "\"records\":6");
   fs::rename(root / "set/.shards", root / ".shards");
   expect("verify set", 0, "5 files, 32 records, 0 faults");
@@ -87,7 +87,7 @@ TEST_F(DatasetSets, ADamagedFileOrListIsOneFault) {
   expect_fault(".shards", "damaged");
 }
 
-// As after a kill in the moment in which the new shards take the places of the old ones.
+// As after a kill while the new shards replace the old ones.
 TEST_F(DatasetSets, AnUnfinishedExchangeIsToldAndFinished) {
   make("set", 0);
   make("new", 1);

@@ -1,4 +1,4 @@
-// dtrain-data shapes: which pixels its annotations say are an object, and which are; what it refuses.
+// dtrain-data shapes: annotated masks match the drawn pixels; errors.
 #include <map>
 #include <set>
 
@@ -38,7 +38,7 @@ TEST_F(DatasetShapes, DependOnTheSeedAlone) {
   for (const auto& [name, bytes] : files_below(root / "other")) EXPECT_NE(bytes, one.at(name)) << name;
 }
 
-// Without noise the ground has one colour, and so has every object but a crowd; no two of an image are alike.
+// Without noise, the background and every object except a crowd have one colour each, distinct within an image.
 void expect_masks_are_what_was_drawn(const data::ImageView& image, std::span<const coco::Annotation> objects) {
   using Color = std::array<uint8_t, 3>;
   std::vector<size_t> owner(static_cast<size_t>(image.width) * static_cast<size_t>(image.height), objects.size());
@@ -136,7 +136,7 @@ TEST_F(DatasetShapes, AreCompleteOrNotThere) {
   expect(flags + "file/set", 1, "file: is not a directory");
   expect(flags + "/proc/none", 6, "/proc/none");
   const std::vector<std::string> before = listing(root.path());
-  expect(flags + "limited --noise 100", 6, "File too large", "trap '' XFSZ; ulimit -f 2;");  // instead of a full disk
+  expect(flags + "limited --noise 100", 6, "File too large", "trap '' XFSZ; ulimit -f 2;");  // simulates a full disk
   for (const char* signal : {"INT", "TERM"})
     EXPECT_EQ(
         run(flags + "stopped --images 1000000", concat("timeout --foreground --preserve-status -s ", signal, " 1"))

@@ -1,4 +1,4 @@
-// dtrain-data's writing commands, what they print and what their output is read as.
+// dtrain-data's writing commands: messages and output.
 #include <nlohmann/json.hpp>
 
 #include "data/cifar10.h"
@@ -117,7 +117,7 @@ TEST_F(DatasetMaking, InspectCountsTheLastOfDoubledKeysAndManyKeysFast) {
   EXPECT_EQ(SortedJson::parse(outcome.out)["keys"]["a"], (SortedJson{{"type", "float"}, {"count", 1}, {"values", 3}}));
 }
 
-// Bytes decide, and not names.
+// Content determines the format, not the name.
 TEST_F(DatasetMaking, ImagesOfEveryFormatAreTaken) {
   const std::pair<const char*, const char*> files[] = {
       {"a.jpg", "webp"},     {"b.bmp", "bmp 24 bits"},      {"c.gif", "gif"},      {"d.tif", "tiff, orientation 6"},
@@ -287,7 +287,7 @@ TEST_F(DatasetMaking, WritersLeaveNothingHalfWritten) {
   place_file(root / "file", "x");
   expect(flags + "file", 1, "file: is not a directory; choose another name");
   expect(flags + "/proc/none", 6, "/proc/none");
-  // A limit on the size of files stands in for a full disk.
+  // A file size limit simulates a full disk.
   expect(flags + "limited", 6, "limited/.shards.new/train-0000", "trap '' XFSZ; ulimit -f 8;");
   EXPECT_TRUE(listing(root / "limited").empty());
   std::filesystem::create_directory(root / "stopped");

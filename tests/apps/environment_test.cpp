@@ -1,4 +1,4 @@
-// What programs take from their environment.
+// Environment variables of programs.
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -16,7 +16,7 @@
 namespace dtrain::cli {
 namespace {
 
-// A variable of this process has another value for a while, or, where that is null, none.
+// Temporarily sets an environment variable; null unsets it.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -76,7 +76,7 @@ TEST(Environment, AsksForNoInstructionSetThatTheProcessorLacks) {
   EXPECT_THROW(make_cpu_context({.threads = 1, .isa = CpuIsa::amx}), Error);
 }
 
-// The kernel keeps 15 characters of a name.
+// The kernel truncates process names to 15 characters.
 void expect_to_keep_its_name(const std::string& path, const std::string& name) {
   SCOPED_TRACE(path);
   const Program program(path, {"--model=trivial", "--device=cpu", "--batch_size=1", "--num_batches=1000000"});
@@ -101,7 +101,7 @@ TEST(WaitPolicy, LeavesAProgramItsName) {
   std::filesystem::current_path(directory);
 }
 
-// The result of a training with as many threads as OpenMP is asked for by `settings` and `flags`; it ends by itself.
+// Result of a training with the thread count of `settings` and `flags`.
 ProgramResult result_of_training(std::vector<std::string> settings, const std::vector<std::string>& flags) {
   settings.insert(settings.begin(), {"-u", "OMP_NUM_THREADS"});
   settings.push_back((std::filesystem::absolute(bin_dir()) / "dtrain-cnn-benchmarks").string());
@@ -114,7 +114,7 @@ ProgramResult result_of_training(std::vector<std::string> settings, const std::v
   return program.finish();
 }
 
-// The last column of the lines of steps.
+// Last column of the step lines.
 std::vector<std::string> losses_in(const std::string& log) {
   std::vector<std::string> losses;
   std::istringstream lines(log);

@@ -1,4 +1,4 @@
-// What extreme values of flags, and limits of the system, come to: one clear line and the documented code.
+// Extreme flag values and system limits: one clear line and the documented exit code.
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -13,10 +13,10 @@
 namespace dtrain {
 namespace {
 
-// The code of the system's loader, where not even the libraries can be opened.
+// Exit code of the dynamic linker if libraries cannot be opened.
 constexpr int kNotLoaded = 127;
 
-// Runs a program after a line of shell, such as one that sets limits.
+// Runs a program after a shell command, such as one that sets limits.
 ProgramResult run_after(const std::string& line, const std::string& program, const Arguments& arguments) {
   const std::string path = std::filesystem::absolute(bin_dir() / program).string();
   return run_program("/bin/sh", Arguments{"-c", line + "; exec \"$0\" \"$@\"", path} + arguments);
@@ -28,7 +28,7 @@ size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// One line of an error, and nothing of the system's.
+// Expects one error line, without messages of the system.
 void expect_error_line(const ProgramResult& result, int code, const std::string& part) {
   EXPECT_EQ(result.code, code) << result.err;
   EXPECT_EQ(count_of(result.err, "error: "), 1u) << result.err;
@@ -40,7 +40,7 @@ Arguments lenet() {
   return {"--model=lenet", "--device=cpu", "--batch_size=2", "--num_batches=2", "--num_warmup_batches=0"};
 }
 
-// The number, after its flag, that no range allows.
+// A number outside of all ranges.
 TEST(ExtremeValues, EveryNumberHasARange) {
   if (sanitized()) GTEST_SKIP() << "SKIPPED: hundreds of starts of programs, which sanitizers slow down most";
   const std::set<std::string> unlimited = {"tf_random_seed"}, above = {"seed"};
@@ -103,7 +103,7 @@ TEST(ExtremeValues, LengthsAreCounted) {
 
 TEST(ExtremeValues, PausesForEvaluationTakeNoMemory) {
   if (sanitized()) GTEST_SKIP() << "SKIPPED: address space that AddressSanitizer leaves";
-  // Two billion pauses: their steps would take a hundred times what is allowed.
+  // Two billion pauses: their steps would exceed the limit a hundredfold.
   const Arguments run = {"--model=lenet",
                          "--device=cpu",
                          "--batch_size=1",
@@ -130,7 +130,7 @@ TEST(ThreadBounds, AreRefusedAboveABound) {
     expect_error_line(run_program("dtrain-serve", serve + Arguments{concat("--num_intra_threads=", number)}), 1,
                       concat("at most 1024, found ", number));
     if (sanitized() && std::string_view(number).size() > 9)
-      continue;  // LLVM's OpenMP runtime takes more than INT_MAX for 1, and says so
+      continue;  // LLVM's OpenMP runtime reads more than INT_MAX as 1, with a message
     const std::string variable = concat("export OMP_NUM_THREADS=", number);
     expect_error_line(run_after(variable, kProgram, lenet()), 1, "OMP_NUM_THREADS asks for ");
     expect_error_line(run_after(variable, "dtrain-serve", serve), 1, "OMP_NUM_THREADS asks for ");
@@ -144,7 +144,7 @@ TEST(ThreadBounds, ThatTheSystemRefusesAreMissedBeforeOpenMpMissesThem) {
                     " of 1023 (Resource temporarily unavailable): use fewer threads");
 }
 
-// A pipe that nobody reads from any more, which a child inherits.
+// A pipe without a reader, inherited by a child.
 class ClosedPipe {
  public:
   ClosedPipe() {
@@ -162,7 +162,7 @@ class ClosedPipe {
   int end_ = -1;
 };
 
-// A program, and the code that is documented for what it is asked to do.
+// A command line and its documented exit code.
 struct Promise {
   std::string program;
   Arguments arguments;
@@ -218,7 +218,7 @@ TEST(Outputs, ALogThatNobodyReadsCostsANotice) {
   EXPECT_EQ(count_of(result.err, "note: the log: Broken pipe; the run goes on"), 1u) << result.err;
 }
 
-// Lines that begin with `part`, in what programs said.
+// Lines that begin with `part`.
 size_t lines_with(const ProgramResult& result, const std::string& part) {
   return count_of("\n" + result.out + "\n" + result.err, "\n" + part);
 }
@@ -278,7 +278,7 @@ TEST_F(Scarcity, ADiskThatFillsUpWhileItTrainsEndsWithSix) {
 
 TEST_F(Scarcity, OfDescriptorsIsNoFaultOfTheData) {
   if (sanitized()) GTEST_SKIP() << "SKIPPED: descriptors that UndefinedBehaviorSanitizer leaves";
-  // From so few that nothing can be opened to as many as suffice.
+  // From too few for opening anything to enough.
   bool enough = false;
   for (int descriptors = 4; descriptors <= 24 && !enough; ++descriptors) {
     const std::string limit = concat("ulimit -n ", descriptors);

@@ -1,4 +1,4 @@
-// Programs that take other programs' command lines: their logs, and what runs of theirs come to.
+// Front ends for other programs' command lines: logs and results.
 #include <csignal>
 #include <cstdlib>
 #include <regex>
@@ -91,7 +91,7 @@ TEST_F(FrontEnds, AwsRefusesInOneLine) {
   }
 }
 
-// A command line of dtrain-cnn-benchmarks, and what it comes to.
+// Resolves a command line of dtrain-cnn-benchmarks.
 struct Ours {
   explicit Ours(std::vector<std::string> line) {
     setenv("CUDA_VISIBLE_DEVICES", "", 1);

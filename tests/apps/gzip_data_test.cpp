@@ -1,4 +1,4 @@
-// Data in gzip files: what the programs leave in the cache, and how a run ends that is stopped while it unpacks.
+// gzip data: cache contents, and stop requests while unpacking.
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -30,7 +30,7 @@ class GzipData : public CnnBenchmarks {
     return count;
   }
 
-  // The drawn data with each shard in gzip.
+  // The generated data with gzip shards.
   Arguments run() const {
     fs::create_directory(path("packed"));
     for (const auto& entry : fs::directory_iterator(data())) {
@@ -43,7 +43,7 @@ class GzipData : public CnnBenchmarks {
     }
     return real("run") + Arguments{"--data_dir=" + path("packed"), "--num_batches=2"};
   }
-  // The lock that whoever unpacks a file holds.
+  // The lock held while unpacking a file.
   std::string lock_of(const std::string& file) const {
     const std::string bytes = read_file(file);
     Digest digest;
@@ -97,7 +97,7 @@ TEST_F(GzipData, TheFlagLimitsAllCopiesTogether) {
   const Arguments arguments = run();
   fs::create_directories(unpacked());
   write_file(unpacked() + "/other.tfrecord", "");
-  fs::resize_file(unpacked() + "/other.tfrecord", uint64_t{2} << 30);  // without taking room
+  fs::resize_file(unpacked() + "/other.tfrecord", uint64_t{2} << 30);  // sparse
   const ProgramResult refused = Program(kProgram, arguments + Arguments{"--max_unpacked_gb=2"}, options()).finish();
   EXPECT_EQ(refused.code, 6);
   EXPECT_TRUE(contains(refused.err, "would take more than the 2147483648 bytes they may")) << refused.err;

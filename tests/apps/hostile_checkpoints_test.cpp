@@ -1,4 +1,4 @@
-// Checkpoints that are damaged or made to do harm: they cost little memory and time, and an older one is continued.
+// Damaged and malicious checkpoints: bounded memory and time, and fallback to an older one.
 #include <nlohmann/json.hpp>
 
 #include "libdtrain/io/crc32c.h"
@@ -15,7 +15,7 @@ std::string checksum(const std::string& bytes) {
 
 class HostileCheckpoints : public CnnBenchmarks {
  protected:
-  // Checkpoints after steps 2 and 4; one that continues makes six steps.
+  // Checkpoints after steps 2 and 4; a resumed run makes six steps.
   Arguments run(int steps) const {
     return synthetic() + Arguments{"--device=cpu", "--num_warmup_batches=0", "--save_model_steps=2",
                                    "--num_batches=" + std::to_string(steps), "--train_dir=" + path("run")};
@@ -24,7 +24,7 @@ class HostileCheckpoints : public CnnBenchmarks {
 
   std::string newest(const std::string& file) const { return checkpoint("run", 4) + "/" + file; }
 
-  // Puts `text` in the place of state.json, with a manifest whose checksums hold.
+  // Replaces state.json by `text`, with a manifest of valid checksums.
   void forge_state(const std::string& text) const {
     write_file(newest("state.json"), text);
     nlohmann::ordered_json manifest = nlohmann::ordered_json::parse(read_file(newest("MANIFEST.json")));
@@ -35,7 +35,7 @@ class HostileCheckpoints : public CnnBenchmarks {
   }
   nlohmann::ordered_json state() const { return nlohmann::ordered_json::parse(read_file(newest("state.json"))); }
 
-  // The run goes on from step 2 with a notice that contains `part`.
+  // The run resumes from step 2 with a notice that contains `part`.
   void expect_passed_over(const std::string& part) const {
     const ProgramResult continued = train(run(6));
     EXPECT_EQ(continued.code, 0) << continued.err;
@@ -112,7 +112,7 @@ TEST_F(HostileCheckpoints, AGlobalBatchOutOfRangeEndsWithFive) {
   }
 }
 
-// Each bit of the batch that the ranks share, which is read before anything else is.
+// Each bit of the global batch size, which is read first.
 TEST_F(HostileCheckpoints, AFlippedBitPassesItOver) {
   const std::string text = read_file(newest("state.json"));
   const std::string key = R"("global batch": ")";

@@ -1,4 +1,4 @@
-// What runs say of skipped records, and of damaged and oriented images.
+// Notices about skipped records, damaged images, and EXIF orientation.
 #include "apps/cli/input_notices.h"
 
 #include <thread>

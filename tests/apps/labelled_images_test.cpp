@@ -1,4 +1,4 @@
-// Which class of a model the folders of dtrain-serve --images stand for.
+// Labels of the folders of dtrain-serve --images.
 #include "apps/serve/labelled_images.h"
 
 #include "tests/files.h"
@@ -43,7 +43,7 @@ TEST_F(LabelledImages, HaveTheClassesOfTheirFoldersNames) {
   expect_error([&] { LabelRule(other, 2, found).require_labels(found); }, Fault::data,
                "goldfish is none of the model's classes, such as shark");
   EXPECT_EQ(LabelRule(other, 2, found).notice(), "");
-  // Without names, as the shards of the same folders are numbered.
+  // Without names: numbered like the shards of the same folders.
   EXPECT_EQ(labels({}, 3), (Labels{1, 1, 2}));
   EXPECT_TRUE(LabelRule({}, 3, found)
                   .notice()
@@ -59,7 +59,7 @@ TEST_F(LabelledImages, NumbersAreClassesUnlessTheyAreNames) {
   EXPECT_TRUE(contains(LabelRule({}, 8, images()).notice(), "taken as the numbers of its outputs, from 0 on"));
   EXPECT_EQ(labels({}, 7), (Labels{1, 2})) << "the model has no output 7: they are no numbers of outputs";
   EXPECT_EQ(labels({"a", "b"}, 2), (Labels{0, {}}));
-  // Digits that dtrain-data has numbered from 1 on.
+  // Digits, numbered from 1 by dtrain-data.
   EXPECT_EQ(labels({"", "0", "1", "7"}, 4), (Labels{1, 3}));
 }
 

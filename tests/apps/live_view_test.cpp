@@ -1,4 +1,4 @@
-// What people look at while a training runs: metrics over HTTP and a block of lines at the end of the terminal.
+// Live views of a training: metrics over HTTP, and the progress block on the terminal.
 #include "apps/observers/live_view.h"
 
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@
 namespace dtrain {
 namespace {
 
-// The answer to GET `path` at a port of this host.
+// Response to GET `path` at a local port.
 std::string http_get(int port, const std::string& path) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in to{};
@@ -37,7 +37,7 @@ std::string http_get(int port, const std::string& path) {
 
 int port_of(const std::string& url) { return std::stoi(url.substr(url.rfind(':') + 1)); }
 
-// The value of a sample, by its name and labels as they are printed; NaN where there is none.
+// Value of a sample by name and labels; NaN if missing.
 double sample(const std::string& answer, const std::string& name) {
   std::istringstream lines(answer);
   for (std::string line; std::getline(lines, line);)
@@ -185,7 +185,7 @@ TEST(LiveRun, InAPipeNothingChanges) {
   EXPECT_EQ(without_figures(live.err), without_figures(plain.err));
 }
 
-// What a program prints on a terminal of 80 columns.
+// Output of a program on a terminal of 80 columns.
 std::string on_terminal(const Arguments& arguments) {
   const winsize size{24, 80, 0, 0};
   int terminal = -1;
@@ -208,7 +208,7 @@ std::string on_terminal(const Arguments& arguments) {
   return output;
 }
 
-// What is left on it: a block is removed by going up its lines and clearing all below.
+// Final screen contents: a block is removed by moving up and clearing all below.
 std::string screen_of(const std::string& output) {
   static const std::regex kErase("\033\\[(\\d+)A\033\\[J");
   std::string screen, rest = std::regex_replace(output, std::regex("\r\n"), "\n");

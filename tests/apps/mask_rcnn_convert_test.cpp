@@ -1,5 +1,4 @@
-// dtrain-mask-rcnn convert and export as users run them: weights there and back, what their detectors find, and what is
-// refused.
+// dtrain-mask-rcnn convert and export: round trips of weights, equal detections, and errors.
 #include <algorithm>
 
 #include "apps/mask_rcnn/canvas.h"
@@ -40,7 +39,7 @@ class MaskRcnnConvert : public testing::Test {
     ParameterStore store(*context);
     const models::Detector detector(store, options);
     store.allocate(3);
-    // No other program has these, and nobody reads them.
+    // Tensors without an equivalent in other programs, which are not read.
     for (const char* name :
          {"roi_heads.box_predictor.bbox_pred.weight", "roi_heads.mask_predictor.mask_fcn_logits.weight"}) {
       const auto values = store.find(name)->value.span<float>();

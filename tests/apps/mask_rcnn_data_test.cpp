@@ -1,5 +1,5 @@
-// Data sets as people have them: what dtrain-mask-rcnn and dtrain-data coco make of faulty objects, of splits in other
-// folders, and of categories whose ids and names disagree.
+// Real-world data sets in dtrain-mask-rcnn and dtrain-data coco: faulty objects, splits in other folders, and
+// categories with conflicting ids and names.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -85,7 +85,7 @@ TEST_F(MaskRcnnData, ImagesAreFoundAndMeasured) {
   EXPECT_FALSE(contains(trained.err, "left out")) << trained.err;
 }
 
-// A number that stands for a string is beyond what a double has, and says nothing.
+// A numeric id that stands for a string exceeds double precision.
 TEST(DetectionsOfStringIds, HaveThemAsTheAnnotationsStateThem) {
   const std::vector<data::coco::Category> categories = {{data::coco::kFirstTextId + 5, "a cat", "cat-1"}, {7, "a dog"}};
   data::coco::Detection found{.category_id = categories[0].id, .score = 0.5};
@@ -96,7 +96,7 @@ TEST(DetectionsOfStringIds, HaveThemAsTheAnnotationsStateThem) {
             concat(R"([{"id":)", categories[0].id, R"(,"name":"a cat","id_text":"cat-1"},{"id":7,"name":"a dog"}])"));
 }
 
-// The truth has the images that are evaluated, with their sizes, as the detections have.
+// Ground truth contains the evaluated images with their sizes, like the detections.
 TEST_F(MaskRcnnData, ImagesToEvaluateAreFoundAndMeasured) {
   Json truth = read("val");
   for (Json& image : truth["images"]) {
@@ -134,7 +134,7 @@ TEST_F(MaskRcnnData, SplitsOfCoco2014LieInTwoFolders) {
 
 TEST_F(MaskRcnnData, ASplitThatIsNamedMustBeThere) {
   Words words = joined_words(train_words("run", 1), {"DATA.TRAIN=train", "DATA.VAL=val2017"});
-  words.insert(words.begin() + 1, "--preset=tensorpack");  // whose default is the same
+  words.insert(words.begin() + 1, "--preset=tensorpack");  // the default is the same
   expect(run_program("dtrain-mask-rcnn", words), 2, "instances_val2017.json");
 }
 

@@ -1,5 +1,5 @@
-// What the programs say of annotations and results that are sound JSON and still wrong, empty or of no use: a table of
-// changes to a small sound set. What no program reads at all is in data/coco/annotations_test.cpp.
+// Valid JSON with wrong, empty or useless annotations and results: a table of changes to a small valid set. Unparsable
+// files are in data/coco/annotations_test.cpp.
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -9,8 +9,8 @@
 namespace dtrain {
 namespace {
 
-// A change of the annotations of all splits, and what each program then does: 0 or 2, its exit code, and a part of what
-// it prints, of its error after the path of the annotations. An empty part is not looked for.
+// A change of all splits' annotations, and per program the expected exit code, 0 or 2, and a part of its output (of the
+// error after the path of the annotations). An empty part is not checked.
 struct AnnotationFault {
   const char* name;
   void (*change)(Json& truth);
@@ -124,7 +124,7 @@ class MaskRcnnAnnotations : public MaskRcnn {
     by(truth);
     write_file(annotations(split), truth.dump());
   }
-  // Nothing but lines of errors at the end where the code is not 0.
+  // If the exit code is not 0, the output ends with error lines only.
   static void expect(const AnnotationFault::Outcome& expected, const std::string& program, const Words& words) {
     const ProgramResult result = run_program(program, words);
     EXPECT_EQ(result.code, expected.code) << result.out << result.err;
@@ -144,7 +144,7 @@ class MaskRcnnAnnotations : public MaskRcnn {
          "PREPROC.TEST_SHORT_EDGE_SIZE=64", "PREPROC.TRAIN_SHORT_EDGE_SIZE=64", "PREPROC.MAX_SIZE=96"},
         kSmallDetector);
   }
-  // Statistics by name, and why some are absent.
+  // COCO metrics by name, and reasons for undefined ones.
   Json score(const Json& results, const std::string& type = "bbox") const {
     write_file(path("R.json"), results.dump());
     const ProgramResult result = run_program(

@@ -1,4 +1,4 @@
-// A small detector to be trained on drawn shapes, for tests of dtrain-mask-rcnn.
+// A small detector and generated shapes, for tests of dtrain-mask-rcnn.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -25,7 +25,7 @@ inline const Words kSmallDetector = {"BACKBONE.BOTTLENECK=False",    "BACKBONE.R
                                      "FPN.FRCNN_FC_HEAD_DIM=32",     "MRCNN.HEAD_DIM=16",
                                      "FRCNN.BATCH_PER_IM=16",        "RPN.BATCH_PER_IM=32"};
 
-// Data in COCO's layout: plain rectangles on grey, of two kinds whose ids have a gap.
+// Data in COCO format: plain rectangles on grey, in two categories with non-consecutive ids.
 class MaskRcnn : public testing::Test {
  protected:
   static constexpr int kImages = 6, kSide = 64;

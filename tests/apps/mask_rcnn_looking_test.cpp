@@ -1,4 +1,4 @@
-// What people look at with dtrain-mask-rcnn: pictures side by side, a page of an evaluation, and times.
+// dtrain-mask-rcnn visualize, evaluation gallery, and benchmark.
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -24,7 +24,7 @@ using Flags = std::vector<std::string>;
 constexpr int kLookedAt = 4, kWidth = 96, kHeight = 64;
 constexpr Color kBackground{120, 120, 120};
 
-// A small detector, which finds much of no worth.
+// A small detector with many false positives.
 const Flags kSmallDetector = {"BACKBONE.BOTTLENECK=False",
                               "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]",
                               "BACKBONE.FREEZE_AT=0",
@@ -53,7 +53,7 @@ Flags small_detector(Flags flags) {
 Rectangle object_of(int image) { return {10 + 5 * image, 20, 30, 24}; }
 std::string name_of(int image) { return "image " + std::to_string(image) + ".png"; }
 
-// A rectangle on grey in each image, red and blue ones in turn.
+// A rectangle on grey in each image, alternately red and blue.
 void write_rectangles(const std::string& folder) {
   for (const char* part : {"/annotations", "/train", "/val"}) fs::create_directories(folder + part);
   LookingJson truth = {{"images", LookingJson::array()}, {"annotations", LookingJson::array()}};
@@ -90,7 +90,7 @@ Color pixel_of_panel(const Canvas& panels, int panel, int x, int y) {
 
 int width_of_panels(int count) { return count * kWidth + (count + 1) * 6; }
 
-// Where the pictures of a page are, in their order.
+// Picture paths of a page, in order.
 std::vector<std::string> sources_of(const std::string& page) {
   constexpr std::string_view kBefore = "<img src=\"./";
   std::vector<std::string> sources;
@@ -106,7 +106,7 @@ std::vector<std::string> sources_of(const std::string& page) {
   return sources;
 }
 
-// One line on stderr, and the code.
+// Expects one line on stderr and the exit code.
 void expect_refused(const Flags& flags, int code, const std::string& part) {
   const ProgramResult result = run_program("dtrain-mask-rcnn", flags);
   EXPECT_EQ(result.code, code) << result.err;
@@ -211,7 +211,7 @@ TEST_F(MaskRcnnLooking, BenchmarkReportsTimesOfAllParts) {
     EXPECT_NE(lines.out.find(part), std::string::npos) << part << "\n" << lines.out;
 }
 
-// A photo that was taken upright: its annotations may state either size.
+// A portrait photo with an EXIF orientation: its annotations may state either size.
 TEST_F(MaskRcnnLooking, ImagesAreTurnedAsTheirAnnotationsAre) {
   using data::Orientation;
   const std::vector<std::byte> jpeg =
@@ -250,8 +250,8 @@ TEST_F(MaskRcnnLooking, BenchmarkSaysWhatIsWrong) {
   expect_refused(with_model({"predict", "--benchmark", "--output=" + path("refused")}), 1, "--output");
 }
 
-// What another program would have found: image 0 all right, image 1 with one too many, image 2 of the wrong class, and
-// image 3 not at all. What has a low score is not looked at.
+// Another program's results: image 0 correct, image 1 with one false positive, image 2 with the wrong class, image 3
+// without detections. Low scores are ignored.
 std::string results_of_another_program() {
   LookingJson results = LookingJson::array();
   const auto add = [&](int image, int category, const Rectangle& area, double score) {

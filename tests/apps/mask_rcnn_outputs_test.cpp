@@ -1,5 +1,5 @@
-// What `dtrain-mask-rcnn train` leaves behind: TensorBoard's events, stats.json and log.log, after a kill, too, and
-// which settings of a checkpoint a run must agree with.
+// Output files of `dtrain-mask-rcnn train`: TensorBoard events, stats.json and log.log, also after a kill; and settings
+// that must match a resumed checkpoint.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -143,7 +143,7 @@ TEST_F(MaskRcnnOutputs, TheLogHasEveryLine) {
     EXPECT_NE(result.out.find(part), std::string::npos) << part;
 }
 
-// Evaluates at the end alone: a result that is still to come when a run is killed is lost with it.
+// Evaluates only at the end: a pending result is lost when the run is killed.
 TEST_F(MaskRcnnOutputs, ARunThatWasKilledGoesOnInTheSameFiles) {
   const Words at_end = {"TRAIN.EVAL_PERIOD=0"};
   Program killed("dtrain-mask-rcnn", words("run", 1000, at_end));
@@ -152,7 +152,7 @@ TEST_F(MaskRcnnOutputs, ARunThatWasKilledGoesOnInTheSameFiles) {
   EXPECT_EQ(killed.finish().code, 128 + SIGKILL);
   const std::string first = event_files_in(path("run")).at(0), before = log("run");
   const std::string events = read_file(first);
-  write_file(first, events + events.substr(0, 20));  // a record that was begun and not ended
+  write_file(first, events + events.substr(0, 20));  // an incomplete record
   const size_t last_row = stats("run").back()["global_step"];
 
   const int steps = static_cast<int>(last_row) + 2;
@@ -183,7 +183,7 @@ TEST_F(MaskRcnnOutputs, AnEpochThatIsCutShortHasAnObject) {
   EXPECT_EQ(rows[1]["global_step"], 3);
   EXPECT_TRUE(rows[1].contains("val-mAP(bbox)/IoU=0.5"));
   const std::string bytes = read_file(path("run") + "/stats.json");
-  EXPECT_EQ(train("run", 3).code, 0);  // there is nothing left to do
+  EXPECT_EQ(train("run", 3).code, 0);  // the run is complete
   EXPECT_EQ(read_file(path("run") + "/stats.json"), bytes);
   EXPECT_EQ(event_files_in(path("run")).size(), 1u);
 }
@@ -247,7 +247,7 @@ TEST_F(MaskRcnnOutputs, AnotherModelIsRefusedAndWhatIsHarmlessIsTold) {
   }
 }
 
-// All that decides what the parameters are and what goes in and out of them means.
+// All keys that determine the parameters and the meaning of inputs and outputs.
 TEST(MaskRcnnKeys, ThoseOfTheModel) {
   std::set<std::string> names;
   for (const mask_rcnn::ConfigKey& key : mask_rcnn::config_keys())

@@ -1,5 +1,5 @@
-// A small Mask R-CNN learns four images of COCO by heart: what the backbone, the pyramid, proposals, heads, losses and
-// the evaluation promise together. About a minute, so that sanitizers do without.
+// A small Mask R-CNN overfits four COCO images: end-to-end test of backbone, pyramid, proposals, heads, losses and
+// evaluation. Takes about a minute, so it is skipped with sanitizers.
 #include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@
 namespace dtrain {
 namespace {
 
-// Of coco_mini's for training: with one or two large objects each, of five categories.
+// Training images of coco_mini with one or two large objects each, of five categories.
 constexpr std::array<int, 4> kByHeart = {24577, 187334, 286720, 542720};
 
 const Words kConfig = {"PREPROC.TRAIN_SHORT_EDGE_SIZE=96",

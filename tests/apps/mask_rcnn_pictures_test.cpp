@@ -1,4 +1,4 @@
-// What dtrain-mask-rcnn draws: pixels of boxes, masks and labels where they must be, panels, and the gallery's page.
+// Drawing in dtrain-mask-rcnn: pixels of boxes, masks and labels, panels, and the gallery page.
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr Color kGrey{90, 90, 90};
 
-// A mask of this rectangle in a picture of width * height pixels.
+// A rectangular mask in a picture of width x height pixels.
 data::coco::Rle mask_of_rectangle(const Rectangle& area, int width, int height) {
   std::vector<uint8_t> pixels;
   for (int y = 0; y < height; ++y)
@@ -36,7 +36,7 @@ std::vector<std::string> rows_of(const Canvas& canvas, Color ink) {
   return rows;
 }
 
-// The rectangle around all pixels that are not `background`.
+// Bounding box of all pixels other than `background`.
 Rectangle touched(const Canvas& canvas, Color background) {
   int left = canvas.width(), top = canvas.height(), right = 0, bottom = 0;
   for (int y = 0; y < canvas.height(); ++y)
@@ -63,7 +63,7 @@ TEST(Colors, OfClassesAreDistinctAndLegible) {
       const int difference = std::abs(a.red - b.red) + std::abs(a.green - b.green) + std::abs(a.blue - b.blue);
       EXPECT_GE(difference, 60) << "classes " << j << " and " << i;
     }
-  color_of_class(std::numeric_limits<int64_t>::min());  // of no model, but no reason to fail
+  color_of_class(std::numeric_limits<int64_t>::min());  // of no model, but not an error
   EXPECT_DOUBLE_EQ(luminance(kWhite), 1);
   EXPECT_EQ(luminance(kBlack), 0);
   EXPECT_EQ(text_color(kWhite), kBlack);
@@ -188,7 +188,7 @@ TEST(Objects, MasksAreTranslucentWithAnOutline) {
   const Color inside = canvas.at(50, 14);
   EXPECT_NE(inside, color);
   EXPECT_GT(inside.blue, kGrey.blue);
-  EXPECT_EQ(canvas.at(59, 14), inside);  // the object goes on beyond the edge of the picture
+  EXPECT_EQ(canvas.at(59, 14), inside);  // the object extends beyond the picture
   Canvas other(61, 50, kGrey);
   expect_error([&] { draw_objects(other, std::vector<DrawnObject>{{.mask = mask}}); }, Fault::config, "60x50");
   draw_objects(canvas, std::vector<DrawnObject>{{.mask = mask_of_rectangle({}, 60, 50)}});  // without pixels

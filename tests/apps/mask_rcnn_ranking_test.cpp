@@ -1,5 +1,4 @@
-// What pages and pictures of an evaluation are made of: the order of images, the closest proposals, percentiles and
-// names.
+// Ranking of images, best proposals, percentiles and file names of galleries.
 #include "apps/mask_rcnn/annotated_images.h"
 #include "apps/mask_rcnn/image_ranking.h"
 #include "apps/mask_rcnn/latency.h"
@@ -17,10 +16,10 @@ data::coco::Match match_of(const std::vector<double>& scores, uint64_t matched, 
 
 TEST(ImageRanking, CountsWhatHasTheScoreAndOrdersByF1) {
   const std::vector<std::vector<data::coco::Match>> matches = {
-      {match_of({0.9, 0.6}, 0b01, 0, 1)},                         // a hit and a false alarm: 2/3
-      {match_of({0.4}, 0b1, 0, 1)},                               // a miss: the score is too low
-      {match_of({0.9}, 0, 0b1, 0)},                               // only what is ignored
-      {match_of({0.9, 0.5}, 0b11, 0, 2), match_of({}, 0, 0, 2)},  // two hits and two misses: 2/3
+      {match_of({0.9, 0.6}, 0b01, 0, 1)},                         // a true and a false positive: 2/3
+      {match_of({0.4}, 0b1, 0, 1)},                               // a false negative: the score is too low
+      {match_of({0.9}, 0, 0b1, 0)},                               // only ignored objects
+      {match_of({0.9, 0.5}, 0b11, 0, 2), match_of({}, 0, 0, 2)},  // two true positives and two false negatives: 2/3
       {match_of({0.9}, 0b1, 0, 1)},                               // right
       {match_of({0.9, 0.8}, 0b11, 0, 2)},                         // right, twice
       {}};

@@ -1,4 +1,4 @@
-// Rates of learning that come out of the settings of a detector, and what decays.
+// Learning-rate schedules from a detector's settings, and weight decay.
 #include "apps/mask_rcnn/config_keys.h"
 #include "apps/mask_rcnn/rate_rule.h"
 #include "apps/mask_rcnn/training_job.h"
@@ -14,7 +14,7 @@ Settings preset_with(const std::string& preset, const std::vector<std::string>& 
   return settings;
 }
 
-// What a step at rate 0.5 makes of a bias of 2 whose gradient is zero.
+// Result of a step at learning rate 0.5 on a bias of 2 with zero gradient.
 float bias_after_a_step(const Settings& settings) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
@@ -38,7 +38,7 @@ TEST(MaskRcnnSettings, BiasesDecayAsInTheProgramsOfThePresets) {
 }
 
 TEST(MaskRcnnRateRule, TensorPack) {
-  // 32 devices: base_lr * 32 / 8, steps a quarter of those at 8, warm-up as it is.
+  // 32 devices: base_lr * 32 / 8, a quarter of the steps at 8, unchanged warm-up.
   const RateRule rule(preset_settings("tensorpack"), 32);
   EXPECT_EQ(rule.steps(), 45'000u);
   EXPECT_EQ(rule.schedule().at(0), 1e-5);
@@ -54,18 +54,18 @@ TEST(MaskRcnnRateRule, TensorPack) {
                 "schedule: x0.1 from step 30000 (step 120000), x0.01 from step 40000 (step 160000), end "
                 "at step 45000 (step 180000); in brackets at batch 8",
                 "epoch: 500 steps"}));
-  // One device: the rate of an eighth of the batch, eight times as many steps.
+  // One device: an eighth of the learning rate, eight times the steps.
   const RateRule one(preset_settings("tensorpack"), 1);
   EXPECT_EQ(one.steps(), 1'440'000u);
   EXPECT_EQ(one.schedule().describe(),
             "0.00125, linear warm-up over 1000 steps from 1e-05, x0.1 at steps 960000, 1280000");
   EXPECT_EQ(one.schedule().at(2000), 0.00125);
-  // 120000 * 8 / 7 is not whole.
+  // 120000 * 8 / 7 is not an integer.
   EXPECT_EQ(RateRule(preset_settings("tensorpack"), 7).schedule().boundaries[0], 137'142);
 }
 
 TEST(MaskRcnnRateRule, Aws) {
-  // 8 devices of 4 images: 120000 // 32 steps an epoch, the rate of an image times 32.
+  // 8 devices with 4 images: 120000 // 32 steps per epoch, 32 times the rate per image.
   const RateRule rule(preset_with("aws", {"TRAIN.BASE_LR=0.00125", "TRAIN.WARMUP_INIT_LR=0.000416",
                                           "TRAIN.LR_EPOCH_SCHEDULE=[(9,0.1),(12,0.01),(13,None)]"}),
                       32);

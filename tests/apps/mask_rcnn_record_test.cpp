@@ -1,4 +1,4 @@
-// Weights of a detector are evaluated and shown as they were trained, wherever they lie.
+// Detector weights are evaluated with their recorded training settings, wherever they are stored.
 #include <filesystem>
 
 #include "apps/detection/match_categories.h"
@@ -32,7 +32,7 @@ class RecordedDetector : public testing::Test {
     return path("w.safetensors");
   }
 
-  // As a program reads them.
+  // As read by a program.
   Settings settings(const Arguments& words, ModelFlags::Use use = ModelFlags::Use::as_trained,
                     const std::vector<std::string>& continued = {}) {
     Arguments argv = {"x"};
@@ -75,7 +75,7 @@ TEST_F(RecordedDetector, ContradictionsAreRefused) {
   expect_refused({load, "--config", "BACKBONE.STRIDE_1X1=False"},
                  "BACKBONE.STRIDE_1X1=False: " + file + " was trained with True");
   expect_refused({load, "--config", "PREPROC.PIXEL_MEAN=[1,2,3]"}, "was trained with [");
-  // What agrees, and what is about this evaluation alone, may be given.
+  // Equal settings and evaluation-only settings may be given.
   const Settings found =
       settings({load, "--preset=tensorpack", "--config", "FPN.NUM_CHANNEL=16", "TEST.RESULT_SCORE_THRESH=0.25",
                 "PREPROC.TEST_SHORT_EDGE_SIZE=80", "DATA.VAL=other"});
@@ -119,7 +119,7 @@ TEST_F(RecordedDetector, ADamagedRecordNamesTheFile) {
   refused("RPN.NEGATIVE_ANCHOR_THRESH", "0.9", "what is recorded: RPN.NEGATIVE_ANCHOR_THRESH=");
 }
 
-// One that scaled in float32, rounded pixels, and whose epochs were always COCO's.
+// A version with float32 scales, rounded pixels, and epochs of COCO's length.
 TEST_F(RecordedDetector, ARunOfAnOlderVersionGoesOnAsItBegan) {
   trained_ = preset_settings("torchvision");
   TrainState state{.step = 3, .identity = trained_.model_identity(), .settings = trained_.described()};
@@ -187,7 +187,7 @@ TEST_F(RecordedDetector, CategoriesTravelAlong) {
         Fault::checkpoint, "w.safetensors: categories");
 }
 
-// Those of a file with categories to print, too.
+// Also with a file of category names.
 TEST_F(RecordedDetector, CategoriesOfAFileAreMatchedToTheClasses) {
   const std::string file =
       weights_with({{detection::kCategoriesKey, detection::categories_text({{1, "cat"}, {2, "dog"}})}});
@@ -208,7 +208,7 @@ TEST_F(RecordedDetector, CategoriesOfAFileAreMatchedToTheClasses) {
   EXPECT_EQ(detection::known_categories(file, "", {}, notices_).at(1).name, "dog");
 }
 
-// The order of ids in the data to evaluate need not be that of the training data.
+// The order of ids may differ between evaluation and training data.
 TEST_F(RecordedDetector, DataIsMatchedToTheClassesThatWereLearnt) {
   const std::string learnt = detection::categories_text({{2, "red"}, {7, "blue"}});
   const std::string load = "--load=" + weights_with({{detection::kCategoriesKey, learnt}});

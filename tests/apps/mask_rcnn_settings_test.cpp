@@ -1,4 +1,4 @@
-// Keys of TensorPack and AWS Mask R-CNN: what they set, and what is refused.
+// Keys of TensorPack and AWS Mask R-CNN: their settings, and errors.
 #include "apps/mask_rcnn/settings.h"
 
 #include <algorithm>
@@ -298,7 +298,7 @@ TEST(MaskRcnnSettings, TheReferenceHasEveryKey) {
       << "docs/detection_keys.md is not what the keys are: run scripts/document_keys.sh";
 }
 
-// Nobody trains where something is predicted.
+// Prediction does not check training settings.
 TEST(MaskRcnnSettings, SizesOfTrainingAreCheckedWhereItTrains) {
   Settings s = with("torchvision", {"PREPROC.TEST_SHORT_EDGE_SIZE=300", "PREPROC.MAX_SIZE=500"});
   s.check();
@@ -321,7 +321,7 @@ TEST(MaskRcnnSettings, ChecksWhatGoesTogether) {
   expect_error([] { with("torchvision", {"BACKBONE.NORM=BN"}).check(); }, Fault::config, "BACKBONE.FREEZE_AFFINE");
 }
 
-// Values other than the defaults, for each key that describes something.
+// A non-default value for each key.
 TEST(MaskRcnnSettings, DescriptionsAreRoundTrips) {
   const std::vector<std::string> changes = {"TRAIN.LR_SCHEDULE=\"3x\"",
                                             "TRAIN.STEPS_PER_EPOCH=1875",

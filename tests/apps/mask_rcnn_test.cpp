@@ -1,4 +1,4 @@
-// dtrain-mask-rcnn as users run it: on drawn shapes, on results of other programs, and on four images of COCO.
+// dtrain-mask-rcnn end to end: on generated shapes, other programs' results, and four COCO images.
 #include "data/jpeg.h"
 #include "tests/apps/mask_rcnn_fixture.h"
 #include "tests/files.h"
@@ -33,14 +33,14 @@ TEST_F(MaskRcnn, EvaluatesAndPredictsWhatItTrained) {
   const std::vector<std::byte> jpeg = data::encode_jpeg(data::Image(kSide, kSide).view());
   write_file(path("half.jpg"), {reinterpret_cast<const char*>(jpeg.data()), jpeg.size() - 30});
   EXPECT_EQ(scored.out.find("evaluating: "), std::string::npos) << "ten batches are few";
-  // A file that was moved keeps what it says of itself, the categories among it.
+  // A moved file keeps its metadata, including categories.
   std::filesystem::copy_file(weights("run", 2), path("moved.safetensors"));
   const ProgramResult found = run_program(
       "dtrain-mask-rcnn", joined_words({"predict", "--load=" + path("moved.safetensors"), "--device=cpu", "--json",
                                         "--output=" + path("pictures"), path("data/val/0.png"), path("data/val/1.png"),
                                         path("half.jpg"), path("data/annotations/instances_val.json")},
                                        small));
-  EXPECT_EQ(found.code, 2) << found.err;  // the third is no image; the others are done
+  EXPECT_EQ(found.code, 2) << found.err;  // the third is not an image; the others are processed
   const Json line = Json::parse(found.out.substr(0, found.out.find('\n')));
   EXPECT_EQ(line["file"], path("data/val/0.png"));
   EXPECT_EQ(line["width"], kSide);

@@ -1,4 +1,4 @@
-// The forms of detectors beside the usual one in dtrain-mask-rcnn: their keys, and short trainings.
+// Detector variants in dtrain-mask-rcnn: keys and short trainings.
 #include <cmath>
 
 #include "apps/mask_rcnn/settings.h"
@@ -86,7 +86,7 @@ TEST_P(MaskRcnnForms, TrainGoOnAndEvaluate) {
   const ProgramResult whole = run("whole", 4);
   ASSERT_EQ(whole.code, 0) << whole.err;
   EXPECT_NE(whole.out.find("val-mAP(segm)/IoU=0.5:0.95: "), std::string::npos) << whole.out;
-  if (sanitized()) return;  // mask_rcnn_test.cpp has them watch a run that goes on
+  if (sanitized()) return;  // mask_rcnn_test.cpp covers resumed runs
   ASSERT_EQ(run("parts", 2).code, 0);
   ASSERT_EQ(run("parts", 4).code, 0);
   EXPECT_EQ(read_file(weights("whole", 4)), read_file(weights("parts", 4)));

@@ -1,4 +1,4 @@
-// Observers that write files, where the disk is full or the result of an evaluation comes late.
+// Observers that write files: full disk and late evaluation results.
 #include <sys/resource.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 using Notices = std::vector<std::string>;
 
-// While it lives, no file of this process grows beyond so many bytes, as on a full disk.
+// RAII file size limit of this process, to simulate a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -158,7 +158,7 @@ TEST(ThroughputTrackerObserver, SpeaksAsThatOfAws) {
                                               for (const auto& [name, value] : values)
                                                 scalars[std::to_string(step) + " " + name] = value;
                                             }});
-  for (uint64_t step = 4; step <= 7; ++step) {  // one that goes on from step 3
+  for (uint64_t step = 4; step <= 7; ++step) {  // resumed from step 3
     tracker.stepping(step);
     tracker.stepped(step_event(step, 1));
   }

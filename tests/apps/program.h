@@ -1,4 +1,4 @@
-// Runs a built program as users do, and catches what it prints.
+// Runs a built program and captures its output.
 #pragma once
 
 #include <sys/types.h>
@@ -18,14 +18,14 @@ struct ProgramResult {
 
 struct ProgramOptions {
   std::vector<std::pair<std::string, std::string>> variables{};  // of its environment
-  int out = -1;  // the descriptor that it has as stdout; else what it prints is caught
+  int out = -1;                                                  // its stdout; else the output is captured
 };
 
-// A program under way; killed where the test forgets it.
+// A running program, killed by the destructor.
 class Program {
  public:
-  // `name` in the folder of the built programs. One compute thread each: tests run side by side. Without --device=gpu
-  // among its arguments it sees no GPU.
+  // `name`: in the folder of built programs. Runs with one compute thread, because tests run in parallel, and without a
+  // visible GPU unless the arguments contain --device=gpu.
   Program(const std::string& name, const std::vector<std::string>& arguments, const ProgramOptions& options = {});
   ~Program();
   Program(const Program&) = delete;
@@ -33,9 +33,9 @@ class Program {
 
   pid_t pid() const { return pid_; }
   void signal(int number) const;
-  // What it has printed on stdout so far.
+  // Its stdout so far.
   std::string output() const;
-  // Waits for `text` on stdout, up to four minutes: a hang fails. False if the program ends or the time is over first.
+  // Waits for `text` on stdout, up to four minutes. False if the program ends or the time is over first.
   bool wait_for(const std::string& text) const;
   ProgramResult finish();
 

@@ -1,4 +1,4 @@
-// What ranks tell each other when they start.
+// Consistency check of ranks at start.
 #include "apps/cli/rank_table.h"
 #include "libdtrain/train/agreement.h"
 #include "tests/distributed/thread_communicator.h"
@@ -7,7 +7,7 @@
 namespace dtrain::cli {
 namespace {
 
-// What check_equal says on each rank where rank i starts with settings[i]; empty where all is well.
+// Message of check_equal per rank, with settings[i] on rank i; empty if equal.
 std::vector<std::string> verdicts(const std::vector<RankSettings>& settings) {
   std::vector<std::string> said(settings.size());
   on_ranks(

@@ -1,4 +1,4 @@
-// What weights have recorded of a classifier, against the flags of a program.
+// Recorded classifier metadata against a program's flags.
 #include "apps/cli/recorded_weights.h"
 
 #include "apps/cli/conventions.h"
@@ -12,7 +12,7 @@ namespace {
 
 class RecordedWeights : public testing::Test {
  protected:
-  // A file of weights with this record.
+  // A weights file with this metadata.
   std::string recorded(const WeightsRecord& record) {
     const auto context = make_cpu_context({.threads = 1});
     ParameterStore store(*context);
@@ -42,7 +42,7 @@ class RecordedWeights : public testing::Test {
     FlagSet flags{"program", "", ""};
   };
 
-  // What a program with these arguments says of the weights; it evaluates them unless it `trains`.
+  // Message of a program with these arguments about the weights; in evaluation unless `trains`.
   static void take(Program& program, const std::string& file, std::vector<std::string> arguments, bool trains = false) {
     arguments.insert(arguments.begin(), "program");
     program.flags.parse(arguments);

@@ -1,5 +1,4 @@
-// What dtrain-report reads of the files that our programs and the front ends of other programs leave behind, whole and
-// damaged.
+// dtrain-report on files of our programs and front ends, intact and damaged.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -23,7 +22,7 @@ std::vector<std::string> texts_of(const RunData& run, EventKind kind) {
   return texts;
 }
 
-// The report of a folder one of whose files is damaged: a notice that names the file, and all that the others say.
+// Report of a folder with a damaged file: a notice names it, and the other files are reported.
 void expect_notice(const std::string& folder, const std::string& file, const std::string& text, const char* part) {
   const std::string whole = read_file(folder + "/" + file);
   const RunData before = read_run(folder, 1);
@@ -43,7 +42,7 @@ void expect_notice(const std::string& folder, const std::string& file, const std
 
 class ReportOfFrontEnds : public CnnBenchmarks {
  protected:
-  // dtrain-train-imagenet, which keeps its log and its checkpoints in one folder.
+  // dtrain-train-imagenet, with log and checkpoints in one folder.
   ProgramResult aws(const Arguments& ours) const {
     return run_program("dtrain-train-imagenet",
                        Arguments{"-m", "resnet18", "--data_dir", data(), "-b", "4", "--log_dir", path("log"),
@@ -124,7 +123,7 @@ TEST_F(ReportOfADetector, StatsAreCurves) {
     EXPECT_FALSE(std::filesystem::exists(path("report.html")));
     EXPECT_EQ(read_file(path("run/stats.json")), damaged);
   }
-  write_file(path("run/metrics.jsonl"), "{\"step\":1,\"loss\":2.5}\n");  // which counts where both are there
+  write_file(path("run/metrics.jsonl"), "{\"step\":1,\"loss\":2.5}\n");  // takes precedence if both exist
   EXPECT_EQ(run_program("dtrain-report", {path("run"), "--output=" + path("report.html")}).code, 0);
 }
 
@@ -154,7 +153,7 @@ TEST_F(ReportOfRanks, HaveATimelineFromTheMetricsOfTheFirst) {
 }
 
 TEST_F(ReportOfRanks, WaitForTheSlowest) {
-  // Two steps a line; rank 2 is missing from the second on, as in a file that was written by fewer ranks then.
+  // Two steps per line; rank 2 is missing from the second line on, as after a restart with fewer ranks.
   write_file(path("run.jsonl"),
              "{\"step\":12,\"loss\":1,\"rank_0_ms\":1,\"rank_1_ms\":4,\"rank_2_ms\":2}\n"
              "{\"step\":14,\"loss\":1,\"rank_0_ms\":null,\"rank_1_ms\":2}\n"

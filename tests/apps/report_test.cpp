@@ -1,4 +1,4 @@
-// What dtrain-report makes of what runs have left behind, whole or cut, and of hostile texts.
+// dtrain-report on intact and truncated files of runs, and on hostile texts.
 #include <algorithm>
 #include <cmath>
 #include <csignal>
@@ -107,7 +107,7 @@ TEST_F(ReportFiles, TablesOfValuesAreTheSameCurves) {
   ASSERT_EQ(run.curves.at("a,\"b").size(), 1u);
   ASSERT_EQ(run.curves.at("loss").size(), 2u);
   EXPECT_EQ(run.curves.at("loss")[1].value, 2);
-  EXPECT_EQ(run.notices.size(), 1u);  // the last number may lack digits
+  EXPECT_EQ(run.notices.size(), 1u);  // the last number may be truncated
 }
 
 TEST_F(ReportFiles, ALogTellsOfAKillARestartAndAFailure) {
@@ -185,7 +185,7 @@ TEST_F(ReportFiles, ThePageNeedsNothingElse) {
   RunData run{.name = "a"};
   run.curves["loss"] = wave(10);
   const std::string page = to_html("Title", {run});
-  EXPECT_EQ(count(page, "http:"), count(page, "http://www.w3.org/2000/svg"));  // a name, which nobody fetches
+  EXPECT_EQ(count(page, "http:"), count(page, "http://www.w3.org/2000/svg"));  // a name, which is never fetched
   for (const char* part : {"https:", "@import", "url(", "<link", "src=\""}) EXPECT_FALSE(contains(page, part)) << part;
   for (const char* part : {"default-src 'none'", "prefers-color-scheme: dark", "<html lang=\"en\">", "role=\"slider\"",
                            "aria-valuetext=", "<caption>", "scope=\"col\""})

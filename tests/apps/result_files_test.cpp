@@ -1,5 +1,4 @@
-// Files of results, wherever a user wants them: what is no regular file is written through and stays what it is, and so
-// do links.
+// Result files at any location: non-regular files and links are written through and kept.
 #include <sys/stat.h>
 
 #include <thread>
@@ -49,7 +48,7 @@ TEST_P(ResultFiles, FollowLinks) {
 TEST_P(ResultFiles, AreWrittenThroughAFifo) {
   const std::string path = root / "fifo";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  // Open at both ends, so that no run, however it ends, leaves the reader waiting.
+  // Open at both ends, so that the reader never blocks, however the run ends.
   std::fstream both(path, std::ios::in | std::ios::out);
   const ProgramResult result = run_with(GetParam(), path);
   ASSERT_EQ(result.code, 0) << result.err;
@@ -59,7 +58,7 @@ TEST_P(ResultFiles, AreWrittenThroughAFifo) {
   EXPECT_EQ(received, GetParam().beginning);
 }
 
-// By the descriptor's own name: a program that replaced /dev/stdout as root would do so for everybody.
+// By the descriptor's name: replacing /dev/stdout as root would affect the whole system.
 TEST_P(ResultFiles, ComeAfterWhatWasPrintedToTheSamePlace) {
   const ProgramResult result = run_with(GetParam(), "/proc/self/fd/1");
   ASSERT_EQ(result.code, 0) << result.err;

@@ -1,4 +1,4 @@
-// What a program says, and how it ends: messages, exit codes, signals.
+// Messages, exit codes and signals of programs.
 #include "apps/cli/run_main.h"
 #include "apps/cli/stop_signals.h"
 
@@ -129,7 +129,7 @@ TEST(OpenGroup, IsOfOneRankWithoutALauncher) {
   }
 }
 
-// To the process, as others send it.
+// Sends the signal to the process.
 void send(int number) { kill(getpid(), number); }
 
 void wait_for_stop() {
@@ -164,7 +164,7 @@ TEST(StopSignals, OfOneOfSeveralRanksRepeatAtOnceWithoutHarm) {
       testing::ExitedWithCode(128 + SIGTERM), "");
 }
 
-// A lost ssh session, and the notices of batch systems, which repeat them and send others soon after.
+// A lost ssh session, and batch systems' signals, which are repeated and followed by others.
 TEST(StopSignals, OfSystemsRepeatWithoutHarm) {
   for (const int number : {SIGHUP, SIGUSR2, SIGXCPU})
     EXPECT_EXIT(
@@ -175,7 +175,7 @@ TEST(StopSignals, OfSystemsRepeatWithoutHarm) {
             wait_for_stop();
             std::this_thread::sleep_for(std::chrono::milliseconds(20));
           }
-          send(SIGINT);  // the second request of a person
+          send(SIGINT);  // the user's second request
           pause();
         },
         testing::ExitedWithCode(128 + SIGINT), "");
@@ -221,7 +221,7 @@ TEST(StopSignals, EndTheProcessAsIfTheyHadNotBeenCaught) {
       testing::KilledBySignal(SIGTERM), "");
 }
 
-// A library may keep its stack pointer in memory that a signal must not write to.
+// A library may point its stack pointer to memory that a signal frame must not overwrite.
 TEST(StopSignals, InterruptNoThread) {
   EXPECT_EXIT(
       {

@@ -1,4 +1,4 @@
-// dtrain-scale: its model against cases worked out by hand, its validation, and the program's inputs.
+// dtrain-scale: the model against hand-computed cases, its validation, and input errors.
 #include <cmath>
 #include <numbers>
 
@@ -27,9 +27,9 @@ TEST(Network, RingByHand) {
   const Network free = small_network(Algorithm::ring);
   EXPECT_EQ(all_reduce_seconds(free, 1, 1e8), 0);
   EXPECT_DOUBLE_EQ(all_reduce_seconds(free, 4, 1e8), 0.15);  // 2 * 3/4 * 0.1 s
-  EXPECT_DOUBLE_EQ(all_reduce_seconds(free, 8, 1e8), 1.75);  // 2 * 7/8 * 1 s: the slow link sets the pace
+  EXPECT_DOUBLE_EQ(all_reduce_seconds(free, 8, 1e8), 1.75);  // 2 * 7/8 * 1 s: bound by the slow link
   EXPECT_DOUBLE_EQ(all_reduce_seconds(small_network(Algorithm::ring, 1e-3), 4, 1e8), 0.156);  // 6 messages
-  // Two of the eight links of the ring leave a host: a mean latency of (6 * 1 + 2 * 9) / 8 = 3 ms, 14 times.
+  // Two of the ring's eight links are between hosts: mean latency (6 * 1 + 2 * 9) / 8 = 3 ms, 14 times.
   EXPECT_DOUBLE_EQ(all_reduce_seconds(small_network(Algorithm::ring, 1e-3, 9e-3), 8, 1e8), 1.75 + 14 * 3e-3);
   Network launched = free;
   launched.collective = 0.5;
@@ -50,7 +50,7 @@ TEST(Network, HierarchicalAndTreeByHand) {
 TEST(Network, TheFastestAlgorithmIsChosen) {
   const Network network = small_network(Algorithm::automatic, 1e-3, 9e-3);
   EXPECT_EQ(choose_algorithm(network, 400, 1), Algorithm::tree);           // latency
-  EXPECT_EQ(choose_algorithm(network, 12, 1e9), Algorithm::hierarchical);  // what goes between hosts
+  EXPECT_EQ(choose_algorithm(network, 12, 1e9), Algorithm::hierarchical);  // traffic between hosts
   EXPECT_EQ(choose_algorithm(network, 4, 1e9), Algorithm::ring);
   for (const double bytes : {1.0, 1e6, 1e9}) {
     double best = 1e9;
@@ -79,7 +79,7 @@ TEST(Model, BucketsByHand) {
   ASSERT_EQ(two.size(), 2u);
   EXPECT_EQ(two[0].bytes, 8e7);
   EXPECT_DOUBLE_EQ(two[0].ready, 0.3);
-  // The last bucket takes in all that fits, and one layer where none does.
+  // The last bucket takes all layers that fit, or a single layer.
   EXPECT_EQ(make_buckets(layers, {.bytes = 1, .last_bytes = 41'000'000}).back().bytes, 4.1e7);
   EXPECT_EQ(make_buckets(layers, {.bytes = 1'000'000'000, .last_bytes = 1}).back().bytes, 1e6);
   EXPECT_EQ(make_buckets(layers, {.bytes = 1'000'000'000, .last_bytes = 1'000'000'000}).size(), 1u);
@@ -92,7 +92,7 @@ ScaleOptions small_options() {
   return options;
 }
 
-// Reducing takes 0.06, 0.06 and 0.0015 s on four GPUs.
+// The all-reduces take 0.06, 0.06 and 0.0015 s on four GPUs.
 TEST(Model, WhatBackwardHides) {
   const Prediction hidden = predict(three_layers(), small_options(), 4, 10);
   EXPECT_NEAR(hidden.communication, 0.1215, 1e-12);
@@ -106,9 +106,9 @@ TEST(Model, WhatBackwardHides) {
   options = small_options();
   options.wire_bytes = 2;
   EXPECT_NEAR(predict(three_layers(), options, 4, 10).exposed, 0.00075, 1e-12);
-  // On eight GPUs 0.7 s each: the first begins at 0.1, and what follows queues up after it until 1.5175.
+  // On eight GPUs 0.7 s each: the first starts at 0.1, and the others queue up until 1.5175.
   EXPECT_NEAR(predict(three_layers(), small_options(), 8, 10).exposed, 1.5175 - 0.6, 1e-12);
-  // All gradients in the last layer: nothing can be hidden.
+  // All gradients in the last layer: no overlap.
   DeviceStep late = three_layers();
   late.layers = {{"b", 0, 0.3}, {"a", 4e7, 0.3}};
   EXPECT_NEAR(predict(late, small_options(), 4, 10).exposed, 0.06, 1e-12);
@@ -118,13 +118,13 @@ TEST(Model, WhatBackwardHides) {
 
 TEST(Model, SmallerBatchesByHand) {
   ScaleOptions options = small_options();
-  options.half_batch = 5;  // (5 + 5) / (10 + 5) of the time, but for the update
+  options.half_batch = 5;  // (5 + 5) / (10 + 5) of the time, except the update
   const Prediction half = predict(three_layers(), options, 1, 5);
   EXPECT_NEAR(half.compute, 0.9 * 2 / 3 + 0.1, 1e-12);
   EXPECT_NEAR(half.efficiency, 5 / 0.7 / 10, 1e-12);
 }
 
-// Tables of order statistics; for two and three draws in closed form.
+// Tables of order statistics; closed form for two and three draws.
 TEST(Model, ExpectedMaximumOfNormalDraws) {
   EXPECT_NEAR(expected_maximum(1), 0, 1e-12);
   EXPECT_NEAR(expected_maximum(2), 1 / std::sqrt(std::numbers::pi), 1e-12);
@@ -148,7 +148,7 @@ TEST(Checkpointing, TheBestIntervalIsAMinimum) {
   for (const double mtbf : {1e3, 1e4, 1e6, 1e9}) {
     const FailureModel model{.gpu_mtbf = mtbf, .checkpoint = 20, .restart = 100};
     const double tau = best_interval(model, 1);
-    // Where the derivative vanishes.
+    // At the zero of the derivative.
     EXPECT_NEAR(std::exp((tau + 20) / mtbf) * (1 - tau / mtbf), 1, 1e-6) << mtbf;
     EXPECT_LT(lost_share(model, 1, tau), lost_share(model, 1, 0.9 * tau));
     EXPECT_LT(lost_share(model, 1, tau), lost_share(model, 1, 1.1 * tau));
@@ -156,7 +156,7 @@ TEST(Checkpointing, TheBestIntervalIsAMinimum) {
   }
 }
 
-// Failures drawn one by one.
+// Monte Carlo simulation of failures.
 TEST(Checkpointing, LostShareAsSimulated) {
   const FailureModel model{.gpu_mtbf = 8000, .checkpoint = 30, .restart = 200};
   const double mtbf = model.mtbf(8), tau = 300;
@@ -202,7 +202,7 @@ TEST(Layers, Measured) {
   for (const LayerTime& layer : step.layers) EXPECT_GE(layer.backward_seconds, 0) << layer.name;
 }
 
-// What the documentation says of these; the fitted one is matched.
+// Values in the documentation; the fitted one matches.
 TEST(Validation, PublishedCurves) {
   const std::vector<double> predicted = {0.969, 0.761, 0.986, 0.982, 0.986, 0.986, 0.950, 0.942, 0.700, 0.373};
   const auto& curves = published_curves();

@@ -1,4 +1,4 @@
-// Pipes that are read slowly, or not at all, where a run prints.
+// Output to pipes with slow or stalled readers.
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -35,13 +35,13 @@ class SlowReaders : public CnnBenchmarks {
     pollfd writer{ends_[1], POLLOUT, 0};
     return poll(&writer, 1, 0) == 0;
   }
-  // To the last byte, by way of a description of its own, so that the program's end goes on blocking.
+  // Fills the pipe completely through a separate file description, so that the program's end stays blocking.
   void fill() const {
     const int filler = open(("/proc/self/fd/" + std::to_string(ends_[1])).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     while (write(filler, "x", 1) == 1) continue;
     close(filler);
   }
-  // What is in the pipe now.
+  // Current contents of the pipe.
   std::string read_some() const {
     std::array<char, 4096> text;
     const ssize_t got = read(ends_[0], text.data(), text.size());

@@ -1,4 +1,4 @@
-// What SSD300's data and its evaluation come to, with a detector that knows the truth in place of the network.
+// SSD300's data and evaluation, with an oracle detector instead of the network.
 #include <nlohmann/json.hpp>
 
 #include "apps/ssd/data.h"
@@ -13,7 +13,7 @@ namespace {
 
 class SsdScoring : public MaskRcnn {};
 
-// Finds the objects of each image in turn, in pixels of images that were stretched to 300x300.
+// Returns the ground truth of each image, in pixels of images stretched to 300x300.
 class Knowing final : public detection::Model {
  public:
   explicit Knowing(const data::coco::Annotations& truth) : context_(make_cpu_context()), truth_(truth) {}

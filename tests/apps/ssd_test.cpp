@@ -1,4 +1,4 @@
-// dtrain-cnn-benchmarks with --model=ssd300, on drawn shapes in COCO's layout and in TFRecords.
+// dtrain-cnn-benchmarks --model=ssd300 on generated shapes in COCO format and in TFRecords.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -9,7 +9,7 @@
 namespace dtrain {
 namespace {
 
-// Two images of the fixture are as many as a test has time for.
+// Two images of the fixture, to limit the time.
 class Ssd300Program : public MaskRcnn {
  protected:
   void SetUp() override {
@@ -17,7 +17,7 @@ class Ssd300Program : public MaskRcnn {
     keep(2);
   }
 
-  // The first images of both halves and their objects.
+  // First images of both splits, with their objects.
   void keep(size_t images) {
     for (const char* split : {"train", "val"}) {
       const std::string file = path(std::string("data/annotations/instances_") + split + ".json");

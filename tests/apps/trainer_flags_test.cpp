@@ -1,4 +1,4 @@
-// Best checkpoint and early stopping, the search for a learning rate, and what a run reports about its speed.
+// Best checkpoint, early stopping, learning-rate range test, and throughput reports.
 #include <nlohmann/json.hpp>
 
 #include "tests/apps/cnn_benchmarks_fixture.h"
@@ -10,7 +10,7 @@ namespace fs = std::filesystem;
 
 class TrainerFlags : public CnnBenchmarks {
  protected:
-  // Evaluates after each fourth step, each of which has a checkpoint, too.
+  // Evaluates and saves a checkpoint every fourth step.
   Arguments evaluated(const std::string& train_dir) const {
     return real(train_dir) + Arguments{"--eval_during_training_every_n_steps=4", "--max_ckpts_to_keep=2"};
   }
@@ -52,7 +52,7 @@ TEST_F(TrainerFlags, AKillBeforeTheLinkToTheBestCheckpointChangesNothing) {
 }
 
 TEST_F(TrainerFlags, TrainingEndsEarly) {
-  // No loss is lower by so much.
+  // No loss improves by that much.
   const Arguments impatient = {"--early_stop_patience=2", "--early_stop_min_delta=1e9"};
   const ProgramResult ended = train(evaluated("early") + impatient);
   ASSERT_EQ(ended.code, 0) << ended.err;

@@ -1,4 +1,4 @@
-// docs/translation.md: each of our command lines there is one that our programs take.
+// docs/translation.md: our programs accept its command lines.
 #include <cstdlib>
 #include <fstream>
 #include <regex>
@@ -15,7 +15,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// What the program itself would refuse before it looks at the machine.
+// Errors that the program reports independently of the machine.
 void check_ours(const Arguments& line) {
   cnn_benchmarks::Flags values;
   cli::FlagSet flags("dtrain-cnn-benchmarks", "", "");
@@ -56,7 +56,7 @@ void check(const Arguments& line) {
   }
 }
 
-// What the second cell of each row of the long table has in code, from the name of our program on.
+// Command line in the second cell of each row of the long table.
 std::vector<std::string> commands() {
   std::ifstream in(source_dir() / "docs/translation.md");
   const std::regex command(R"(`(?:[^`]* )?(dtrain-[^`]*)`)");

@@ -33,7 +33,7 @@ TEST(MlperfLine, HasTheFormOfTheCompliancePackage) {
 
 class BenchmarkLogs : public CnnBenchmarks {};
 
-TEST_F(BenchmarkLogs, TellOfTheRunAndItsFigures) {
+TEST_F(BenchmarkLogs, DescribeTheRunAndItsMetrics) {
   const auto run = [&](const Arguments& more) {
     const ProgramResult result = train(real("run") +
                                        Arguments{"--num_batches=2", "--num_warmup_batches=1",
@@ -76,7 +76,7 @@ TEST_F(BenchmarkLogs, TellOfTheRunAndItsFigures) {
   EXPECT_TRUE(read_file(path("a/log/metric.log")).starts_with(before)) << "it is appended to";
 }
 
-TEST_F(BenchmarkLogs, AFolderThatCannotBeMadeEndsNoRun) {
+TEST_F(BenchmarkLogs, UnwritableFolderDoesNotEndTheRun) {
   write_file(path("file"), "");
   const ProgramResult result =
       train(synthetic() + Arguments{"--num_batches=1", "--benchmark_log_dir=" + path("file/log")});
@@ -176,7 +176,7 @@ TEST(MlperfLog, EndsWithTheTraining) {
   EXPECT_FALSE(contains(stopped.back(), "run_")) << "the run goes on later";
 }
 
-TEST_F(BenchmarkLogs, ComplianceIsForOneModel) {
+TEST_F(BenchmarkLogs, ComplianceLogNeedsResNet50) {
   const Arguments few = {"--num_batches=1", "--num_warmup_batches=0", "--ml_perf_compliance_logging"};
   const ProgramResult other = train(synthetic() + few);
   EXPECT_EQ(other.code, 1);

@@ -67,7 +67,7 @@ double off_by(const std::vector<double>& found, const std::vector<double>& expec
   return std::sqrt(squares / of);
 }
 
-TEST_F(Calibrate, PredictsNearlyAsInFloats) {
+TEST_F(Calibrate, Int8PredictionsAreCloseToFp32) {
   const ProgramResult made = calibrate();
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_NE(made.out.find("22 layers in int8"), std::string::npos) << made.out;
@@ -85,7 +85,7 @@ TEST_F(Calibrate, PredictsNearlyAsInFloats) {
   EXPECT_EQ(read_file(path("c.json")), first);
 }
 
-TEST_F(Calibrate, RefusesWhatDoesNotBelong) {
+TEST_F(Calibrate, RefusesInvalidCalibrations) {
   ASSERT_EQ(calibrate().code, 0);
   const auto expect = [&](const ProgramResult& run, int code, const std::string& line) {
     EXPECT_EQ(run.code, code) << run.err;

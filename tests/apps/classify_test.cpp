@@ -95,7 +95,7 @@ TEST_F(Classify, PrintsWhatTheModelComputes) {
   }
 }
 
-TEST_F(Classify, ABadImageIsReportedAndTheOthersAreDone) {
+TEST_F(Classify, ReportsABadImageAndContinues) {
   const std::vector<std::string> flags = {"--model=resnet20", "--weights=" + weights()};
   std::vector<std::string> arguments = flags;
   for (const std::string& file : {image(3), image(1), image(9)}) arguments.push_back(file);
@@ -150,7 +150,7 @@ TEST_F(Classify, UsageAndWeightsThatDoNotFit) {
             5);
 }
 
-TEST_F(Classify, WeightsOfAnotherModelEndWithFive) {
+TEST_F(Classify, WeightsOfAnotherModelExitWithFive) {
   for (const char* model : {"lenet", "vgg11"}) {
     const ProgramResult other = run_program(kClassify, {concat("--model=", model), "--weights=" + weights(), image(1)});
     EXPECT_EQ(other.code, 5) << other.err;
@@ -160,7 +160,7 @@ TEST_F(Classify, WeightsOfAnotherModelEndWithFive) {
   }
 }
 
-TEST_F(Classify, WhatIsNotFiniteEndsWithThree) {
+TEST_F(Classify, NonFiniteResultsExitWithThree) {
   const Parameter& first = store_.parameters().front();
   const auto classify_with = [&](float value) {
     const std::vector<float> values(static_cast<size_t>(first.shape.count()), value);

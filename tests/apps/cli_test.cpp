@@ -135,7 +135,7 @@ TEST_F(CliFlags, UnknownFlagsNameTheNearest) {
   EXPECT_EQ(failure({"--noxla="}), "--noxla takes no value: it stands for --xla=false");
 }
 
-TEST_F(CliFlags, ChoicesInCapitalsAreThoseInSmallLetters) {
+TEST_F(CliFlags, ChoicesIgnoreCase) {
   EXPECT_EQ(failure({"--mode=SLOW"}), "no error");
   EXPECT_EQ(values.mode, "slow");
   EXPECT_EQ(flags.text("mode"), "slow");
@@ -151,7 +151,7 @@ TEST_F(CliFlags, RefusedFlagsMayOnlyHaveTheirDefault) {
             "--steps=2 is not supported: none are made; leave the flag out or set it to 1");
 }
 
-TEST_F(CliFlags, FlagsOfNoEffectAreNoticedOnceIfTheyAreSet) {
+TEST_F(CliFlags, FlagsWithoutEffectPrintOneNotice) {
   EXPECT_EQ(failure({"--noxla", "--xla=0"}), "no error");
   EXPECT_EQ(flags.notices(), std::vector<std::string>());
   EXPECT_EQ(failure({"--xla=false", "--xla", "--xla=1"}), "no error");
@@ -178,7 +178,7 @@ TEST_F(CliFlags, PathsBeginWithTheHomeFolder) {
   if (before != nullptr) setenv("HOME", home.c_str(), 1);
 }
 
-TEST_F(CliFlags, UrlsAreNoPaths) {
+TEST_F(CliFlags, UrlsAreNotPaths) {
   const auto refusal = [](const std::string& url) {
     return "expected a path of a file system, found the URL " + url +
            ": mount the bucket or share and give its folder, or give a local path and copy from or to the URL";
@@ -193,7 +193,7 @@ TEST_F(CliFlags, UrlsAreNoPaths) {
   }
 }
 
-TEST_F(CliFlags, AFlagImpliesAnotherThatIsNotGiven) {
+TEST_F(CliFlags, ImpliedFlagsYieldToGivenOnes) {
   parse({"--count=3"});
   flags.imply("count", "4", "another");
   flags.imply("rate", "0.25", "another");
@@ -242,7 +242,7 @@ TEST(Flags, TablesOfMarkdown) {
             "| `quick` | bool | `false` | do not wait | no effect: see `--more_*` and x\\|y |\n");
 }
 
-TEST(Flags, FormerNamesGoOnWorkingWithANotice) {
+TEST(Flags, FormerNamesWorkWithANotice) {
   double bucket_mb = 25;
   bool quick = false;
   FlagSet flags("program", "", "");
@@ -275,7 +275,7 @@ TEST(Flags, FormerNamesGoOnWorkingWithANotice) {
   EXPECT_THROW(flags.add("fast", quick, "taken"), Error);
 }
 
-TEST(Flags, VariablesSetWhatTheCommandLineDoesNot) {
+TEST(Flags, TheCommandLineOverridesVariables) {
   int64_t count = 7, other = 1;
   FlagSet flags("program", "", "");
   flags.add("count", count, "how many", kPositiveCount).set_by("COUNT", [](const std::string& text) {
@@ -295,7 +295,7 @@ TEST(Flags, VariablesSetWhatTheCommandLineDoesNot) {
   EXPECT_NE(flags.help().find("how many; COUNT sets it\n"), std::string::npos) << flags.help();
 }
 
-TEST(Flags, SayWhatRanksMustShareAndCheckpointsRecord) {
+TEST(Flags, DeclareRankConsistencyAndIdentity) {
   std::string folder = "here";
   double rate = 0.5;
   int64_t size = 0;

@@ -62,7 +62,7 @@ TEST_F(CnnBenchmarks, EachAugmentationChangesTheRun) {
   }
 }
 
-TEST_F(CnnBenchmarks, RefusesAugmentationThatMakesNoSense) {
+TEST_F(CnnBenchmarks, RefusesInvalidAugmentation) {
   const auto refuses = [&](const Arguments& arguments, const std::string& line) {
     const ProgramResult run = train(arguments);
     EXPECT_EQ(run.code, 1) << line;

@@ -34,7 +34,7 @@ std::string failure(const std::vector<std::string>& arguments) {
   return "";
 }
 
-TEST(Config, DefaultsAreThoseOfTfCnnBenchmarks) {
+TEST(Config, DefaultsMatchTfCnnBenchmarks) {
   const Config config = config_of({});
   EXPECT_EQ(config.mode, RunMode::training);
   EXPECT_EQ(config.info.name, "trivial");
@@ -170,7 +170,7 @@ TEST(Config, RefusedCombinations) {
   }
 }
 
-TEST(Config, WhatIsNotServedSaysSo) {
+TEST(Config, UnsupportedFlagsAreErrors) {
   for (const char* flag :
        {"--fp16_vars", "--debugger=cli", "--data_name=librispeech", "--precision=fp16", "--use_fp16"})
     EXPECT_TRUE(contains(failure({flag}), "not supported")) << flag << ": " << failure({flag});
@@ -184,7 +184,7 @@ TEST(Config, WhatIsNotServedSaysSo) {
   EXPECT_TRUE(contains(failure({"--modle=resnet50"}), "did you mean --model?"));
 }
 
-TEST(Config, ValuesOfNoEffectAreAccepted) {
+TEST(Config, ValuesWithoutEffectAreAccepted) {
   EXPECT_EQ(failure({"--flush_stdout=true", "--noxla", "--gpu_memory_frac_for_testing=0.0", "--winograd_nonfused=1",
                      "--local_parameter_device=cpu", "--device=cpu", "--data_format=NHWC", "--nodistortions",
                      "--variable_update=horovod", "--horovod_device", "cpu", "--gradient_repacking=0", "--mkl",

@@ -70,7 +70,7 @@ TEST(Distribution, OurOwnFlags) {
       contains(refusal({"--all_reduce_algorithm=tree"}), "for NCCL only; CPUs have auto, ring, direct, hierarchical"));
 }
 
-TEST(Distribution, AllFormsOfUpdatingAreOne) {
+TEST(Distribution, AllUpdateModesAreAllReduce) {
   for (const char* form : {"parameter_server", "replicated", "distributed_replicated", "distributed_all_reduce",
                            "collective_all_reduce"}) {
     const std::string flag = std::string("--variable_update=") + form;
@@ -108,7 +108,7 @@ TEST(AllReduceSpec, IsReadByItsGrammar) {
     EXPECT_EQ(cli::parse_all_reduce_spec(known)[0].algorithm, known);
 }
 
-TEST(AllReduceSpec, WhatIsNoneIsRefused) {
+TEST(AllReduceSpec, RefusesSyntaxErrors) {
   for (const char* spec : {"xring#", "xring#0", "xring#x", "xring#2#2", "pscpu:32k", "pscpu::xring", "pscpu:x:xring",
                            "pscpu:0:xring", "pscpu:2G:xring", "pscpu:1M:xring:32k:nccl", ":"})
     EXPECT_TRUE(contains(refusal({std::string("--all_reduce_spec=") + spec}), ": expected a")) << spec;
@@ -118,7 +118,7 @@ TEST(AllReduceSpec, AnUnknownAlgorithmNamesTheKnown) {
   EXPECT_TRUE(contains(refusal({"--all_reduce_spec=star"}), "'star': expected one of nccl, nccl/xring, "));
 }
 
-TEST(AllReduceSpec, IsTakenAsAnAlgorithmOfOurs) {
+TEST(AllReduceSpec, MapsToAnAlgorithm) {
   EXPECT_EQ(distribution({"--all_reduce_spec=xring"}).gradients.algorithm, "ring");
   EXPECT_EQ(distribution({"--all_reduce_spec=nccl/xring"}).gradients.algorithm, "auto");
   EXPECT_EQ(distribution({"--all_reduce_spec=pscpu:32k:xring"}).gradients.algorithm, "auto");
@@ -127,7 +127,7 @@ TEST(AllReduceSpec, IsTakenAsAnAlgorithmOfOurs) {
   EXPECT_TRUE(contains(resolve({"--all_reduce_spec=xring#2"}).notices, "--all_reduce_spec=xring#2: done by"));
 }
 
-TEST(AllReduceSpec, OfNcclHasASingleGpuPassItToo) {
+TEST(AllReduceSpec, NcclRunsOnASingleGpuToo) {
   const auto even_alone = [](const std::string& spec, bool gpu) {
     Flags values;
     cli::FlagSet flags{"dtrain-cnn-benchmarks", "", ""};
@@ -221,7 +221,7 @@ TEST(Jobs, ServersAndControllersAreNotNeeded) {
   unsetenv("DTRAIN_SIZE");
 }
 
-TEST(HorovodVariables, AreTakenOver) {
+TEST(HorovodVariables, SetFlags) {
   const Resolved result = resolve({}, 2,
                                   {{"HOROVOD_FUSION_THRESHOLD", "16777216"},
                                    {"HOROVOD_AUTOTUNE", "1"},
@@ -243,7 +243,7 @@ TEST(HorovodVariables, TheCommandLineWins) {
   EXPECT_TRUE(contains(result.notices, "HOROVOD_FUSION_THRESHOLD: ignored, because --bucket_mb=4 is given"));
 }
 
-TEST(HorovodVariables, AllAreAnswered) {
+TEST(HorovodVariables, AllHaveANotice) {
   for (const char* name :
        {"CYCLE_TIME", "CACHE_CAPACITY", "TIMELINE", "HIERARCHICAL_ALLREDUCE", "HIERARCHICAL_ALLGATHER",
         "STALL_CHECK_TIME_SECONDS", "TORUS_ALLREDUCE", "AUTOTUNE_LOG", "NUM_NCCL_STREAMS", "SOMETHING_NEW"}) {
@@ -256,12 +256,12 @@ TEST(HorovodVariables, AllAreAnswered) {
   EXPECT_TRUE(resolve({}, 2, {{"HOROVOD_AUTOTUNE", "0"}, {"HOROVOD_HIERARCHICAL_ALLREDUCE", "0"}}).taken_over.empty());
 }
 
-TEST(HorovodVariables, WhatMakesNoSenseIsRefused) {
+TEST(HorovodVariables, InvalidValuesAreErrors) {
   EXPECT_TRUE(contains(refusal({}, 2, {{"HOROVOD_FUSION_THRESHOLD", "64MB"}}), "HOROVOD_FUSION_THRESHOLD=64MB"));
   EXPECT_TRUE(contains(refusal({}, 1, {{"HOROVOD_SIZE", "4"}, {"HOROVOD_RANK", "0"}}), "use horovodrun --mpi"));
 }
 
-TEST(HorovodVariables, AreThoseOfTheProcess) {
+TEST(HorovodVariables, AreReadFromTheProcess) {
   setenv("HOROVOD_CYCLE_TIME", "0.5", 1);
   EXPECT_EQ(cli::horovod_variables().at("HOROVOD_CYCLE_TIME"), "0.5");
   unsetenv("HOROVOD_CYCLE_TIME");

@@ -13,7 +13,7 @@
 namespace dtrain {
 namespace {
 
-TEST_F(CnnBenchmarks, UsageErrorsEndWithOne) {
+TEST_F(CnnBenchmarks, UsageErrorsExitWithOne) {
   using Case = std::pair<std::string, std::string>;
   for (const auto& [argument, part] :
        {Case{"--modle=resnet50", "did you mean --model?"}, Case{"resnet50", "unexpected argument 'resnet50'"},
@@ -60,7 +60,7 @@ TEST_F(CnnBenchmarks, AChangedRunIsRefusedWithTheDifference) {
   EXPECT_TRUE(contains(longer.err, "learning rate")) << longer.err;
 }
 
-TEST_F(CnnBenchmarks, DamagedCheckpointsArePassedOverOrEndWithFive) {
+TEST_F(CnnBenchmarks, DamagedCheckpointsAreSkippedOrExitWithFive) {
   ASSERT_EQ(train(real("run")).code, 0);
   write_file(checkpoint("run", 24) + "/state.safetensors", "cut");
   const ProgramResult earlier = train(real("run"));
@@ -94,7 +94,7 @@ size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST_F(CnnBenchmarks, AFullDiskUnderTheLogCostsANoticeAndNoResult) {
+TEST_F(CnnBenchmarks, FullDiskForTheLogOnlyPrintsANotice) {
   ASSERT_EQ(train(real("unbroken")).code, 0);
   std::string command = "CUDA_VISIBLE_DEVICES= OMP_NUM_THREADS=1 '" + (bin_dir() / kProgram).string() + "'";
   for (const std::string& argument : real("run")) command += " '" + argument + "'";
@@ -105,7 +105,7 @@ TEST_F(CnnBenchmarks, AFullDiskUnderTheLogCostsANoticeAndNoResult) {
   expect_equal_checkpoints("unbroken", "run");
 }
 
-TEST_F(CnnBenchmarks, AFullDiskUnderTheMetricsCostsANoticeAndNoResult) {
+TEST_F(CnnBenchmarks, FullDiskForTheMetricsOnlyPrintsANotice) {
   ASSERT_EQ(train(real("unbroken")).code, 0);
   std::filesystem::create_symlink("/dev/full", path("full"));
   const auto run = paused("run", "\n1\timages/sec", {"--metrics_file=" + path("metrics")});
@@ -118,7 +118,7 @@ TEST_F(CnnBenchmarks, AFullDiskUnderTheMetricsCostsANoticeAndNoResult) {
   expect_equal_checkpoints("unbroken", "run");
 }
 
-TEST_F(CnnBenchmarks, EvaluationWithoutACheckpointEndsWithFive) {
+TEST_F(CnnBenchmarks, EvaluationWithoutACheckpointExitsWithFive) {
   const ProgramResult run = train(synthetic() + Arguments{"--eval", "--train_dir=" + path("none")});
   EXPECT_EQ(run.code, 5);
   EXPECT_TRUE(contains(run.err, "Checkpoint not found in " + path("none"))) << run.err;
@@ -140,7 +140,7 @@ TEST_F(CnnBenchmarks, WeightsOfASmallerModelAreRemarked) {
       << run.err;
 }
 
-TEST_F(CnnBenchmarks, AnEvaluationOfWhatIsNotFiniteEndsWithThree) {
+TEST_F(CnnBenchmarks, NonFiniteEvaluationExitsWithThree) {
   const auto context = make_cpu_context({.threads = 1});
   ParameterStore store(*context);
   models::make_classifier(store, cli::find_model("resnet20", "imagenet"), {.classes = 4, .image_size = 16});
@@ -163,7 +163,7 @@ TEST_F(CnnBenchmarks, AnEvaluationOfWhatIsNotFiniteEndsWithThree) {
   EXPECT_TRUE(contains(overflow.err, "error: evaluation: the loss is not finite: ")) << overflow.err;
 }
 
-TEST_F(CnnBenchmarks, DataWithoutARecordEndsWithTwo) {
+TEST_F(CnnBenchmarks, EmptyDataExitsWithTwo) {
   for (const char* kind : {"empty", "damaged"}) {
     std::filesystem::create_directory(path(kind));
     for (const char* name : {"/train-00000-of-00001", "/validation-00000-of-00001"})
@@ -185,7 +185,7 @@ TEST_F(CnnBenchmarks, DataWithoutARecordEndsWithTwo) {
   EXPECT_EQ(run_program("dtrain-data", {"throughput", path("empty")}).code, 2);
 }
 
-TEST_F(CnnBenchmarks, DivergenceEndsWithThree) {
+TEST_F(CnnBenchmarks, DivergenceExitsWithThree) {
   const ProgramResult run = train(real("run") + Arguments{"--init_learning_rate=1e30"});
   EXPECT_EQ(run.code, 3) << run.err;
   const std::regex report(R"(error: step \d+: not finite: loss \S+, learning rate 1e\+30, worst layer \S+, )"

@@ -28,7 +28,7 @@ TEST_F(DeclaredFlags, EachBelongsToAGroup) {
   EXPECT_GT(count, 100u);
 }
 
-TEST_F(DeclaredFlags, OnlyThoseOfAPlaceMayDifferPerRank) {
+TEST_F(DeclaredFlags, OnlyPathsMayDifferPerRank) {
   std::vector<std::string> served, differing;
   for (const auto& [group, members] : flags.names()) served.insert(served.end(), members.begin(), members.end());
   const auto settings = flags.settings_that_must_agree();
@@ -69,7 +69,7 @@ TEST_F(DeclaredFlags, CheckpointsRecordDefaults) {
                                              {"weight decay", "4e-05"}}));
 }
 
-TEST_F(DeclaredFlags, CheckpointsRecordWhatWasGiven) {
+TEST_F(DeclaredFlags, CheckpointsRecordGivenFlags) {
   const Config config =
       config_of({"--sync_batch_norm", "--distortions", "--nodistort_color_in_yiq", "--label_offset=-1",
                  "--model=resnet50", "--optimizer=lars", "--ml_perf", "--tf_random_seed=7", "--label_smoothing=0.10",
@@ -87,7 +87,7 @@ TEST_F(DeclaredFlags, CheckpointsRecordWhatWasGiven) {
                                              {"weight decay", "0.0001"}}));
 }
 
-TEST_F(DeclaredFlags, WhatTheyComeToLeavesThemAsTheyWere) {
+TEST_F(DeclaredFlags, ResolvingDoesNotChangeParsedFlags) {
   const Config config = config_of({"--gradient_accumulation=4", "--num_inter_threads=3"});
   EXPECT_EQ(config.micro_steps, 4);
   EXPECT_EQ(config.input_workers, 3);

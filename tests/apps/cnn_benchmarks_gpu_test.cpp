@@ -36,7 +36,7 @@ class CnnBenchmarksOnGpu : public CnnBenchmarks {
   }
 };
 
-TEST_F(CnnBenchmarksOnGpu, RecordedStepsPrintWhatStepsThatAreRunPrint) {
+TEST_F(CnnBenchmarksOnGpu, CudaGraphStepsLogLikeEagerSteps) {
   const ProgramResult recorded = train(lenet("recorded"));
   ASSERT_EQ(recorded.code, 0) << recorded.err;
   ASSERT_EQ(train(lenet("eager") + Arguments{"--cuda_graph=false"}).code, 0);
@@ -53,7 +53,7 @@ TEST_F(CnnBenchmarksOnGpu, RecordedStepsPrintWhatStepsThatAreRunPrint) {
   EXPECT_TRUE(std::regex_match(recorded.out, log)) << recorded.out;
 }
 
-TEST_F(CnnBenchmarksOnGpu, PassesNcclAloneWhereAskedTo) {
+TEST_F(CnnBenchmarksOnGpu, RunsNcclOnASingleGpu) {
   const ProgramResult alone = train(lenet("alone"));
   ASSERT_EQ(alone.code, 0) << alone.err;
   const ProgramResult nccl = train(lenet("nccl") + Arguments{"--all_reduce_spec=nccl"});
@@ -76,7 +76,7 @@ TEST_F(CnnBenchmarksOnGpu, FollowsTheCpu) {
   for (size_t i = 0; i < gpu.size(); ++i) EXPECT_NEAR(gpu[i], cpu[i], 1e-3 * cpu[i]) << "step " << i;
 }
 
-TEST_F(CnnBenchmarksOnGpu, GoesOnBitForBitAndEvaluates) {
+TEST_F(CnnBenchmarksOnGpu, ResumesBitIdenticalAndEvaluates) {
   const Arguments fp16{"--use_fp16", "--fp16_enable_auto_loss_scale", "--gradient_accumulation=2",
                        "--save_model_steps=4"};
   const ProgramResult unbroken = train(lenet("unbroken") + fp16 + Arguments{"--train_dir=" + path("unbroken")});
@@ -148,7 +148,7 @@ TEST_F(CnnBenchmarksOnGpu, DecodesJpegsToTheSamples) {
   EXPECT_EQ(column("eager", "loss"), found);
 }
 
-TEST_F(CnnBenchmarksOnGpu, EvaluatesWhatItDecodes) {
+TEST_F(CnnBenchmarksOnGpu, EvaluatesGpuDecodedImages) {
   const TempDirectory folder;
   const Arguments common{"--data_dir=" + mixed_images(folder / "data"), "--preprocessing=torchvision",
                          "--image_size=10", "--on_bad_record=skip"};
@@ -162,7 +162,7 @@ TEST_F(CnnBenchmarksOnGpu, EvaluatesWhatItDecodes) {
     EXPECT_TRUE(contains(run->out, "[14 examples]")) << run->out << run->err;
 }
 
-TEST_F(CnnBenchmarksOnGpu, SaysWhatItDoesNotDecode) {
+TEST_F(CnnBenchmarksOnGpu, ReportsHostDecodedImages) {
   const Arguments gpu{"--jpeg_decoder=gpu"};
   const ProgramResult colours = train(lenet("a") + gpu + Arguments{"--distortions"});
   EXPECT_EQ(colours.code, 1);

@@ -85,7 +85,7 @@ TEST_F(Places, FoldersMayBeLinks) {
     EXPECT_TRUE(read_file(path("disk/step-12") + file) == read_file(step(12) + file)) << file;
 }
 
-TEST_F(Places, ALockThatIsNoneIsRefused) {
+TEST_F(Places, RefusesALockThatIsNotAFile) {
   fs::create_directory(root / "run");
   const std::string lock = path("run/lock");
   write_file(path("text"), "precious");
@@ -103,7 +103,7 @@ TEST_F(Places, ALockThatIsNoneIsRefused) {
   train_to(2);
 }
 
-TEST_F(Places, LargeNumbersOfCheckpointsAndSecondsAreMeant) {
+TEST_F(Places, AcceptsLargeNumbersOfCheckpointsAndSeconds) {
   train_to(8, {"--max_ckpts_to_keep=2147483648"});
   EXPECT_EQ(std::distance(fs::directory_iterator(root / "run/checkpoints"), {}), 4);
   const ProgramResult result =

@@ -129,7 +129,7 @@ TEST(Recipe, TheCommandLineWins) {
   EXPECT_TRUE(contains(cooked.lines[3], "--weight_decay=5e-05 (given)")) << cooked.lines[3];
 }
 
-TEST(Recipe, AnotherRuleLeavesOutTheDetailsOfItsOwn) {
+TEST(Recipe, AnOverriddenScheduleSkipsItsDetails) {
   EXPECT_EQ(Cooked({"--recipe=aws", "--batch_size=1024", "--init_learning_rate=0.7"}).schedule().base, 0.7);
   const Schedule steps = Cooked({"--recipe=aws", "--piecewise_learning_rate_schedule=0.3;5;0.1"}).schedule();
   EXPECT_EQ(steps.at(0), 0.3);
@@ -138,7 +138,7 @@ TEST(Recipe, AnotherRuleLeavesOutTheDetailsOfItsOwn) {
   EXPECT_EQ(Cooked({"--recipe=aws", "--num_classes=10"}).values.model.label_offset, 0);
 }
 
-TEST(Recipe, SaysWhatItSets) {
+TEST(Recipe, PrintsTheFlagsThatItSets) {
   const std::vector<std::string> expected = {
       "recipe torchvision, labels: --num_classes=1000 --label_offset=-1",
       "recipe torchvision, images: --preprocessing=torchvision",

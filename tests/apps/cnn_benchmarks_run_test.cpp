@@ -40,7 +40,7 @@ TEST_F(CnnBenchmarks, ForwardOnlyShowsAccuraciesAndNoLoss) {
   EXPECT_TRUE(std::regex_search(run.out, std::regex(R"(\n1\timages/sec: .*\t0\.000\t\d\.\d{3}\t\d\.\d{3}\n)")));
 }
 
-TEST_F(CnnBenchmarks, RecordsInMemoryChangeNothing) {
+TEST_F(CnnBenchmarks, CachingRecordsChangesNothing) {
   ASSERT_EQ(train(real("plain")).code, 0);
   const ProgramResult kept = train(real("kept") + Arguments{"--datasets_use_caching"});
   ASSERT_EQ(kept.code, 0) << kept.err;
@@ -61,7 +61,7 @@ TEST_F(CnnBenchmarks, TrainsAndEvaluatesOnOfficialModelsPixels) {
   EXPECT_TRUE(contains(other.err, "preprocessing: checkpoint official_models_imagenet, this run tf_cnn")) << other.err;
 }
 
-TEST_F(CnnBenchmarks, KilledAndStartedAgainEndsBitIdentical) {
+TEST_F(CnnBenchmarks, ResumesBitIdenticalAfterAKill) {
   const ProgramResult unbroken = train(real("unbroken"));
   ASSERT_EQ(unbroken.code, 0) << unbroken.err;
   ASSERT_TRUE(std::filesystem::exists(checkpoint("unbroken", 24)));
@@ -114,7 +114,7 @@ TEST_F(CnnBenchmarks, RecordsItsIdentityInCheckpoints) {
                                       "resize method", "sums over ranks", "version", "weight decay"}));
 }
 
-TEST_F(CnnBenchmarks, InBf16ItStartsAsInFp32AndEndsBitIdenticalAfterAKill) {
+TEST_F(CnnBenchmarks, Bf16ResumesBitIdenticalAfterAKill) {
   const auto flags = [&](const std::string& precision, const std::string& run) {
     return Arguments{"--num_warmup_batches=0", "--num_batches=24", "--init_learning_rate=.001",
                      "--precision=" + precision, "--metrics_file=" + path(run + ".json")};
@@ -258,7 +258,7 @@ TEST_F(CnnBenchmarks, StopsOnceTheAccuracyIsReached) {
   EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 3)));
 }
 
-TEST_F(CnnBenchmarks, TrainsOnRecordsMadeByOthers) {
+TEST_F(CnnBenchmarks, TrainsOnForeignRecords) {
   const std::filesystem::path records = test_data("tfrecord/tf_cnn_benchmarks");
   if (!std::filesystem::exists(records)) GTEST_SKIP() << "SKIPPED: " << records;
   const ProgramResult run =
@@ -270,7 +270,7 @@ TEST_F(CnnBenchmarks, TrainsOnRecordsMadeByOthers) {
   EXPECT_TRUE(contains(run.out, "[16 examples]\n")) << run.out;
 }
 
-TEST_F(CnnBenchmarks, AnAverageOfTheParametersIsEvaluatedSavedAndLoaded) {
+TEST_F(CnnBenchmarks, WeightEmaIsEvaluatedSavedAndLoaded) {
   Arguments arguments = real("run");
   arguments.insert(arguments.end(), {"--num_batches=10", "--weight_ema=0.9", "--num_eval_batches=2",
                                      "--eval_during_training_at_specified_steps=6"});
@@ -288,7 +288,7 @@ TEST_F(CnnBenchmarks, AnAverageOfTheParametersIsEvaluatedSavedAndLoaded) {
 }
 
 // Known-answer test: overfits tf_cnn_benchmarks' own test data without an error.
-TEST_F(CnnBenchmarks, LearnsRecordsMadeByOthersToTheLastImage) {
+TEST_F(CnnBenchmarks, OverfitsForeignRecords) {
   if (sanitized()) GTEST_SKIP() << "SKIPPED: a training of 200 steps, which sanitizers slow down tenfold";
   const std::filesystem::path records = test_data("tfrecord/tf_cnn_benchmarks");
   if (!std::filesystem::exists(records)) GTEST_SKIP() << "SKIPPED: " << records;

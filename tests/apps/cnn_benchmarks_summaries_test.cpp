@@ -21,7 +21,7 @@ class CnnSummaries : public CnnBenchmarks {
   }
 };
 
-TEST_F(CnnSummaries, AreWrittenEverySoManySteps) {
+TEST_F(CnnSummaries, AreWrittenAtTheGivenInterval) {
   const Arguments both = {"--summary_verbosity=1", "--save_summaries_steps=2", "--init_learning_rate=0.25"};
   const ProgramResult result = train(run_of(5, both));
   ASSERT_EQ(result.code, 0) << result.err;
@@ -99,7 +99,7 @@ std::vector<float> bias_of(const std::string& checkpoint) {
 }
 
 // From the parameter change under plain SGD: the arena holds the sum over the micro-steps.
-TEST_F(CnnSummaries, GradientsAreThoseOfTheStep) {
+TEST_F(CnnSummaries, HistogramsHoldTheStepsGradients) {
   const ProgramResult result =
       train(real("run") + Arguments{"--num_batches=3", "--num_warmup_batches=0", "--save_summaries_steps=1",
                                     "--summary_verbosity=3", "--gradient_accumulation=3", "--optimizer=sgd",
@@ -135,7 +135,7 @@ TEST_F(CnnSummaries, SettingsAreATextAndHyperParameters) {
   EXPECT_FALSE(end.empty()) << "the run is complete";
 }
 
-TEST_F(CnnSummaries, EvaluationsHaveAFolderOfTheirOwn) {
+TEST_F(CnnSummaries, EvaluationsHaveASeparateFolder) {
   const auto evaluate = [&](const std::string& folder) {
     const ProgramResult result =
         train(synthetic() +

@@ -203,7 +203,7 @@ TEST_F(TfCnnFlags, ThePageHasTheTablesOfTheDeclarations) {
       << "docs/tf_cnn_benchmarks.md is not what the flags are: run scripts/document_flags.sh";
 }
 
-TEST_F(TfCnnFlags, CommandLinesOfItsUsersAreTaken) {
+TEST_F(TfCnnFlags, AcceptsPublishedCommandLines) {
   for (const char* line : {
            // Benchmarks on EKS: the README of 2018, its MPIJobs, and a TFJob.
            "--num_batches=100 --model vgg16 --batch_size 64 --data_name=imagenet --data_dir=/mnt/data "
@@ -232,7 +232,7 @@ TEST_F(TfCnnFlags, CommandLinesOfItsUsersAreTaken) {
 }
 
 // The reasons for which tf_cnn_benchmarks refuses them are TensorFlow's.
-TEST_F(TfCnnFlags, WhatCanBeDoneIsDoneThoughRefusedThere) {
+TEST_F(TfCnnFlags, SupportsCombinationsThatTheOriginalRefuses) {
   for (const char* line : {
            "--device=cpu --data_format=NCHW",
            "--use_fp16 --fp16_enable_auto_loss_scale --variable_update=horovod",
@@ -246,7 +246,7 @@ TEST_F(TfCnnFlags, WhatCanBeDoneIsDoneThoughRefusedThere) {
     EXPECT_EQ(refusal(line), "") << line;
 }
 
-TEST_F(TfCnnFlags, WhatHasNoEffectIsSaidOnceAndWhatIsNonsenseIsAnError) {
+TEST_F(TfCnnFlags, UnreadFlagsPrintOneNoticeAndInvalidValuesAreErrors) {
   flags.parse({"program", "--xla", "--noxla", "--xla", "--batch_group_size=4", "--allow_growth", "--use_datasets"});
   const std::vector<std::string> notices = flags.notices();
   EXPECT_EQ(notices.size(), 3u) << testing::PrintToString(notices);

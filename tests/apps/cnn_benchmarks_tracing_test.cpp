@@ -76,7 +76,7 @@ TEST_F(CnnTracing, OtherFormsAndSteps) {
   EXPECT_FALSE(contains(read_file(path("g")), "(not in this pass)"));
 }
 
-TEST_F(CnnTracing, WhatCannotBeWrittenEndsNoRun) {
+TEST_F(CnnTracing, UnwritableTracesDoNotEndTheRun) {
   const ProgramResult result = train(
       run_with({"--trace_file=" + path("none/t"), "--tfprof_file=" + path("none/p"), "--profile=" + path("none/s")}));
   EXPECT_EQ(result.code, 0) << result.err;
@@ -89,7 +89,7 @@ TEST_F(CnnTracing, WhatCannotBeWrittenEndsNoRun) {
   EXPECT_TRUE(contains(refused.err, "--eval makes none")) << refused.err;
 }
 
-TEST_F(CnnTracing, TheTableOfAProfileHoldsWhatTheStepDid) {
+TEST_F(CnnTracing, ProfileTableListsTheStepsOps) {
   if (sanitized()) GTEST_SKIP() << "SKIPPED: ResNet-50 at its full size, which sanitizers slow down most";
   const ProgramResult result = train(run_with({"--data_name=imagenet", "--image_size=224", "--model=resnet50_v1.5",
                                                "--batch_size=1", "--profile=" + path("p.svg")}));
@@ -111,7 +111,7 @@ TEST_F(CnnTracing, TheTableOfAProfileHoldsWhatTheStepDid) {
   EXPECT_TRUE(contains(read_file(path("p.svg")), "conv2d forward [1, 224, 224, 3] x [64, 7, 7, 3]"));
 }
 
-TEST_F(CnnTracing, TheOpsOfInferenceAreOfItsForwardPass) {
+TEST_F(CnnTracing, InferenceHasForwardOpsOnly) {
   const ProgramResult result = train(run_with({"--forward_only", "--profile=" + path("p.svg")}));
   ASSERT_EQ(result.code, 0) << result.err;
   const size_t outside = result.out.find("; outside of them: ");
@@ -145,7 +145,7 @@ std::vector<WorkRecord> two_ops() {
   return records;
 }
 
-TEST(Roofline, ARowIsHeldAgainstTheRoofThatBoundsIt) {
+TEST(Roofline, RowsAreBoundByComputeOrBandwidth) {
   const observers::Roofs roofs{.flops = 100e9, .bytes = 10e9};
   const std::vector<WorkRecord> records = two_ops();
   const std::vector<std::string> table = observers::roofline_table(records, roofs);
@@ -157,7 +157,7 @@ TEST(Roofline, ARowIsHeldAgainstTheRoofThatBoundsIt) {
             "Ops 1500.000 ms of a step of 2000.000; outside of them: between phases 250.000, forward 250.000");
 }
 
-TEST(Roofline, ThePictureHasItsPointsWhereTheyBelong) {
+TEST(Roofline, PlotCoordinates) {
   const std::string svg = observers::roofline_svg(two_ops(), {.flops = 100e9, .bytes = 10e9});
   // Of 0.1 to 100 FLOPs a byte over 620 pixels from 80, and of 1000 to 1 GFLOP/s over 440 from 60.
   const auto point = [&](const char* where, const char* op) {

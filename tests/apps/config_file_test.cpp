@@ -71,7 +71,7 @@ TEST_F(ConfigFile, SetsFlagsOfAllKindsInTablesOfAnyName) {
   EXPECT_TRUE(flags.given("count"));
 }
 
-TEST_F(ConfigFile, TheCommandLineWinsOverTheFileAndTheFileOverWhatIsImplied) {
+TEST_F(ConfigFile, PrecedenceOfCommandLineFileAndImpliedFlags) {
   write_file(path, "count = 3\nrate = 0.25\n");
   parse({"--count=4"});
   flags.imply("rate", "0.75", "recipe x");
@@ -85,7 +85,7 @@ TEST_F(ConfigFile, TheCommandLineWinsOverTheFileAndTheFileOverWhatIsImplied) {
                 path + ":2\n# mode = \"slow\"  # recipe x\n");
 }
 
-TEST_F(ConfigFile, WhatIsWrongIsNamedWithItsLine) {
+TEST_F(ConfigFile, ErrorsHaveLineNumbers) {
   EXPECT_EQ(failure("count = 3\n\ncuont = 4\n"), ":3: unknown flag cuont, did you mean count?; --help lists all flags");
   EXPECT_EQ(failure("noquick = true\n"), ":1: unknown flag noquick, did you mean quick?; --help lists all flags");
   EXPECT_EQ(failure("count = \"3\"\n"), ":1: count: expected an integer, found a string");
@@ -155,13 +155,13 @@ TEST_F(ConfigFile, DotsAndBracketsInStringsAndCommentsDoNotCount) {
   EXPECT_EQ(failure("\nname = 'a" + deep).substr(0, 4), ":3: ");  // an unterminated string ends with its line
 }
 
-TEST_F(ConfigFile, AFlagThatIsSetTwiceIsNamedWithBothLines) {
+TEST_F(ConfigFile, DuplicateFlagsNameBothLines) {
   EXPECT_EQ(failure("[a]\nrate = 0.1\n[b]\nratio = 0.2\n"), ":4: ratio is set twice; first at " + path + ":2");
 }
 
-TEST_F(ConfigFile, AFileThatIsNotThereIsAnError) { EXPECT_THROW(parse(), Error); }
+TEST_F(ConfigFile, MissingFileIsAnError) { EXPECT_THROW(parse(), Error); }
 
-TEST_F(ConfigFile, WhatIsWrittenIsReadAsItWas) {
+TEST_F(ConfigFile, WrittenFilesRoundTrip) {
   flags.parse({"program", "--name=\"\\\n\t\x7f\u00e4 #", "--steps=1,2.5,x y", "--rate=1e-7", "--quick", "--count=5"});
   write_file(path, flags.config_text());
   SomeFlags read;

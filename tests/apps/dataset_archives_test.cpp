@@ -65,7 +65,7 @@ TEST_F(DatasetArchives, FaultsNameArchiveMemberAndOffset) {
   EXPECT_FALSE(fs::exists(root / "out")) << "written before all was listed";
 }
 
-TEST_F(DatasetArchives, AConversionThatFailsGoesOnWhereItEnded) {
+TEST_F(DatasetArchives, FailedConversionResumes) {
   std::string bad = contents(root / "train.tar");
   const size_t at = bad.find("\xff\xd8");  // of n2_3.JPEG, the first image
   const std::string good = bad;

@@ -128,7 +128,7 @@ TEST_F(DatasetCheck, AnnotationsAndLabelsMayLieAmongTheImages) {
   EXPECT_TRUE(contains(outcome.out, "1 faults\n")) << outcome.out;
 }
 
-TEST_F(DatasetCheck, LinksThatLeadRoundHideNothing) {
+TEST_F(DatasetCheck, LinkCyclesHideNothing) {
   place_file(root / "in/a/1.jpg", "");
   std::filesystem::create_symlink("..", root / "in/a/round");
   Outcome outcome = run("check in");
@@ -147,7 +147,7 @@ TEST_F(DatasetCheck, LinksThatLeadRoundHideNothing) {
   EXPECT_TRUE(contains(outcome.out, "  wide/20/1.jpg: ")) << outcome.out;
 }
 
-TEST_F(DatasetCheck, APlaceThatIsNotThereIsAProblem) {
+TEST_F(DatasetCheck, MissingPathIsAProblem) {
   expect("check none", 2, "file that cannot be read: 1\n  none: open none: No such file");
   expect("check", 1, "no folder or file given");
 }

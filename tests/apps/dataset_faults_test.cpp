@@ -104,7 +104,7 @@ class FramedFaults : public DatasetFaults {
   uint64_t second = 0;  // offset of the second record
 };
 
-TEST_F(FramedFaults, TruncationIsToldWithItsPlace) {
+TEST_F(FramedFaults, TruncationIsReportedWithItsOffset) {
   const std::string place = concat(": record 1 at byte ", second, ": truncated record, ");
   for (const uint64_t kept : {1, 5, 8, 11}) {
     write("cut.record", good.substr(0, second + kept));
@@ -117,7 +117,7 @@ TEST_F(FramedFaults, TruncationIsToldWithItsPlace) {
   expect("verify cut.record", 2, "1 files, 2 records, 1 faults");
 }
 
-TEST_F(FramedFaults, FlippedBitsAreToldWithTheirPlace) {
+TEST_F(FramedFaults, FlippedBitsAreReportedWithTheirOffset) {
   for (const uint64_t at : {0, 3, 7, 8, 11}) {
     write("flip.record", flipped(second + at));
     expect_bad_file("flip.record", concat("flip.record: record 1 at byte ", second, ": corrupted header"));
@@ -129,7 +129,7 @@ TEST_F(FramedFaults, FlippedBitsAreToldWithTheirPlace) {
   }
 }
 
-TEST_F(FramedFaults, GzipFilesAreReadAndTheirDamageTold) {
+TEST_F(FramedFaults, GzipFilesAreReadAndTheirDamageReported) {
   write_records(root / "good.gz", {image_record(small_jpeg()), image_record(small_jpeg(1))}, Compression::gzip);
   expect("inspect good.gz", 0, "\"records\":2");
   expect("verify good.gz", 0, "1 files, 2 records, 0 faults");

@@ -30,7 +30,7 @@ TEST_F(DatasetFolders, SplitsByTheirUsualNames) {
   expect("verify other", 0, "2 files, 4 records, 0 faults");
 }
 
-TEST_F(DatasetFolders, WhatSystemsAddIsNoClassAndNoImage) {
+TEST_F(DatasetFolders, IgnoresSystemFiles) {
   place_images("train");
   place_file(root / "in/train/__MACOSX/a/._0.jpg", "mac");
   place_file(root / "in/train/a/._0.jpg", "mac");
@@ -59,7 +59,7 @@ TEST_F(DatasetFolders, OneArchiveMayHoldBothSplits) {
   expect("imagenet --train_tar voc.tar --shards 1 --output voc", 0, "train: 2 images in 1 shards");
 }
 
-TEST_F(DatasetFolders, NamesOfSplitsMayBeThoseOfClasses) {
+TEST_F(DatasetFolders, ClassesMayBeNamedLikeSplits) {
   const auto convert = [&](const std::vector<std::string>& names, const char* output) {
     std::vector<std::pair<std::string, std::string>> files;
     for (const std::string& name : names) files.emplace_back(name, small_jpeg(1));

@@ -28,7 +28,7 @@ class DatasetSets : public DatasetProgram {
   }
 };
 
-TEST_F(DatasetSets, AConversionThatFailsLeavesTheOldSet) {
+TEST_F(DatasetSets, FailedConversionKeepsTheOldSet) {
   for (const char* split : {"train", "val"})
     for (int i = 0; i < 6; ++i) place_file(root / concat("in/", split, "/a/", i, ".JPEG"), small_jpeg(i));
   const std::string command = "imagenet --input in --output set --shards 3 --validation_shards 2";
@@ -50,7 +50,7 @@ TEST_F(DatasetSets, AConversionThatFailsLeavesTheOldSet) {
   expect("verify set", 0, "5 files, 12 records, 0 faults");
 }
 
-TEST_F(DatasetSets, AMixtureIsAFault) {
+TEST_F(DatasetSets, MixedShardsAreAFault) {
   make("set", 0);
   make("other", 1);
   expect("verify set set/train-00002-of-00004", 0, "6 files, 38 records, 0 faults");
@@ -88,7 +88,7 @@ TEST_F(DatasetSets, ADamagedFileOrListIsOneFault) {
 }
 
 // As after a kill while the new shards replace the old ones.
-TEST_F(DatasetSets, AnUnfinishedExchangeIsToldAndFinished) {
+TEST_F(DatasetSets, ReportsAndFinishesAnInterruptedExchange) {
   make("set", 0);
   make("new", 1);
   fs::create_directory(root / "set/.shards.new");

@@ -126,7 +126,7 @@ TEST_F(DatasetShapes, UsageErrorsNameTheFlag) {
   EXPECT_FALSE(std::filesystem::exists(root / "set"));
 }
 
-TEST_F(DatasetShapes, AreCompleteOrNotThere) {
+TEST_F(DatasetShapes, AreWrittenAtomically) {
   const std::string flags = "shapes --images 4 --size 64x48 --output ";
   std::filesystem::create_directory(root / "set");
   ASSERT_EQ(run(flags + "set/").code, 0);

@@ -282,7 +282,7 @@ TEST_F(DatasetMaking, RealCifar10FilesKeepTheirBytes) {
   expect("verify out", 0, "3 files, 60 records, 0 faults, 0 damaged images");
 }
 
-TEST_F(DatasetMaking, WritersLeaveNothingHalfWritten) {
+TEST_F(DatasetMaking, WritersAreAtomic) {
   const std::string flags = "synthesize --train 4000 --image_size 16 --shards 2 --threads 2 --output ";
   place_file(root / "file", "x");
   expect(flags + "file", 1, "file: is not a directory; choose another name");

@@ -34,7 +34,7 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-TEST(Environment, IsThatOfTheProcess) {
+TEST(Environment, IsReadFromTheProcess) {
   const Variable variable("DTRAIN_JOB_ID", "of a test");
   EXPECT_STREQ(environment()("DTRAIN_JOB_ID"), "of a test");
   EXPECT_EQ(environment()("DTRAIN_NO_SUCH_VARIABLE"), nullptr);

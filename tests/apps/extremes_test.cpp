@@ -138,7 +138,7 @@ TEST(ThreadBounds, AreRefusedAboveABound) {
   }
 }
 
-TEST(ThreadBounds, ThatTheSystemRefusesAreMissedBeforeOpenMpMissesThem) {
+TEST(ThreadBounds, SystemLimitsAreDetectedBeforeOpenMp) {
   if (sanitized()) GTEST_SKIP() << "SKIPPED: address space that AddressSanitizer leaves";
   expect_error_line(run_after("ulimit -v 2000000", kProgram, lenet() + Arguments{"--num_intra_threads=1024"}), 6,
                     " of 1023 (Resource temporarily unavailable): use fewer threads");
@@ -169,7 +169,7 @@ struct Promise {
   int code;
 };
 
-TEST(Outputs, ThatAreGoneOnStderrKeepThePromisedCode) {
+TEST(Outputs, ClosedStderrKeepsTheExitCode) {
   const TempDirectory folder;
   const ClosedPipe pipe;
   const std::string weights = (folder / "weights").string(), none = (folder / "none").string();
@@ -195,7 +195,7 @@ TEST(Outputs, ThatAreGoneOnStderrKeepThePromisedCode) {
       EXPECT_EQ(run_after(line, program, arguments).code, code) << program << " " << arguments[0] << ": " << line;
 }
 
-TEST(Outputs, ThatAreGoneOnStdoutEndWithSixWhereTheyAreTheResult) {
+TEST(Outputs, ClosedStdoutOfResultsExitsWithSix) {
   const TempDirectory folder;
   const ClosedPipe pipe;
   const std::string set = (folder / "set").string();
@@ -211,7 +211,7 @@ TEST(Outputs, ThatAreGoneOnStdoutEndWithSixWhereTheyAreTheResult) {
     }
 }
 
-TEST(Outputs, ALogThatNobodyReadsCostsANotice) {
+TEST(Outputs, ClosedLogOnlyPrintsANotice) {
   const ClosedPipe pipe;
   const ProgramResult result = run_after("exec >&" + pipe.number(), kProgram, lenet());
   EXPECT_EQ(result.code, 0) << result.err;
@@ -257,14 +257,14 @@ TEST(Names, ForgeNoLine) {
 
 class Scarcity : public CnnBenchmarks {};
 
-TEST_F(Scarcity, FilesThatMayNotGrowAreAnErrorOfThisProcess) {
+TEST_F(Scarcity, FileSizeLimitIsAnErrorNotASignal) {
   expect_error_line(run_after("ulimit -f 8", "dtrain-data", {"synthesize", "--output=" + path("set"), "--shards=1"}), 6,
                     "File too large");
   const ProgramResult run = run_after("ulimit -f 64", kProgram, real("run"));
   expect_error_line(run, 6, "checkpoints in a row failed, the last one with: write ");
 }
 
-TEST_F(Scarcity, ADiskThatFillsUpWhileItTrainsEndsWithSix) {
+TEST_F(Scarcity, FullDiskDuringTrainingExitsWithSix) {
   std::filesystem::create_directory(path("small"));
   if (mount("tmpfs", path("small").c_str(), "tmpfs", 0, "size=8m") != 0)
     GTEST_SKIP() << "SKIPPED: the right to mount a tmpfs";
@@ -276,7 +276,7 @@ TEST_F(Scarcity, ADiskThatFillsUpWhileItTrainsEndsWithSix) {
   expect_error_line(run, 6, "checkpoints in a row failed, the last one with: ");
 }
 
-TEST_F(Scarcity, OfDescriptorsIsNoFaultOfTheData) {
+TEST_F(Scarcity, DescriptorExhaustionIsNotADataFault) {
   if (sanitized()) GTEST_SKIP() << "SKIPPED: descriptors that UndefinedBehaviorSanitizer leaves";
   // From too few for opening anything to enough.
   bool enough = false;
@@ -296,7 +296,7 @@ TEST_F(Scarcity, OfDescriptorsIsNoFaultOfTheData) {
   EXPECT_TRUE(enough);
 }
 
-TEST_F(Scarcity, OfDescriptorsPassesOverNoCheckpoint) {
+TEST_F(Scarcity, DescriptorExhaustionSkipsNoCheckpoint) {
   if (sanitized()) GTEST_SKIP() << "SKIPPED: descriptors that UndefinedBehaviorSanitizer leaves";
   ASSERT_EQ(train(real("run")).code, 0);
   for (int descriptors = 5; descriptors <= 16; ++descriptors) {
@@ -307,7 +307,7 @@ TEST_F(Scarcity, OfDescriptorsPassesOverNoCheckpoint) {
   EXPECT_TRUE(std::filesystem::exists(checkpoint("run", 24)));
 }
 
-TEST(AddressSpace, ThatIsTooLittleEndsWithSix) {
+TEST(AddressSpace, TooLittleExitsWithSix) {
   if (sanitized()) GTEST_SKIP() << "SKIPPED: address space that AddressSanitizer leaves";
   const Arguments resnet = {"--model=resnet20", "--data_name=cifar10", "--device=cpu",
                             "--batch_size=8",   "--num_batches=1",     "--num_warmup_batches=0"};

@@ -37,7 +37,7 @@ class FrontEnds : public CnnBenchmarks {
   }
 };
 
-TEST_F(FrontEnds, AwsTrainsGoesOnAndEvaluates) {
+TEST_F(FrontEnds, AwsTrainsResumesAndEvaluates) {
   const ProgramResult run =
       run_program(kAws, aws({"--num_batches=6", "--display_every", "2", "--save_checkpoints_steps=2"}));
   ASSERT_EQ(run.code, 0) << run.err;
@@ -130,7 +130,7 @@ void expect_same_run(const std::string& script, const std::string& recipe) {
   EXPECT_EQ(translated.values.machine.fp16_loss_scale, expected.values.machine.fp16_loss_scale);
 }
 
-TEST(AwsTranslation, ComesToTheRecipes) {
+TEST(AwsTranslation, MatchesTheRecipes) {
   expect_same_run("--num_epochs 90 -b 256 --lr_decay_mode poly --warmup_epochs 10 --clear_log",
                   "--recipe=aws --num_epochs=90 --batch_size=256");
   expect_same_run(
@@ -185,7 +185,7 @@ Arguments intel(const Arguments& more) {
   return Arguments{"--framework", "tensorflow", "--model-name", "resnet50v1_5", "-p", "fp32", "-mo", "training"} + more;
 }
 
-TEST_F(FrontEnds, TheLauncherSaysWhatItWouldStart) {
+TEST_F(FrontEnds, TheLauncherHasADryRun) {
   const auto dry = [](const Arguments& more) {
     const ProgramResult run = run_program(kLauncher, intel(more) + Arguments{"--dry-run"});
     EXPECT_EQ(run.code, 0) << run.err;
@@ -241,7 +241,7 @@ TEST_F(FrontEnds, TheLauncherRunsInstancesAndSumsTheirSpeeds) {
   EXPECT_TRUE(contains(run.out, "NOTE: kmp-blocktime has no effect")) << run.out;
 }
 
-TEST_F(FrontEnds, TheLauncherPassesARequestToStopOn) {
+TEST_F(FrontEnds, TheLauncherForwardsStopRequests) {
   Program launcher(kLauncher, intel({"-b", "2", "-c", path("stopped"), "--", "steps=1000000", "train_epochs=90",
                                      "--model=resnet20", "--image_size=16"}));
   ASSERT_TRUE(launcher.wait_for("step = 0"));

@@ -52,7 +52,7 @@ class GzipData : public CnnBenchmarks {
   }
 };
 
-TEST_F(GzipData, OneRequestEndsARunThatWaitsForItsData) {
+TEST_F(GzipData, StopRequestEndsUnpacking) {
   const Arguments arguments = run();
   fs::create_directories(unpacked());
   {

@@ -57,7 +57,7 @@ TEST_F(HostileCheckpoints, ANestedManifestIsNotParsed) {
   expect_passed_over("MANIFEST.json: JSON nested more than 16 deep");
 }
 
-TEST_F(HostileCheckpoints, AManifestOfHugeNumbersIsNotBelieved) {
+TEST_F(HostileCheckpoints, HugeNumbersInAManifestAreRejected) {
   nlohmann::ordered_json forged = nlohmann::ordered_json::parse(read_file(newest("MANIFEST.json")));
   forged["files"]["model.safetensors"]["bytes"] = 6.5e73;
   write_file(newest("MANIFEST.json"), forged.dump(2) + "\n");
@@ -77,7 +77,7 @@ TEST_F(HostileCheckpoints, AStateOfManySettingsIsNotParsed) {
   expect_passed_over("state.json: JSON of more than 10000 values");
 }
 
-TEST_F(HostileCheckpoints, NumbersOutOfRangeAreNotBelieved) {
+TEST_F(HostileCheckpoints, NumbersOutOfRangeAreRejected) {
   const auto with = [&](const std::string& pointer, const nlohmann::ordered_json& value) {
     nlohmann::ordered_json forged = state();
     forged[nlohmann::ordered_json::json_pointer(pointer)] = value;
@@ -100,7 +100,7 @@ TEST_F(HostileCheckpoints, NumbersOutOfRangeAreNotBelieved) {
   }
 }
 
-TEST_F(HostileCheckpoints, AGlobalBatchOutOfRangeEndsWithFive) {
+TEST_F(HostileCheckpoints, AGlobalBatchOutOfRangeExitsWithFive) {
   for (const char* batch : {"9223372036854775807", "-4", "0", "4 "}) {
     nlohmann::ordered_json forged = state();
     forged["identity"]["global batch"] = batch;
@@ -113,7 +113,7 @@ TEST_F(HostileCheckpoints, AGlobalBatchOutOfRangeEndsWithFive) {
 }
 
 // Each bit of the global batch size, which is read first.
-TEST_F(HostileCheckpoints, AFlippedBitPassesItOver) {
+TEST_F(HostileCheckpoints, AFlippedBitSkipsTheCheckpoint) {
   const std::string text = read_file(newest("state.json"));
   const std::string key = R"("global batch": ")";
   for (int bit = 0; bit < 8; ++bit) {

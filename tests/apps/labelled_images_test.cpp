@@ -72,7 +72,7 @@ TEST_F(LabelledImages, ALinkHasTheNameThatItHasInTheFolder) {
   EXPECT_EQ(images()[1].name, "0/b.jpg");
 }
 
-TEST_F(LabelledImages, AFileOfGigabytesIsNotReadAndItsPathNotTold) {
+TEST_F(LabelledImages, HugeFilesAreRefusedWithoutTheirPath) {
   add("0/a.jpg");
   const LabelledImage image = images().at(0);
   EXPECT_EQ(read_image(image, 1), "x");

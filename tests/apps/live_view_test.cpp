@@ -59,7 +59,7 @@ Stepped step_of(uint64_t step, double loss) {
           .rank_seconds = {0.1, 0.15}};
 }
 
-TEST(MetricsEndpoint, ServesTheFiguresOfTheLastShownStep) {
+TEST(MetricsEndpoint, ServesTheLastDisplayedStep) {
   observers::MetricsEndpointOptions options;
   options.figures.speed.samples_per_step = 8;
   options.figures.total_steps = 100;
@@ -98,7 +98,7 @@ TEST(MetricsEndpoint, ServesTheFiguresOfTheLastShownStep) {
   EXPECT_NE(http_get(port, "/etc/passwd").find(" 404 "), std::string::npos);
 }
 
-TEST(MetricsEndpoint, AnswersBesideConnectionsThatSayNothing) {
+TEST(MetricsEndpoint, AnswersBesideIdleConnections) {
   const observers::MetricsEndpoint endpoint({});
   sockaddr_in to{};
   to.sin_family = AF_INET;
@@ -115,7 +115,7 @@ TEST(MetricsEndpoint, AnswersBesideConnectionsThatSayNothing) {
   for (const int fd : silent) close(fd);
 }
 
-TEST(MetricsEndpoint, APortThatIsTakenIsNamed) {
+TEST(MetricsEndpoint, NamesAnOccupiedPort) {
   const observers::MetricsEndpoint first({});
   const auto port = static_cast<uint16_t>(port_of(first.url()));
   try {
@@ -148,7 +148,7 @@ std::vector<std::string> block_after(uint64_t step, int columns) {
   return block.lines(columns);
 }
 
-TEST(ProgressBlock, HasWhatThereIsRoomFor) {
+TEST(ProgressBlock, DropsPartsThatDoNotFit) {
   const std::vector<std::string> wide = block_after(250, 200);
   ASSERT_EQ(wide.size(), 3U);
   EXPECT_TRUE(std::regex_match(wide[0], std::regex(R"(resnet50  step 250 of 1000  \[#{15}\.{45}\]  25\.0 %.*)")))
@@ -222,7 +222,7 @@ std::string screen_of(const std::string& output) {
   return screen + rest;
 }
 
-TEST(LiveRun, OnATerminalTheLogIsAboveTheBlockWhichIsGoneInTheEnd) {
+TEST(LiveRun, OnATerminalTheBlockIsBelowTheLogAndRemovedAtTheEnd) {
   const std::string output =
       on_terminal(Arguments{(bin_dir() / kProgram).string()} + kShortRun + Arguments{"--progress"});
   EXPECT_NE(output.find("trivial  step "), std::string::npos) << output;

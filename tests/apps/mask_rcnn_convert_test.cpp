@@ -71,7 +71,7 @@ class MaskRcnnConvert : public testing::Test {
   TempDirectory folder_;
 };
 
-TEST_F(MaskRcnnConvert, ThereAndBackIsTheSameToTheBit) {
+TEST_F(MaskRcnnConvert, RoundTripIsBitIdentical) {
   const std::string expected = found_with("w.safetensors"), whole = read_file(path("w.safetensors"));
   EXPECT_NE(expected.find("\"segmentation\""), std::string::npos) << expected;
   struct Way {
@@ -113,7 +113,7 @@ TEST_F(MaskRcnnConvert, RecordsTheConventionsThatAreKnown) {
   EXPECT_NE(other.err.find("was trained with the preset tensorpack"), std::string::npos) << other.err;
 }
 
-TEST_F(MaskRcnnConvert, ReportsWhatDoesNotFit) {
+TEST_F(MaskRcnnConvert, ReportsMismatchedTensors) {
   NpzWriter writer;
   writer.add("rpn/conv0/b", "(16,)", std::vector<float>(16, 1));
   writer.add("rpn/class/b", "(5,)", std::vector<float>(5));
@@ -130,7 +130,7 @@ TEST_F(MaskRcnnConvert, ReportsWhatDoesNotFit) {
   EXPECT_EQ(file.read(file.entries()[0]), std::vector<float>(16, 1));
 }
 
-TEST_F(MaskRcnnConvert, SaysWhatIsWrong) {
+TEST_F(MaskRcnnConvert, ReportsErrors) {
   const auto expect_line = [](const ProgramResult& result, int code, const std::string& part) {
     EXPECT_EQ(result.code, code) << result.err;
     EXPECT_NE(result.err.find(part), std::string::npos) << result.err;

@@ -132,7 +132,7 @@ TEST_F(MaskRcnnData, SplitsOfCoco2014LieInTwoFolders) {
   expect(run_program("dtrain-mask-rcnn", words), 2, "objects with ignore: 1: 6 left out");
 }
 
-TEST_F(MaskRcnnData, ASplitThatIsNamedMustBeThere) {
+TEST_F(MaskRcnnData, NamedSplitsMustExist) {
   Words words = joined_words(train_words("run", 1), {"DATA.TRAIN=train", "DATA.VAL=val2017"});
   words.insert(words.begin() + 1, "--preset=tensorpack");  // the default is the same
   expect(run_program("dtrain-mask-rcnn", words), 2, "instances_val2017.json");

@@ -167,7 +167,7 @@ class MaskRcnnAnnotations : public MaskRcnn {
 
 class MaskRcnnFaults : public MaskRcnnAnnotations, public testing::WithParamInterface<AnnotationFault> {};
 
-TEST_P(MaskRcnnFaults, AreMet) {
+TEST_P(MaskRcnnFaults, AreReported) {
   const AnnotationFault& fault = GetParam();
   ASSERT_EQ(run_program("dtrain-mask-rcnn", train_words("sound", 1)).code, 0);
   for (const char* split : {"train", "val"}) change(split, fault.change);

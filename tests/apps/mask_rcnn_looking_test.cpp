@@ -161,7 +161,7 @@ TEST_F(MaskRcnnLooking, DrawsTruthProposalsAndResultsSideBySide) {
   }
 }
 
-TEST_F(MaskRcnnLooking, VisualizeSaysWhatIsWrong) {
+TEST_F(MaskRcnnLooking, VisualizeReportsErrors) {
   const std::string data = "--data_dir=" + path("data"), output = "--output=" + path("refused");
   expect_refused(small_detector({"visualize", data, output, "--load=" + path("none.safetensors")}), 5, "none.safe");
   expect_refused(with_model({"visualize", data}), 1, "--output");
@@ -243,7 +243,7 @@ TEST_F(MaskRcnnLooking, ImagesAreTurnedAsTheirAnnotationsAre) {
   EXPECT_EQ(LookingJson::parse(timed.out)["network_sizes"], LookingJson({"64 x 96"}));
 }
 
-TEST_F(MaskRcnnLooking, BenchmarkSaysWhatIsWrong) {
+TEST_F(MaskRcnnLooking, BenchmarkReportsErrors) {
   const std::string text = path("data/annotations/instances_val.json");
   expect_refused(with_model({"predict", "--benchmark", text}), 2, text + ": ");
   expect_refused(with_model({"predict", "--num_batches=3", path("data/val/" + name_of(0))}), 1, "--benchmark");
@@ -320,7 +320,7 @@ TEST_F(MaskRcnnLooking, GalleryOfAModelHasBoxesAndMasks) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
 }
 
-TEST_F(MaskRcnnLooking, GallerySaysWhatIsWrong) {
+TEST_F(MaskRcnnLooking, GalleryReportsErrors) {
   write_file(path("more.json"), results_of_another_program());
   const Flags eval = {"eval", "--annotations=" + path("data/annotations/instances_val.json"),
                       "--results=" + path("more.json")};

@@ -144,7 +144,7 @@ TEST_F(MaskRcnnOutputs, TheLogHasEveryLine) {
 }
 
 // Evaluates only at the end: a pending result is lost when the run is killed.
-TEST_F(MaskRcnnOutputs, ARunThatWasKilledGoesOnInTheSameFiles) {
+TEST_F(MaskRcnnOutputs, KilledRunResumesInTheSameFiles) {
   const Words at_end = {"TRAIN.EVAL_PERIOD=0"};
   Program killed("dtrain-mask-rcnn", words("run", 1000, at_end));
   ASSERT_TRUE(killed.wait_for("step 5/"));
@@ -175,7 +175,7 @@ TEST_F(MaskRcnnOutputs, ARunThatWasKilledGoesOnInTheSameFiles) {
   EXPECT_EQ(sorted_lines(log("run").substr(before.size())), sorted_lines(rest.out + rest.err));
 }
 
-TEST_F(MaskRcnnOutputs, AnEpochThatIsCutShortHasAnObject) {
+TEST_F(MaskRcnnOutputs, IncompleteEpochHasAnObject) {
   ASSERT_EQ(train("run", 3).code, 0);
   Json rows = stats("run");
   ASSERT_EQ(rows.size(), 2u);
@@ -188,7 +188,7 @@ TEST_F(MaskRcnnOutputs, AnEpochThatIsCutShortHasAnObject) {
   EXPECT_EQ(event_files_in(path("run")).size(), 1u);
 }
 
-TEST_F(MaskRcnnOutputs, WhatIsSomebodyElsesStays) {
+TEST_F(MaskRcnnOutputs, ForeignFilesAreKept) {
   struct Case {
     std::string name, text;
     int code;
@@ -222,7 +222,7 @@ TEST_F(MaskRcnnOutputs, WhatIsSomebodyElsesStays) {
   EXPECT_EQ(train("run", 2).code, 0);
 }
 
-TEST_F(MaskRcnnOutputs, AnotherModelIsRefusedAndWhatIsHarmlessIsTold) {
+TEST_F(MaskRcnnOutputs, RefusesAnotherModelAndReportsHarmlessChanges) {
   ASSERT_EQ(train("run", 2).code, 0);
   const ProgramResult other = train("run", 4, {"MRCNN.HEAD_DIM=8", "FPN.NUM_CHANNEL=8", "TRAIN.BASE_LR=0.01"});
   EXPECT_EQ(other.code, 5) << other.err;
@@ -248,7 +248,7 @@ TEST_F(MaskRcnnOutputs, AnotherModelIsRefusedAndWhatIsHarmlessIsTold) {
 }
 
 // All keys that determine the parameters and the meaning of inputs and outputs.
-TEST(MaskRcnnKeys, ThoseOfTheModel) {
+TEST(MaskRcnnKeys, OfTheModelsIdentity) {
   std::set<std::string> names;
   for (const mask_rcnn::ConfigKey& key : mask_rcnn::config_keys())
     if (key.of_model) names.insert(key.name);

@@ -65,7 +65,7 @@ double number_after(const std::string& output, const std::string& name) {
   return value;
 }
 
-TEST(MaskRcnnOverfit, FourImagesAreLearntByHeart) {
+TEST(MaskRcnnOverfit, OverfitsFourImages) {
   const std::filesystem::path coco = test_data("coco_mini");
   if (!std::filesystem::exists(coco)) GTEST_SKIP() << "SKIPPED: " << coco;
   const TempDirectory scratch;

@@ -122,7 +122,7 @@ TEST(Text, HasAShapeForEveryPrintableCharacter) {
   expect_error([] { Glyph('\n'); }, Fault::config, "10");
 }
 
-TEST(Text, ShowsWhatIsNotAsciiAsOneQuestionMark) {
+TEST(Text, ShowsNonAsciiCharactersAsQuestionMarks) {
   EXPECT_EQ(text_width("\xc3\xa4", 2), text_width("?", 2));
   EXPECT_EQ(text_width("a\nb\xff", 1), text_width("a?b?", 1));
   Canvas foreign(20, 12, kBlack), question(20, 12, kBlack);
@@ -156,7 +156,7 @@ TEST(Objects, BoxesAreDrawnOnTheirEdges) {
   EXPECT_EQ(touched(canvas, kGrey), (Rectangle{9, 19, 32, 17}));
 }
 
-TEST(Objects, BoxesEndAtThePictureAndAbsurdOnesAreLeftOut) {
+TEST(Objects, BoxesAreClippedAndInvalidOnesSkipped) {
   const double infinite = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   Canvas canvas(60, 50, kGrey);
   draw_objects(canvas, std::vector<DrawnObject>{{.box = {-1e300, -5, 1e301, 1e12}, .object_class = 1}});
@@ -333,7 +333,7 @@ Gallery hostile_gallery() {
   return gallery;
 }
 
-TEST(Gallery, EscapesWhatItIsGiven) {
+TEST(Gallery, EscapesTexts) {
   const std::string page = to_html(hostile_gallery());
   EXPECT_FALSE(contains(page, "<script"));
   EXPECT_FALSE(contains(page, "<x>"));
@@ -356,7 +356,7 @@ TEST(Gallery, HasScoresCountsAndPrecision) {
   EXPECT_FALSE(contains(empty, "<table>"));
 }
 
-TEST(Gallery, NeedsNothingFromElsewhere) {
+TEST(Gallery, IsSelfContained) {
   const std::string page = to_html(hostile_gallery());
   for (const char* part : {"http:", "https:", "@import", "<link", "url("}) EXPECT_FALSE(contains(page, part)) << part;
 }
@@ -374,7 +374,7 @@ TEST(Gallery, SourcesAreUris) {
   EXPECT_EQ(relative_source("50%\xff#?.png"), "./50%25%FF%23%3F.png");
 }
 
-TEST(Gallery, IsWrittenWhole) {
+TEST(Gallery, IsWrittenAtomically) {
   const TempDirectory directory;
   const Gallery gallery = hostile_gallery();
   write_gallery(directory / ".", gallery);

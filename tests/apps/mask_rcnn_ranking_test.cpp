@@ -14,7 +14,7 @@ data::coco::Match match_of(const std::vector<double>& scores, uint64_t matched, 
   return match;
 }
 
-TEST(ImageRanking, CountsWhatHasTheScoreAndOrdersByF1) {
+TEST(ImageRanking, FiltersByScoreAndOrdersByF1) {
   const std::vector<std::vector<data::coco::Match>> matches = {
       {match_of({0.9, 0.6}, 0b01, 0, 1)},                         // a true and a false positive: 2/3
       {match_of({0.4}, 0b1, 0, 1)},                               // a false negative: the score is too low

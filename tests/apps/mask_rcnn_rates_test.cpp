@@ -152,7 +152,7 @@ TEST(MaskRcnnRateRule, FlagsSayHowLongARunIs) {
   EXPECT_EQ(rule(flags).schedule().boundaries, (std::vector<double>{200})) << "what is set is kept";
 }
 
-TEST(MaskRcnnRateRule, StretchingKeepsWhatIsSet) {
+TEST(MaskRcnnRateRule, StretchingKeepsGivenValues) {
   const auto refused = [](const std::vector<std::string>& keys, uint64_t length, const std::string& part) {
     expect_error([&] { RateRule(preset_with("tensorpack", keys), 8, length); }, Fault::config, part);
   };
@@ -164,7 +164,7 @@ TEST(MaskRcnnRateRule, StretchingKeepsWhatIsSet) {
   refused({"TRAIN.LR_EPOCH_SCHEDULE=[(0,0.1),(10,None)]"}, 600, "epoch 0 does not come after 0");
 }
 
-TEST(MaskRcnnRateRule, RefusesWhatMakesNoSchedule) {
+TEST(MaskRcnnRateRule, RefusesInvalidSchedules) {
   const auto refused = [](const std::vector<std::string>& keys, int64_t batch, const std::string& part) {
     expect_error([&] { RateRule(preset_with("tensorpack", keys), batch); }, Fault::config, part);
   };

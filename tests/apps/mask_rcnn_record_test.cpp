@@ -120,7 +120,7 @@ TEST_F(RecordedDetector, ADamagedRecordNamesTheFile) {
 }
 
 // A version with float32 scales, rounded pixels, and epochs of COCO's length.
-TEST_F(RecordedDetector, ARunOfAnOlderVersionGoesOnAsItBegan) {
+TEST_F(RecordedDetector, ARunOfAnOlderVersionKeepsItsConventions) {
   trained_ = preset_settings("torchvision");
   TrainState state{.step = 3, .identity = trained_.model_identity(), .settings = trained_.described()};
   for (const char* unknown : {"PREPROC.RESIZE_SCALE_DTYPE", "PREPROC.ROUND_PIXELS", "PREPROC.EXIF_ORIENTATION"})
@@ -152,7 +152,7 @@ TEST_F(RecordedDetector, ARunOfAnOlderVersionGoesOnAsItBegan) {
   EXPECT_TRUE(continued_conventions(flags, *group, told).empty());
 }
 
-TEST_F(RecordedDetector, OthersWeightsAreOfThePresetThatIsGiven) {
+TEST_F(RecordedDetector, ForeignWeightsUseTheGivenPreset) {
   const std::string load = "--load=" + weights_with({{"model", "resnet50"}});
   EXPECT_EQ(settings({load, "--preset=aws"}).preset, "aws");
   EXPECT_TRUE(notices_.empty());
@@ -169,7 +169,7 @@ TEST_F(RecordedDetector, ATrainingMayDiffer) {
             std::string::npos);
 }
 
-TEST_F(RecordedDetector, CategoriesTravelAlong) {
+TEST_F(RecordedDetector, CategoriesAreRecorded) {
   const std::vector<data::coco::Category> categories = {{3, "square"}, {90, "Stra\u00dfe \"x\""}};
   const std::string text = detection::categories_text(categories);
   const auto found = detection::recorded_categories(weights_with({{detection::kCategoriesKey, text}}));

@@ -34,7 +34,7 @@ std::string error_of(const std::string& assignment, const std::string& preset = 
   return "";
 }
 
-TEST(MaskRcnnLiterals, AreReadAsPythonReadsThem) {
+TEST(MaskRcnnLiterals, AreParsedLikePython) {
   EXPECT_EQ(parse_literal("12").integer, 12);
   EXPECT_EQ(parse_literal("+3").integer, 3);
   EXPECT_EQ(parse_literal("-0.5").real, -0.5);
@@ -100,7 +100,7 @@ TEST(MaskRcnnSettings, PresetsHaveTheDefaultsOfTheirPrograms) {
   expect_error([] { preset_settings("detectron"); }, Fault::config, "torchvision, tensorpack, tensorpack2019, aws");
 }
 
-TEST(MaskRcnnSettings, KeysSetWhatTheySay) {
+TEST(MaskRcnnSettings, KeysSetTheirFields) {
   const Settings s = with("tensorpack", {"MODE_MASK=False",
                                          "DATA.BASEDIR=/data/a b=c",
                                          "DATA.TRAIN=('coco_train2014', \"balloon_train\")",
@@ -253,7 +253,7 @@ TEST(MaskRcnnSettings, RefusesWithTheReason) {
     EXPECT_TRUE(contains(error_of(assignment), ": ")) << assignment;
 }
 
-TEST(MaskRcnnSettings, NoticesWhatHasNoEffect) {
+TEST(MaskRcnnSettings, PrintsNoticesForKeysWithoutEffect) {
   Settings settings = preset_settings("aws");
   const auto before = settings.described();
   for (const char* assignment :
@@ -266,7 +266,7 @@ TEST(MaskRcnnSettings, NoticesWhatHasNoEffect) {
   EXPECT_EQ(settings.described(), before);
 }
 
-TEST(MaskRcnnSettings, SizesAreThoseOfTheTorchvisionThatIsAskedFor) {
+TEST(MaskRcnnSettings, SizesMatchTheTorchvisionVersion) {
   const auto size = [](const Settings& s) { return data::resized({424, 640}, 800, s.data.evaluation_resize); };
   EXPECT_EQ(size(preset_settings("torchvision")), (data::ImageSize{800, 1207}));
   const Settings older = with("torchvision", {"PREPROC.RESIZE_SCALE_DTYPE=float32"});
@@ -310,7 +310,7 @@ TEST(MaskRcnnSettings, SizesOfTrainingAreCheckedWhereItTrains) {
                "PREPROC.TEST_SHORT_EDGE_SIZE=800: expected at most the longest side, PREPROC.MAX_SIZE=500");
 }
 
-TEST(MaskRcnnSettings, ChecksWhatGoesTogether) {
+TEST(MaskRcnnSettings, RefusesConflictingSettings) {
   expect_error([] { with("tensorpack", {"RPN.NEGATIVE_ANCHOR_THRESH=0.8"}).check(); }, Fault::config,
                "expected at most RPN.POSITIVE_ANCHOR_THRESH, 0.7");
   expect_error(

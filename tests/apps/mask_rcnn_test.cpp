@@ -9,7 +9,7 @@
 namespace dtrain {
 namespace {
 
-TEST_F(MaskRcnn, GoesOnWithTheSameBits) {
+TEST_F(MaskRcnn, ResumesBitIdentical) {
   const ProgramResult whole = run_program("dtrain-mask-rcnn", train_words("whole", 6));
   ASSERT_EQ(whole.code, 0) << whole.err;
   ASSERT_EQ(run_program("dtrain-mask-rcnn", train_words("parts", 4)).code, 0);
@@ -22,7 +22,7 @@ TEST_F(MaskRcnn, GoesOnWithTheSameBits) {
   EXPECT_NE(whole.out.find("evaluating: 3 of 6 images\n"), std::string::npos) << whole.out;
 }
 
-TEST_F(MaskRcnn, EvaluatesAndPredictsWhatItTrained) {
+TEST_F(MaskRcnn, EvaluatesAndPredictsAfterTraining) {
   ASSERT_EQ(run_program("dtrain-mask-rcnn", train_words("run", 2)).code, 0);
   const Words small = {"--config", "TEST.RESULT_SCORE_THRESH=0.01", "TEST.RESULT_SCORE_THRESH_VIS=0.01"};
   const ProgramResult scored =
@@ -83,7 +83,7 @@ TEST_F(MaskRcnn, TrainsOnTheUsersDataByDefault) {
   EXPECT_TRUE(std::filesystem::exists(weights("run", 6)));
 }
 
-TEST_F(MaskRcnn, SaysWhatIsWrong) {
+TEST_F(MaskRcnn, ReportsErrors) {
   const auto error = [&](const Words& words, int code) {
     const ProgramResult result = run_program("dtrain-mask-rcnn", words);
     EXPECT_EQ(result.code, code) << result.err;

@@ -15,7 +15,7 @@ Settings variant(const std::vector<std::string>& assignments) {
   return settings;
 }
 
-TEST(MaskRcnnVariants, FormsOfTheDetector) {
+TEST(MaskRcnnVariants, DetectorVariants) {
   const Settings c4 = variant({"RPN.TRAIN_PRE_NMS_TOPK=9000", "RPN.TEST_POST_NMS_TOPK=500", "MODE_FPN=False",
                                "RPN.HEAD_DIM=512", "BACKBONE.RESNET_NUM_BLOCKS=[3,4,23,3]"});
   EXPECT_FALSE(c4.detector.pyramid);
@@ -58,7 +58,7 @@ TEST(MaskRcnnVariants, NormsOfTheBackbone) {
   EXPECT_EQ(variant({"BACKBONE.NORM='None'"}).detector.backbone.norm, models::ConvNorm::none);
 }
 
-TEST(MaskRcnnVariants, ChecksWhatGoesTogether) {
+TEST(MaskRcnnVariants, RefusesConflictingSettings) {
   const auto refused = [](const std::vector<std::string>& assignments, const std::string& reason) {
     expect_error([&] { variant(assignments).check(); }, Fault::config, reason);
   };
@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(All, MaskRcnnForms,
                                          Words{"BACKBONE.NORM=GN", "FPN.NORM=GN", "FPN.NUM_CHANNEL=32"},
                                          Words{"BACKBONE.NORM=SyncBN"}));
 
-TEST_P(MaskRcnnForms, TrainGoOnAndEvaluate) {
+TEST_P(MaskRcnnForms, TrainResumeAndEvaluate) {
   const auto run = [&](const std::string& folder, int steps) {
     return run_program("dtrain-mask-rcnn", joined_words(train_words(folder, steps), GetParam()));
   };

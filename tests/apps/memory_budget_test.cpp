@@ -38,7 +38,7 @@ TEST(MemoryBudget, GrantsAnySizeWhileNothingIsReserved) {
   EXPECT_EQ(budget.reserve(100, at_once).bytes(), 100u);
 }
 
-TEST(MemoryBudget, PartsAreGivenBackByThemselves) {
+TEST(MemoryBudget, SplitReservationsAreReleasedSeparately) {
   MemoryBudget budget(100);
   MemoryBudget::Reservation all = budget.reserve(100, never);
   MemoryBudget::Reservation part = all.part(30);
@@ -51,7 +51,7 @@ TEST(MemoryBudget, PartsAreGivenBackByThemselves) {
   expect_too_many([&] { budget.reserve(71, at_once); });
 }
 
-TEST(MemoryBudget, WhoNeedsMuchIsNotOvertakenForEver) {
+TEST(MemoryBudget, LargeRequestsAreNotStarved) {
   static std::atomic<bool> waits;
   waits = false;
   MemoryBudget budget(100);

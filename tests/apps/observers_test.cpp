@@ -52,7 +52,7 @@ Evaluated evaluation_event(uint64_t step, double value) {
   return {.step = step, .result = {.values = {{"AP", value}}, .examples = 3}};
 }
 
-TEST(EventFilesObserver, AFullDiskEndsTheFileAndNotTheRun) {
+TEST(EventFilesObserver, FullDiskEndsTheFileNotTheRun) {
   const TempDirectory directory;
   Notices notices;
   observers::EventFiles events({.file = {.folder = directory.path(), .host = "h", .most_pending = 1}},
@@ -84,7 +84,7 @@ TEST(EventFilesObserver, NamesTheClassesAtTheBeginning) {
   EXPECT_TRUE(contains(bytes, "| class | name |\n|---|---|\n|       1 | tench |\n|       2 | a\\|b |\n"));
 }
 
-TEST(EventFilesObserver, AFolderThatIsNotThereEndsNoRun) {
+TEST(EventFilesObserver, MissingFolderDoesNotEndTheRun) {
   const TempDirectory directory;
   Notices notices;
   observers::EventFiles events({.file = {.folder = directory / "none", .host = "h"}},
@@ -123,7 +123,7 @@ TEST(StatsJsonObserver, HasMeansAndLastValuesUnderTheProgramsNames) {
   }
 }
 
-TEST(StatsJsonObserver, WhatCouldNotBeWrittenIsWrittenLater) {
+TEST(StatsJsonObserver, RetriesFailedWrites) {
   const TempDirectory directory;
   Notices notices;
   const std::string path = directory / "stats.json";
@@ -146,7 +146,7 @@ TEST(StatsJsonObserver, WhatCouldNotBeWrittenIsWrittenLater) {
   EXPECT_EQ(notices.size(), 1u);
 }
 
-TEST(ThroughputTrackerObserver, SpeaksAsThatOfAws) {
+TEST(ThroughputTrackerObserver, PrintsAwsFormat) {
   std::string lines;
   std::map<std::string, double> scalars;
   observers::ThroughputTracker tracker({.images = 617'283.75,
@@ -174,7 +174,7 @@ TEST(ThroughputTrackerObserver, SpeaksAsThatOfAws) {
   EXPECT_EQ(scalars["5 Throughput/MeanDuration"], 0.5);
 }
 
-TEST(LineFile, WaitsAndAppends) {
+TEST(LineFile, BuffersAndAppends) {
   const TempDirectory directory;
   const std::string path = directory / "log";
   write_file(path, "one\ncut o");
@@ -199,7 +199,7 @@ TEST(LineFile, WaitsAndAppends) {
   EXPECT_TRUE(read_file(path).ends_with("third\n"));
 }
 
-TEST(LineFile, ALogThatCannotBeOpenedEndsNoRun) {
+TEST(LineFile, UnopenableLogDoesNotEndTheRun) {
   const TempDirectory directory;
   std::ostringstream out, err;
   cli::LineFile file, linked;

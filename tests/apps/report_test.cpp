@@ -31,7 +31,7 @@ std::vector<Point> wave(size_t points) {
   return all;
 }
 
-TEST(Decimation, KeepsExtremesEndsAndWhatIsNotFinite) {
+TEST(Decimation, KeepsExtremesEndsAndNonFiniteValues) {
   std::vector<Point> points = wave(100'000);
   points[12'345].value = 50;
   points[77'777].value = -60;
@@ -45,7 +45,7 @@ TEST(Decimation, KeepsExtremesEndsAndWhatIsNotFinite) {
   EXPECT_EQ(decimated(wave(700)).size(), 700u);
 }
 
-TEST(Decimation, MeansAreThoseOfTheColumns) {
+TEST(Decimation, MeansPerColumn) {
   std::vector<Point> points;
   for (int i = 0; i < 1000; ++i) points.push_back({static_cast<double>(i), i % 2 == 0 ? 1.0 : 3.0});
   points[999].value = std::numeric_limits<double>::infinity();
@@ -83,7 +83,7 @@ class ReportFiles : public testing::Test {
   TempDirectory scratch_;
 };
 
-TEST_F(ReportFiles, ALineThatAKillHasCutIsLeftOutWithANotice) {
+TEST_F(ReportFiles, SkipsATruncatedLastLineWithANotice) {
   const std::string lines = "{\"step\":1,\"loss\":2.5}\n{\"step\":2,\"loss\":null}\n";
   const RunData run = read_run(write("run.jsonl", lines + "{\"step\":3,\"lo"), 1);
   ASSERT_EQ(run.curves.at("loss").size(), 2u);
@@ -162,7 +162,7 @@ TEST_F(ReportFiles, TimelinesMayLackTheirEnd) {
   EXPECT_TRUE(contains(to_html(run.lanes), "timeline.json, rank 0: steps"));
 }
 
-TEST_F(ReportFiles, NoTextLeavesItsPlace) {
+TEST_F(ReportFiles, TextsAreEscaped) {
   const std::string attack = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&\x01\xff";
   RunData run{.name = attack, .path = attack};
   run.curves[attack] = wave(10);
@@ -181,7 +181,7 @@ TEST_F(ReportFiles, NoTextLeavesItsPlace) {
   EXPECT_EQ(page.find_first_of("\x01\xff"), page.npos);
 }
 
-TEST_F(ReportFiles, ThePageNeedsNothingElse) {
+TEST_F(ReportFiles, ThePageIsSelfContained) {
   RunData run{.name = "a"};
   run.curves["loss"] = wave(10);
   const std::string page = to_html("Title", {run});
@@ -221,7 +221,7 @@ TEST_F(ReportFiles, OfSeveralRunsTheDifferencesAreNamed) {
 
 class ReportOfARun : public CnnBenchmarks {};
 
-TEST_F(ReportOfARun, ThatWasKilledAndGoesOn) {
+TEST_F(ReportOfARun, KilledAndResumed) {
   const Arguments arguments =
       real("run") + Arguments{"--metrics_file=" + path("run/metrics.jsonl"), "--device=cpu", "--num_batches=1000000"};
   std::filesystem::create_directory(path("run"));

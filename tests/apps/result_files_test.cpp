@@ -59,7 +59,7 @@ TEST_P(ResultFiles, AreWrittenThroughAFifo) {
 }
 
 // By the descriptor's name: replacing /dev/stdout as root would affect the whole system.
-TEST_P(ResultFiles, ComeAfterWhatWasPrintedToTheSamePlace) {
+TEST_P(ResultFiles, KeepTheOrderOfSharedOutput) {
   const ProgramResult result = run_with(GetParam(), "/proc/self/fd/1");
   ASSERT_EQ(result.code, 0) << result.err;
   const size_t at = result.out.find("\n" + GetParam().beginning);

@@ -26,7 +26,7 @@
 namespace dtrain::cli {
 namespace {
 
-TEST(Messages, AreOfOneLineWhateverIsInThem) {
+TEST(Messages, AreAlwaysOneLine) {
   EXPECT_EQ(escaped("a\nerror: b\r\x1b[2J\x7f\tc"), "a\\nerror: b\\r\\x1b[2J\\x7f\tc");
   EXPECT_EQ(escaped(std::string_view("a\0b", 3)), "a\\x00b");
   EXPECT_EQ(escaped("Größe 尺寸 😀 \\n"), "Größe 尺寸 😀 \\n");
@@ -113,7 +113,7 @@ TEST(RunMain, NamesTheRankAndItsHost) {
   EXPECT_EQ(said_by_run_main(), "error: no such flag\n");
 }
 
-TEST(RunMain, SaysWhatIsWrongWhereTheLauncherMakesNoSense) {
+TEST(RunMain, ReportsInvalidLauncherVariables) {
   const LaunchedAs nonsense("one", "2");
   EXPECT_EQ(said_by_run_main(), "error: no such flag\n");
 }
@@ -149,7 +149,7 @@ TEST(StopSignals, TheFirstSetsAFlagTheSecondEndsTheProcess) {
       testing::ExitedWithCode(128 + SIGINT), "");
 }
 
-TEST(StopSignals, OfOneOfSeveralRanksRepeatAtOnceWithoutHarm) {
+TEST(StopSignals, RepeatedSignalsToARankAreMerged) {
   EXPECT_EXIT(
       {
         setenv("OMPI_COMM_WORLD_RANK", "0", 1);
@@ -165,7 +165,7 @@ TEST(StopSignals, OfOneOfSeveralRanksRepeatAtOnceWithoutHarm) {
 }
 
 // A lost ssh session, and batch systems' signals, which are repeated and followed by others.
-TEST(StopSignals, OfSystemsRepeatWithoutHarm) {
+TEST(StopSignals, RepeatedSystemSignalsAreIgnored) {
   for (const int number : {SIGHUP, SIGUSR2, SIGXCPU})
     EXPECT_EXIT(
         {

@@ -93,7 +93,7 @@ ScaleOptions small_options() {
 }
 
 // The all-reduces take 0.06, 0.06 and 0.0015 s on four GPUs.
-TEST(Model, WhatBackwardHides) {
+TEST(Model, OverlapWithBackward) {
   const Prediction hidden = predict(three_layers(), small_options(), 4, 10);
   EXPECT_NEAR(hidden.communication, 0.1215, 1e-12);
   EXPECT_NEAR(hidden.exposed, 0.0015, 1e-12);  // the last bucket
@@ -216,7 +216,7 @@ TEST(Validation, PublishedCurves) {
   for (const BusBandwidth& point : bus_bandwidths()) EXPECT_NEAR(point.predicted / point.published, 1, 0.2);
 }
 
-TEST(Plot, PutsPointsWhereTheyBelong) {
+TEST(Plot, PointCoordinates) {
   const Plot plot{"a < b & c", {}, {1, 2, 4}, "GPUs", {{"panel", 1, {{"curve", {0, 0.5, 1}, 0, true}}}}};
   const std::string svg = to_svg(plot);
   EXPECT_NE(svg.find("a &lt; b &amp; c"), std::string::npos);

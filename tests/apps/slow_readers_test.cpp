@@ -51,7 +51,7 @@ class SlowReaders : public CnnBenchmarks {
   std::array<int, 2> ends_{-1, -1};
 };
 
-TEST_F(SlowReaders, OneRequestEndsARunWhoseLogNobodyReads) {
+TEST_F(SlowReaders, StopRequestEndsARunWithAStalledLogReader) {
   fcntl(ends_[1], F_SETPIPE_SZ, 8192);
   Program program(kProgram, run("1000000"), into_the_pipe());
   for (int i = 0; i < 60'000 && !is_full(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -68,7 +68,7 @@ TEST_F(SlowReaders, OneRequestEndsARunWhoseLogNobodyReads) {
   EXPECT_TRUE(contains(continued.out, "\nRestored step ")) << continued.out;
 }
 
-TEST_F(SlowReaders, NothingIsLostOnTheWayToASlowOne) {
+TEST_F(SlowReaders, SlowReaderGetsAllOutput) {
   fcntl(ends_[1], F_SETPIPE_SZ, 4096);
   Program program(kProgram, run("40"), into_the_pipe());
   for (int i = 0; i < 60'000 && !is_full(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -85,7 +85,7 @@ TEST_F(SlowReaders, NothingIsLostOnTheWayToASlowOne) {
     EXPECT_TRUE(contains(text, concat("\n", step, "\timages/sec: "))) << step << text;
 }
 
-TEST_F(SlowReaders, AReaderThatGoesAwayCostsANotice) {
+TEST_F(SlowReaders, ClosedReaderOnlyCostsANotice) {
   Program program(kProgram, run("20"), into_the_pipe());
   close_ends();
   const ProgramResult result = program.finish();

@@ -44,7 +44,7 @@ class Knowing final : public detection::Model {
   size_t next_ = 0;
 };
 
-TEST_F(SsdScoring, WhoFindsAllIsPerfect) {
+TEST_F(SsdScoring, OracleDetectorScoresOne) {
   const detection::ValidationSplit split = ssd::open_validation(path("data"), {});
   EXPECT_EQ(split.images->size(), 6u);
   const auto group = make_single_group();
@@ -63,7 +63,7 @@ TEST_F(SsdScoring, WhoFindsAllIsPerfect) {
   }
 }
 
-TEST_F(SsdScoring, TrainingLeavesOutWhatHasNoObjects) {
+TEST_F(SsdScoring, TrainingSkipsImagesWithoutObjects) {
   const std::string file = path("data/annotations/instances_train.json");
   Json truth = Json::parse(read_file(file));
   truth["annotations"][0]["bbox"] = {4, 30, 0, 20};  // of no area
@@ -76,7 +76,7 @@ TEST_F(SsdScoring, TrainingLeavesOutWhatHasNoObjects) {
                "none of the 6 training images has an object to train on");
 }
 
-TEST_F(SsdScoring, MultiplyAddsAreThoseOfTheConvolutions) {
+TEST_F(SsdScoring, MultiplyAddsOfConvolutions) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);
   ssd::Model model(store, nullptr);
@@ -93,7 +93,7 @@ TEST_F(SsdScoring, MultiplyAddsAreThoseOfTheConvolutions) {
   EXPECT_DOUBLE_EQ(flops, 2.0 * static_cast<double>(model.multiply_adds()));
 }
 
-TEST_F(SsdScoring, TheScheduleIsThatOfTheReference) {
+TEST_F(SsdScoring, ScheduleMatchesTheReference) {
   const Schedule schedule = ssd::schedule(64);
   EXPECT_EQ(schedule.warmup_epochs, 9241);  // int(118287 / 64 * 5)
   EXPECT_DOUBLE_EQ(schedule.at(9241), 2e-3);

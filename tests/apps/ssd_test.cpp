@@ -41,7 +41,7 @@ class Ssd300Program : public MaskRcnn {
 
 bool holds(const std::string& text, const std::string& pattern) { return std::regex_search(text, std::regex(pattern)); }
 
-TEST_F(Ssd300Program, GoesOnWithTheSameBits) {
+TEST_F(Ssd300Program, ResumesBitIdentical) {
   if (sanitized()) GTEST_SKIP() << "SKIPPED: four steps, each of which takes ten seconds with sanitizers";
   const ProgramResult whole = run(train_for(2, "whole"));
   ASSERT_EQ(whole.code, 0) << whole.err;
@@ -91,7 +91,7 @@ TEST_F(Ssd300Program, RunsOnSyntheticDataInBothDirections) {
   EXPECT_EQ(forward.code, 0) << forward.err;
 }
 
-TEST_F(Ssd300Program, SaysWhatItCannotDo) {
+TEST_F(Ssd300Program, ReportsUnsupportedFlags) {
   const auto refuses = [&](int code, const std::string& line, const Words& words) {
     const ProgramResult result = run(words);
     EXPECT_EQ(result.code, code) << line;

@@ -65,7 +65,7 @@ TEST_F(TrainerFlags, TrainingEndsEarly) {
   EXPECT_FALSE(fs::exists(checkpoint("early", 16)));
 }
 
-TEST_F(TrainerFlags, WhatCannotBeFollowedIsRefused) {
+TEST_F(TrainerFlags, RefusesUnknownMetrics) {
   const auto refusal = [&](const Arguments& more) {
     const ProgramResult result = train(more);
     EXPECT_EQ(result.code, 1) << result.err;
@@ -82,7 +82,7 @@ TEST_F(TrainerFlags, WhatCannotBeFollowedIsRefused) {
             std::string::npos);
 }
 
-TEST_F(TrainerFlags, AnAverageIsEvaluatedBesideTheParametersOfACheckpoint) {
+TEST_F(TrainerFlags, WeightEmaIsEvaluatedBesideTheParameters) {
   const ProgramResult trained = train(real("averaged") + Arguments{"--weight_ema=0.5"});
   ASSERT_EQ(trained.code, 0) << trained.err;
   const ProgramResult evaluated = train(real("averaged") + Arguments{"--eval", "--metrics_file=" + path("m.json")});
@@ -90,7 +90,7 @@ TEST_F(TrainerFlags, AnAverageIsEvaluatedBesideTheParametersOfACheckpoint) {
   EXPECT_NE(evaluated.out.find("\nAveraged parameters: Accuracy @ 1 = "), std::string::npos) << evaluated.out;
 }
 
-TEST_F(TrainerFlags, SearchesForALearningRateAndSavesNothing) {
+TEST_F(TrainerFlags, LearningRateRangeTestSavesNothing) {
   const ProgramResult found =
       train(real("search") + Arguments{"--find_learning_rate", "--find_learning_rate_steps=30",
                                        "--find_learning_rate_from=1e-4", "--find_learning_rate_to=10",
@@ -104,7 +104,7 @@ TEST_F(TrainerFlags, SearchesForALearningRateAndSavesNothing) {
   EXPECT_EQ(json.at("points").at(0).at("learning_rate"), 1e-4);
 }
 
-TEST_F(TrainerFlags, TellsOfSpeedAndOfTheTimeThatIsLeft) {
+TEST_F(TrainerFlags, ReportsThroughputAndRemainingTime) {
   const ProgramResult run =
       train(synthetic() + Arguments{"--num_batches=4", "--display_every=1", "--display_eta", "--peak_tflops=0.5",
                                     "--metrics_file=" + path("metrics.json")});

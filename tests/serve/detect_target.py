@@ -1,4 +1,4 @@
-"""A dtrain-serve with a Mask R-CNN for attacks, and what each of them may expect of it."""
+"""Fixture for attacks: a dtrain-serve with a Mask R-CNN, and checks after each attack."""
 import base64
 import json
 import math
@@ -23,7 +23,7 @@ def check(condition, what):
 
 
 class Target:
-    """The server, a good image and the answer to it."""
+    """Server, a valid image and its expected response."""
 
     def __init__(self, folder):
         self.folder, data, self.trained = folder, folder / "data", folder / "trained"
@@ -65,7 +65,7 @@ class Target:
         check(len(body) < 1000, f"{len(body)} bytes of a refusal")
 
     def grows_by(self, most, work, server=None):
-        """The most MiB that the server has had are not `most` more afterwards."""
+        """The peak memory of the server grows by at most `most` MiB."""
         def memory():
             text = Path(f"/proc/{(server or self.server).process.pid}/status").read_text()
             return int(text.split("VmHWM:")[1].split()[0]) / 1024

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dtrain-serve with a Mask R-CNN: what it answers is what dtrain-mask-rcnn finds."""
+"""dtrain-serve with a Mask R-CNN: predictions equal those of dtrain-mask-rcnn."""
 import base64
 import io
 import json
@@ -18,7 +18,7 @@ IMAGE = "/predictions/mask_rcnn"
 
 
 def pixels(mask):
-    """The set of pixels of COCO's compressed runs, by index column after column."""
+    """Pixel set of COCO's compressed RLE, as column-major indices."""
     runs, text, at = [], mask["counts"], 0
     while at < len(text):
         value, shift = 0, 0

@@ -149,7 +149,7 @@ def _(t):
         t.refused(data)
 
 
-# What requests ask for.
+# Request parameters.
 @attack("thresholds that are none")
 def _(t):
     for least in ("nan", "-nan", "inf", "1e999", "1e-400x", "0x1p-1", "0.5,0.9", "%00", "0.5%00", "%D9%A0", "-0.1",
@@ -234,7 +234,7 @@ def _(t):
 
 
 def sent(t, image):
-    """A client that has asked for what is in the image and reads nothing."""
+    """A client that sends a request and does not read the response."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
     client.settimeout(60)
@@ -277,7 +277,7 @@ def _(t):
 
 # Weights and files.
 def poisoned(t, part, value):
-    """The weights with this value in all tensors whose names have the part."""
+    """Weights with this value in all tensors whose names contain the part."""
     data = t.weights.read_bytes()
     begin = 8 + struct.unpack("<Q", data[:8])[0]
     values = bytearray(data)
@@ -336,7 +336,7 @@ def _(t):
 
 @attack("a checkpoint of another number of classes", takes_long=True)
 def _(t):
-    """Under way requests get answers of either, whole."""
+    """Requests during a reload get complete responses of either model."""
     served = t.folder / "served"
     (served / "checkpoints").mkdir(parents=True)
     subprocess.run(["cp", "-r", t.trained / "checkpoints/step-20", served / "checkpoints"], check=True)
@@ -372,7 +372,7 @@ def _(t):
 def main():
     word = sys.argv[1] if len(sys.argv) > 1 else ""
     chosen, failed = [one for one in ATTACKS if word in one[0]], 0
-    # Of the memory that is measured, sanitizers keep back what was freed.
+    # Sanitizers quarantine freed memory, which counts as resident.
     os.environ["ASAN_OPTIONS"] = "quarantine_size_mb=1:" + os.environ.get("ASAN_OPTIONS", "")
     with tempfile.TemporaryDirectory() as folder:
         target = Target(Path(folder))

@@ -1,4 +1,4 @@
-"""Images that mean harm to whoever decodes them, made byte by byte."""
+"""Malicious images, built byte by byte."""
 import io
 import struct
 import zlib
@@ -7,7 +7,7 @@ from serving import Image
 
 
 def scene(width=96, height=64, mode="RGB"):
-    """Three rectangles on a ground, in which the detectors of tests find something."""
+    """Three rectangles on a background, which the test detectors detect."""
     image = Image.new("RGB", (width, height), (40, 60, 90))
     for left, color in ((0.05, (200, 30, 30)), (0.4, (30, 200, 30)), (0.7, (240, 240, 60))):
         image.paste(color, (int(left * width), int(0.2 * height), int((left + 0.25) * width), int(0.8 * height)))
@@ -25,14 +25,14 @@ def chunk(name, data):
 
 
 def png_with(*chunks, image=None):
-    """The PNG with these chunks, each a name and its data, before its pixels."""
+    """A PNG with additional chunks, pairs of name and data, before its pixels."""
     data = encoded(image or scene(), "PNG")
     at = data.index(b"IDAT") - 4
     return data[:at] + b"".join(chunk(name, content) for name, content in chunks) + data[at:]
 
 
 def bomb(megabytes):
-    """Zeros, a thousand times as many as there are bytes: one packed megabyte again and again."""
+    """Decompression bomb: zeros, a thousand times the size, as a repeated compressed megabyte."""
     packer = zlib.compressobj(9)
     header = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH)
     block = packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -40,7 +40,7 @@ def bomb(megabytes):
 
 
 def gigapixels(form):
-    """A header that says so, and next to no pixels."""
+    """A header with this size, and almost no pixels."""
     if form == "PNG":
         header = struct.pack(">IIBBBBB", (1 << 31) - 1, (1 << 31) - 1, 8, 2, 0, 0, 0)
         return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(1000)))
@@ -89,7 +89,7 @@ def oriented(value):
 
 
 def many_scans(count):
-    """A progressive JPEG whose last scan, of few bytes, comes again and again."""
+    """A progressive JPEG that repeats its short last scan."""
     data = encoded(scene(1000, 900), "JPEG", progressive=True)
     at = data.rindex(b"\xff\xda")
     return data[:at] + data[at:-2] * count + data[-2:]

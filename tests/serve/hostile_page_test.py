@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The page of dtrain-serve with names that mean harm, in a real browser: as classes, categories, files, images of a
+"""The page of dtrain-serve with malicious names, in a real browser: as classes, categories, files, images of a
 walk and errors of the server. Each is shown as it is, nothing of it runs, nothing is asked of elsewhere, and the page
 stays as wide as the window. What the page asks for is answered by a script of this test; the page and its policy are
 real.
@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import browser
 from hostile_names import NAMES, shown
 
-# Answers as the server does, with names of the test. An image consists of its number alone.
+# Imitates the server with names of the test. An image is just its number.
 LIE = """(() => {
     const names = %s, detects = location.hash === "#detects";
     const answer = (value, status = 200) => new Response(typeof value === "string" ? value : JSON.stringify(value),
@@ -50,7 +50,7 @@ ASK_ALL = """(async () => {
     await until(() => document.querySelectorAll("#images button").length === %d && document.querySelector("article"));
     return [...document.querySelectorAll("#images button")].map(one => one.textContent);
 })()"""
-# What the page says of an image of the walk, once it says so.
+# Text of the page for a browsed image, once shown.
 SHOW = """(async () => {
     document.querySelectorAll("#images button")[%d].click();
     const found = () => document.querySelector("article img");
@@ -129,7 +129,7 @@ class Page:
         self.wait("document.querySelector('article img').alt", f"{shown(path.name)} with 1 objects")
 
 
-# Scripts and requests that have got into the page after all: its policy stops them.
+# Injected scripts and requests are blocked by the page's Content-Security-Policy.
 PUT = "(node => { node.%s = '%%s'; document.%s.append(node); %s})(document.createElement('%s'))"
 INTRUDERS = {
     "an image with a handler": "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=window.forged=1>')",
@@ -178,7 +178,7 @@ def try_names(target, folder, outcomes):
 
 
 def files_on_disk(server, names):
-    """The server's list has the files' names, and what is no UTF-8 is replaced."""
+    """The server's list has the file names, with invalid UTF-8 replaced."""
     listed = {one["name"] for one in json.loads(server.ask("GET", "/images")[1])["images"]}
     check(listed == names, listed ^ names)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whoever means harm to dtrain-serve: it goes on answering others, and under sanitizers nothing is found."""
+"""Attacks on dtrain-serve: other clients are still answered, and sanitizers report nothing."""
 import base64
 import concurrent.futures
 import contextlib
@@ -23,10 +23,10 @@ CORPUS = Path(__file__).parents[1] / "fuzz/corpus"
 
 
 def listening(process):
-    """The addresses at which a process listens, as /proc/net has them."""
+    """Listen addresses of a process, from /proc/net."""
     sockets = set()
     for entry in Path(f"/proc/{process}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # a connection that has been closed since
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
             sockets.add(os.readlink(entry))
     found = []
     for table in ("tcp", "tcp6", "udp", "udp6"):
@@ -38,7 +38,7 @@ def listening(process):
 
 
 def blank_png(side):
-    """side x side pixels of 16-bit RGBA, a thousandth of their size."""
+    """side x side pixels of 16-bit RGBA, compressed a thousandfold."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     packer = zlib.compressobj(9)
@@ -68,7 +68,7 @@ class Hostile(unittest.TestCase):
         cls.folder.cleanup()
 
     def tearDown(self):
-        # Another client gets the answer that it had before.
+        # Another client gets the same response as before.
         self.assertEqual(self.answer[0], 200)
         self.assertEqual(wait_for("answer", lambda: [a for a in [self.server.ask("PUT", IMAGE, jpeg())] if a[0] != 503])[0],
                          self.answer)
@@ -82,7 +82,7 @@ class Hostile(unittest.TestCase):
         outcomes = set()
         for path in images:
             data = path.read_bytes()
-            # After what tells the fuzzer how to read it.
+            # Skips the header for the fuzzer.
             start = 1 if path.parent.name == "images" else max(data.find(b"\xff\xd8"), data.find(b"\x89PNG"), 0)
             data = data[start:]
             flipped = bytearray(data)
@@ -104,10 +104,10 @@ class Hostile(unittest.TestCase):
                      b'{"instances": ["\\ud800"]}', b'\x00' * 1000, b'{"instances": [{"b64": "' + b"A" * 999_000 + b'"}]}'):
             status, answer = self.server.ask("POST", PREDICT, body)
             self.assertEqual(status, 400, (body[:60], answer[:200]))
-            self.assertLess(len(answer), 1000)  # what was sent is not sent back
+            self.assertLess(len(answer), 1000)  # the input is not echoed
 
     def test_reads_many_keys_in_linear_time(self):
-        """Others are answered meanwhile, and it takes no time as the square of 80,000."""
+        """Other clients are answered meanwhile, and the time is not quadratic in 80,000."""
         keys = b"{" + b",".join(b'"%d":0' % i for i in range(80_000)) + b"}"
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             began = time.monotonic()
@@ -119,7 +119,7 @@ class Hostile(unittest.TestCase):
         self.assertIn(b"more than 1000 keys", hostile.result()[1])
 
     def test_limits_the_pixels_of_a_request(self):
-        """One body of many images would take as long as all of them: it is refused by their headers."""
+        """A body of many large images is refused by their headers."""
         body = body_of([blank_png(1000)] * 40)
         self.assertLess(len(body), 1 << 20)
         status, answer = self.server.ask("POST", PREDICT, body)
@@ -159,7 +159,7 @@ class Hostile(unittest.TestCase):
                 self.assertLess(time.monotonic() - began, whole)
 
     def test_ends_on_request_while_it_loads(self):
-        """A request to stop before the listener runs is none that is lost."""
+        """A stop request before the listener runs is not lost."""
         with subprocess.Popen([BIN / "dtrain-serve", "--port=0", "--num_intra_threads=1", f"--train_dir={self.trained}"],
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
             try:
@@ -219,7 +219,7 @@ class Hostile(unittest.TestCase):
             self.assertNotIn(b"unsafe", policies[0])
 
     def test_closes_connections_that_say_nothing(self):
-        """As many as there may be, all of them silent: others are served once their time is over."""
+        """The maximum number of idle connections: other clients are served after their timeout."""
         silent = [socket.create_connection(("127.0.0.1", self.server.port), timeout=60) for _ in range(16)]
         for client in silent[:8]:
             client.sendall(b"PUT /predictions/default HTTP/1.1\r\nContent-Le")

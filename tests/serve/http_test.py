@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dtrain-serve as clients meet it: answers, refusals, hostile clients, checkpoints that appear, and its end."""
+"""HTTP interface of dtrain-serve: responses, errors, slow clients, checkpoint reload, and shutdown."""
 import base64
 import concurrent.futures
 import io
@@ -70,7 +70,7 @@ class Serve(unittest.TestCase):
         with Server(f"--train_dir={self.trained}", "--refuse_damaged_images") as strict:
             status, body = strict.ask("PUT", IMAGE, half)
             self.assertEqual((status, "damaged image: " in json.loads(body)["error"]), (400, True), body)
-            odd = jpeg()[:-2] + bytes(20) + jpeg()[-2:]  # bytes before the last marker cost no pixels
+            odd = jpeg()[:-2] + bytes(20) + jpeg()[-2:]  # extra bytes before the last marker are harmless
             for sound in (jpeg(), odd):
                 status, body = strict.ask("PUT", IMAGE, sound)
                 self.assertEqual((status, b"warning" in body), (200, False), body)
@@ -110,7 +110,7 @@ class Serve(unittest.TestCase):
         whole = jpeg(1, 64)
         for body in (b"", b"no image", whole[:20], b"\x89PNG\r\n\x1a\n" + b"\0" * 64):
             self.assertEqual(self.server.ask("PUT", IMAGE, body)[0], 400)
-        for i in range(0, len(whole), 37):  # whatever becomes of it, the server stays
+        for i in range(0, len(whole), 37):  # the server survives any outcome
             self.assertIn(self.server.ask("PUT", IMAGE, whole[:i] + bytes([whole[i] ^ 255]) + whole[i + 1:])[0], (200, 400))
         self.assertEqual(self.server.ask("GET", "/nowhere")[0], 404)
         self.assertEqual(self.server.ask("POST", "/v1/models/other:predict", b"{}")[0], 404)
@@ -118,8 +118,8 @@ class Serve(unittest.TestCase):
         self.assertEqual(self.server.ask("PUT", IMAGE, whole)[0], 200)
 
     def test_limits_bodies_and_images(self):
-        self.assertEqual(self.server.ask("PUT", IMAGE, b"x" * (1 << 20))[0], 400)  # as large as may be, and no image
-        # The refusal comes without the body, of which cpp-httplib's own limit would read all that there is.
+        self.assertEqual(self.server.ask("PUT", IMAGE, b"x" * (1 << 20))[0], 400)  # maximum size, not an image
+        # Refused without reading the body, which cpp-httplib's own limit would read completely.
         for more in (b"", b"Expect: 100-continue\r\n"):
             answer = self.server.raw(f"PUT {IMAGE} HTTP/1.1\r\nContent-Length: {(1 << 20) + 1}\r\n".encode() + more + b"\r\n")
             self.assertTrue(answer.startswith(b"HTTP/1.1 413"), answer)
@@ -150,10 +150,10 @@ class Serve(unittest.TestCase):
             answer = self.server.raw(head, half_close=True)
             self.assertNotIn(b"HTTP/1.1 200", answer, head[:60])
         status, body = self.server.ask("GET", "/healthz", None, {"Range": "bytes=" + "0-1," * 1900 + "5-9"})
-        self.assertEqual((status, len(body)), (200, 16))  # no part is sent twice
+        self.assertEqual((status, len(body)), (200, 16))  # no range is sent twice
 
     def test_ends_slow_clients(self):
-        """A byte now and then does not keep a connection beyond --request_seconds."""
+        """Slowloris: a byte now and then does not extend a connection beyond --request_seconds."""
         with Server(f"--train_dir={self.trained}", "--request_seconds=2") as server, \
                 socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
             client.sendall(b"PUT " + IMAGE.encode() + b" HTTP/1.1\r\nContent-Length: 100000\r\n\r\n")
@@ -177,7 +177,7 @@ class Serve(unittest.TestCase):
             self.assertEqual([status for status, _ in answers], [200] * 8)
             text = server.ask("GET", "/metrics")[1].decode()
             batches = int(re.search(r"dtrain_serve_batch_images_count (\d+)", text)[1])
-            self.assertEqual(batches, 1)  # a batch that is full does not wait
+            self.assertEqual(batches, 1)  # a full batch does not wait
             self.assertIn("dtrain_serve_batch_images_sum 8", text)
 
     def test_refuses_too_many(self):
@@ -233,7 +233,7 @@ class Serve(unittest.TestCase):
             self.assertIn(b'"version":"2"', server.ask("GET", "/v1/models/default")[1])
 
     def test_answers_what_it_has_accepted_before_it_ends(self):
-        # Four images have to be seen waiting before the first of them is computed.
+        # Four images must be queued before the first is computed.
         with Server(f"--train_dir={self.trained}", "--batch_delay_ms=5000") as server:
             with concurrent.futures.ThreadPoolExecutor(4) as pool:
                 answers = [pool.submit(server.ask, "PUT", IMAGE, jpeg(i)) for i in range(4)]
@@ -247,7 +247,7 @@ class Serve(unittest.TestCase):
         with Server(f"--train_dir={self.trained}", "--drain_seconds=0.5") as server, \
                 socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
             client.sendall(f"POST {PREDICT} HTTP/1.1\r\nContent-Length: 1000\r\n\r\n{{".encode())
-            time.sleep(0.3)  # until a thread waits for the rest
+            time.sleep(0.3)  # until a thread waits for the remainder
             began = time.monotonic()
             self.assertEqual(server.stop(), 0)
             self.assertLess(time.monotonic() - began, 10)  # --request_seconds are 30

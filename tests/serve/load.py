@@ -1,4 +1,4 @@
-"""Clients of dtrain-serve, good ones and such as mean harm, for scripts/soak_server.py.
+"""Well-behaved and malicious clients of dtrain-serve, for scripts/soak_server.py.
 
 Each method of Load whose name begins with `ask_` is a kind of request: it returns what came of it, in a word or as a
 status, and raises Wrong where that may not be. What a client is answered while there are too many connections, 503, or
@@ -75,7 +75,7 @@ class Load:
             connection.close()
 
     def good(self, *request):
-        """Status 200 in the end, whatever others do meanwhile."""
+        """Eventually gets status 200, whatever other clients do."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             try:
@@ -99,7 +99,7 @@ class Load:
         return status
 
     def raw(self, data, *more):
-        """All that comes before the server closes the connection; `more` is sent with pauses of a tenth of a second."""
+        """Everything received until the server closes the connection; sends `more` with pauses of 0.1 s."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=60) as client:
             answer = b""
             try:
@@ -179,7 +179,7 @@ class Load:
         return "closed"
 
     def ask_flood(self, choice):
-        """More connections than there may be, some with a part of a head."""
+        """More connections than the limit, some with a partial request head."""
         clients = [socket.create_connection(("127.0.0.1", self.port), timeout=60) for _ in range(48)]
         for client in clients[::3]:
             client.sendall(b"GET /models HTTP/1.1\r\nHo")

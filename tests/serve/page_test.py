@@ -76,7 +76,7 @@ def keep_pictures(page, keep, name):
 
 
 def check_answers(page, server, header, path):
-    """Both models' five classes for the image of this file are shown."""
+    """The top 5 classes of both models for this file are shown."""
     for name, article in (("default", 1), ("compare", 2)):
         answer = json.loads(server.ask("PUT", f"/predictions/{name}", path.read_bytes(), header)[1])
         shown = page.value(f"[...document.querySelectorAll('article:nth-child({article}) li')].map(one => one.textContent)")
@@ -98,7 +98,7 @@ def try_drop(page, server, header, path):
     check_answers(page, server, header, path)
 
 
-# Holds the first eight images that the page asks for until four of them wait, and notes their order and how many are under way.
+# Delays the first eight requested images until four are pending; records order and concurrency.
 WATCH_REQUESTS = """(() => {
     const ask = window.fetch, waiting = [];
     const seen = window.seen = {order: [], most: 0, open: new Set()};
@@ -120,7 +120,7 @@ WATCH_REQUESTS = """(() => {
 
 
 def walk_by_error(page, server, header):
-    """Eight images, one of which is none: by the error of either model, and by their disagreement."""
+    """Eight files, one of them not an image, sorted by the error of either model and by disagreement."""
     page.value(WATCH_REQUESTS)
     page.value("document.querySelector('#sort').click()")
     wait(page, "document.querySelectorAll('#images button').length === 7 && document.querySelector('[aria-current=true]')",
@@ -208,7 +208,7 @@ def try_detector(page, folder, keep):
             kept = [one for one in objects if one["score"] >= least]
             check(count(page, "article svg rect") == len(kept) == count(page, "article tbody tr"), f"objects from {least} on")
         change(page, "#score", "0", "input")
-        # Of pixels in masks each is painted once, whatever masks it is in.
+        # Pixels in several masks are painted once.
         painted = page.value("""(() => { const canvas = document.querySelector('article canvas');
             const all = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data, found = [];
             for (let i = 0; i < all.length / 4; ++i)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dtrain-serve in bf16 and int8: it answers what dtrain-classify does, and keeps the precision as a training goes on."""
+"""dtrain-serve in bf16 and int8: predictions equal those of dtrain-classify; reloads keep the precision."""
 import base64
 import json
 import shutil
@@ -88,7 +88,7 @@ class Precision(unittest.TestCase):
                 instances = [{"b64": base64.b64encode(picture.read_bytes()).decode()} for picture in self.pictures]
                 status, body = server.ask("POST", f"{PREDICT}?top=10", json.dumps({"instances": instances}))
                 self.assertEqual(status, 200, body)
-                # A batch may be computed by another algorithm than an image.
+                # A batch may use another algorithm than a single image.
                 self.expect_near([by_class(one) for one in json.loads(body)["predictions"]], expected,
                                  0.01 if name == "bf16" else 1e-5)
             if name != "fp32":

@@ -1,4 +1,4 @@
-"""A server that runs, and what tests ask it."""
+"""A running server, and requests of tests."""
 import http.client
 import io
 import os
@@ -28,7 +28,7 @@ def jpeg(seed=0, size=32):
 
 
 def train(folder, steps, *flags):
-    """Trains a small network on made-up data up to step `steps`, which leaves a checkpoint."""
+    """Trains a small network on synthetic data for `steps` steps, with a final checkpoint."""
     subprocess.run([BIN / "dtrain-cnn-benchmarks", "--model=resnet20", "--data_name=cifar10", "--batch_size=2",
                     f"--num_batches={steps}", "--num_warmup_batches=0", "--num_intra_threads=1",
                     f"--train_dir={folder}", *flags], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -62,7 +62,7 @@ class Server:
             connection.close()
 
     def raw(self, data, half_close=False):
-        """All that the server says to these bytes before it closes the connection."""
+        """Everything that the server sends in response to these bytes."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=120) as client:
             client.sendall(data)
             if half_close:
@@ -76,7 +76,7 @@ class Server:
             return answer
 
     def stop(self):
-        """The exit code; `errors` is what the server said on stderr."""
+        """The exit code; sets `errors` to the stderr of the server."""
         self.process.send_signal(signal.SIGTERM)
         self.errors = self.process.communicate(timeout=120)[1]
         return self.process.returncode

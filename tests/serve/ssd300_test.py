@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dtrain-serve with an SSD300: what it answers is what an evaluation by dtrain-cnn-benchmarks finds."""
+"""dtrain-serve with an SSD300: predictions equal those of an evaluation by dtrain-cnn-benchmarks."""
 import json
 import re
 import struct
@@ -12,7 +12,7 @@ from pathlib import Path
 from serving import BIN, Image, Server
 
 IMAGE = "/predictions/ssd300"
-TRUE_OBJECTS = 80  # less than the 100 of an image and class that COCO counts
+TRUE_OBJECTS = 80  # below COCO's limit of 100 per image and class
 
 
 def make_doubtful(weights, target):
@@ -62,7 +62,7 @@ class Ssd300(unittest.TestCase):
         return json.loads(body)
 
     def test_finds_what_an_evaluation_finds(self):
-        # The best of what the server finds become the truth, which an evaluation then finds completely.
+        # The best detections of the server become the ground truth, so that an evaluation has full recall.
         truth = json.loads(self.annotations.read_text())
         numbers, found = {one["file_name"]: one["id"] for one in truth["images"]}, []
         for image in self.images:

@@ -25,7 +25,7 @@ def command_of(options, ranks):
 
 def found_in(text, options, ranks):
     speed = float(re.findall(r"^total images/sec: (\S+)", text, re.M)[-1])
-    exposed = re.findall(r"wait for sums (\S+) ms", text)
+    exposed = re.findall(r"wait for (?:sums|all-reduce) (\S+) ms", text)
     return {"ranks": ranks, "batch": options.batch // ranks, "images_per_sec": speed, "step_seconds": options.batch / speed,
             "exposed_seconds": float(exposed[-1]) / 1e3 if exposed else 0.0}
 

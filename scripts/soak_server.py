@@ -159,7 +159,7 @@ def verdict(lines, code, errors, checkpoints):
               "threads_flat": all(line["threads"] <= settled[0]["threads"] for line in settled),
               "no_wrong_answer": wrong == 0, "checkpoints_in_time": checkpoints.late == 0,
               "clean_end": code == 0 and len(warnings) == checkpoints.damaged and
-                           all("warning: cannot take up" in warning for warning in warnings)}
+                           all("warning: cannot load" in warning for warning in warnings)}
     total = collections.Counter()
     for line in minutes:
         for counts in line["requests"].values():

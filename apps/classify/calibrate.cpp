@@ -135,7 +135,7 @@ NamedLayers CalibrationRun::find_layers(Calibration& calibration) {
       }
     });
     const double off = of > 0 ? squares / of : 0;
-    std::cout << fmt::format("ranges by {}: logits off by {:.4f} of their size\n", name_of(rule), std::sqrt(off));
+    std::cout << fmt::format("ranges by {}: relative error of logits {:.4f}\n", name_of(rule), std::sqrt(off));
     if (!(off < least)) continue;
     least = off;
     best = layers;

@@ -54,7 +54,7 @@ class Classifier {
     const Var logits = loaded_.model().forward(tape, tape.constant(images));
     Result result{download(logits.value), download(softmax(context_, logits.value)), notes};
     if (!std::ranges::all_of(result.logits, [](float logit) { return std::isfinite(logit); }))
-      throw Error(Fault::numeric, fmt::format("{}: the model makes numbers of it that are not finite", file));
+      throw Error(Fault::numeric, fmt::format("{}: the model's output is not finite", file));
     return result;
   }
 

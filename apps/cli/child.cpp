@@ -92,7 +92,7 @@ Child::Child(const ChildOptions& options) : on_line_(options.on_line), stop_sign
       execvpe(options.program.c_str(), arguments.data(), entries.data());
     _exit(options.program.empty() ? static_cast<int>(Fault::resource) : kNotStarted);
   }
-  if (pid_ < 0) throw Error(Fault::resource, concat("the system refuses another process: ", strerror(errno)));
+  if (pid_ < 0) throw Error(Fault::resource, concat("cannot start another process: ", strerror(errno)));
   lives_ = true;
   errors_.file = errors.take_reading_end();
   if (on_line_) output_.file = output.take_reading_end();

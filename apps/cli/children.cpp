@@ -67,7 +67,7 @@ void Children::end_others() {
     if (!children_[i].lives() || killed_.contains(i) || (!late && !children_[i].is_stopped())) continue;
     if (!late)
       print_message("warning",
-                    fmt::format("{} (process {}) is stopped by a signal, and is killed: another one has failed",
+                    fmt::format("{} (process {}) is stopped by a signal; killing it, because another process failed",
                                 names_[i], children_[i].pid()));
     children_[i].kill(SIGKILL);
     killed_.insert(i);

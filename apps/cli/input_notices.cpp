@@ -72,13 +72,12 @@ std::vector<std::string> input_notices(const data::LoaderStats& stats, data::Ori
 
 std::string orientation_notice(const data::LoaderStats& stats, data::Orientation orientation) {
   if (stats.oriented_images == 0) return "";
-  std::string done = "they were taken as they are stored; --exif_orientation=apply turns them";
+  std::string done = "used as stored; --exif_orientation=apply rotates them";
   if (orientation == data::Orientation::apply)
     done = stats.turned_images == stats.oriented_images
-               ? "they were turned; --exif_orientation=ignore takes them as they are stored"
+               ? "rotated; --exif_orientation=ignore uses them as stored"
                : fmt::format(
-                     "{} were turned, the others were taken as they are stored, because their annotations "
-                     "state the stored size",
+                     "{} were rotated, the others were used as stored, because their annotations state the stored size",
                      stats.turned_images);
   return fmt::format("{} of the {} images read have an EXIF orientation other than 1: {}", stats.oriented_images,
                      stats.records, done);

@@ -60,7 +60,7 @@ void ClassifierFlags::check_precision(const Machine& machine) const {
 }
 
 void ClassifierFlags::check() const {
-  DT_CHECK(!model.empty(), "--weights=", weights, ": expected --model, because no checkpoint says what they are of");
+  DT_CHECK(!model.empty(), "--weights=", weights, ": expected --model, because the weights do not record their model");
   DT_CHECK(!ml_perf || preprocessing == "tf_cnn", "--ml_perf needs --preprocessing=tf_cnn");
 }
 
@@ -102,8 +102,7 @@ void LoadedClassifier::quantize(const ClassifierFlags& flags) {
   const auto allowed = flags.ranges_for_any_weights ? WeightsOfCalibration::any : WeightsOfCalibration::same;
   prepared_->quantize(layers_of(calibration, flags.calibration, flags.calibrated_for(), store_, allowed));
   if (flags.ranges_for_any_weights && calibration.weights != weights_digest(store_))
-    print_message("note", fmt::format("{}: its ranges were found with other weights than {}; calibrate anew where the "
-                                      "accuracy matters",
+    print_message("note", fmt::format("{}: calibrated on other weights than {}; recalibrate if the accuracy matters",
                                       flags.calibration, flags.weights));
 }
 

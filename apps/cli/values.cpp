@@ -45,7 +45,7 @@ std::string home_folder() {
   if (home != nullptr && *home != '\0') return home;
   const passwd* user = getpwuid(getuid());
   DT_CHECK(user != nullptr && user->pw_dir != nullptr && *user->pw_dir != '\0',
-           "~ stands for the home folder, and neither HOME nor the system says which that is");
+           "cannot expand ~: HOME is not set, and the system knows no home folder");
   return user->pw_dir;
 }
 
@@ -81,7 +81,7 @@ std::string parse_choice(const std::string& text, const std::vector<std::string>
 }
 
 std::string parse_path(const std::string& text) {
-  DT_CHECK(!is_url(text), "expected a path of a file system, found the URL ", text,
+  DT_CHECK(!is_url(text), "expected a local path, found the URL ", text,
            ": mount the bucket or share and give its folder, or give a local path and copy from or to the URL");
   if (!text.starts_with('~')) return text;
   const size_t slash = std::min(text.find('/'), text.size());

@@ -12,7 +12,7 @@ const models::ClassifierInfo& find_model(const std::string& name, const std::str
   if (const models::ClassifierInfo* found = models::find_classifier(name, dataset)) return *found;
   if (const char* purpose = models::other_purpose(name))
     throw Error(
-        fmt::format("--model={}: no image classifier: {}, and there is no program for that here", name, purpose));
+        fmt::format("--model={}: not an image classifier: {}; not supported by any program here", name, purpose));
   const std::vector<std::string> names = models::classifier_names();
   const auto meant = nearest(name, names);
   throw Error(fmt::format("--model={}: unknown{}; known are {}", name,

@@ -148,8 +148,8 @@ int coco(const Arguments& argv) {
   const int code = write_set(common, splits, "", notices.warnings);
   if (const uint64_t turned = notices.turned; turned > 0)
     cli::print_message("note", concat(turned,
-                                      " images were turned upright by EXIF's orientation, as their annotations "
-                                      "state it, and encoded anew as JPEGs of quality 100"));
+                                      " images were rotated by their EXIF orientation, to match their annotations, and "
+                                      "re-encoded as JPEGs of quality 100"));
   return code;
 }
 

@@ -57,10 +57,9 @@ class ResizedFiles {
     if (!lists() && (bad.empty() || common_.on_bad_image == "skip")) put_in_place(bad.size());
     const int code = report_bad_images(common_, bad, files_.size(), is_in_place() ? "left as they were" : "left out");
     if (common_.on_bad_image == "fail" && !bad.empty())
-      throw Error(Fault::data,
-                  fmt::format("{} of {} images cannot be used, and nothing is written; mend or remove them, "
-                              "or leave them out by --on_bad_image=skip",
-                              bad.size(), files_.size()));
+      throw Error(Fault::data, fmt::format("{} of {} images cannot be used, and nothing is written; repair or remove "
+                                           "them, or skip them with --on_bad_image=skip",
+                                           bad.size(), files_.size()));
     return code;
   }
 

@@ -145,8 +145,8 @@ int write_set(const CommonFlags& common, const std::vector<data::Split>& splits,
         cli::print_message(
             "note", concat("the shards that are complete stay in ", done, ": the same command goes on after them"));
       if (const auto* bad = dynamic_cast<const data::BadRecordsError*>(&error))
-        throw Error(Fault::data, fmt::format("{} of {} images cannot be used, and no set is written; mend or remove "
-                                             "them, or leave them out by --on_bad_image=skip",
+        throw Error(Fault::data, fmt::format("{} of {} images cannot be used, and no set is written; repair or remove "
+                                             "them, or skip them with --on_bad_image=skip",
                                              bad->records().size(), images_in(splits)));
       throw;
     }

@@ -30,10 +30,9 @@ data::Image read_annotated_image(const std::string& folder, const data::coco::Im
   }
   if (has_size(pixels, image.width, image.height)) return pixels;
   const bool turned = orientation == Orientation::ignore && has_size(pixels, image.height, image.width);
-  throw Error(Fault::data,
-              fmt::format("{}: an image of {}x{} pixels; its annotations expect {}x{}{}", path, pixels.width,
-                          pixels.height, image.width, image.height,
-                          turned ? ": --exif_orientation=apply turns a JPEG whose EXIF block says so" : ""));
+  throw Error(Fault::data, fmt::format("{}: an image of {}x{} pixels; its annotations expect {}x{}{}", path,
+                                       pixels.width, pixels.height, image.width, image.height,
+                                       turned ? "; --exif_orientation=apply rotates JPEGs by their EXIF tag" : ""));
 }
 
 data::Image drawn(const data::Image& image, std::span<const DrawnObject> objects) {

@@ -27,7 +27,7 @@ EncodedFile drawn_file(int64_t height, int64_t width) {
       canvas.paste(
           data::draw_image(tile % data::kDrawnKinds, data::kDrawnKinds, kSide, 0, static_cast<uint64_t>(tile)).view(),
           x, y);
-  return {fmt::format("a drawn image of {} x {} pixels", width, height), data::encode_jpeg(canvas.image().view())};
+  return {fmt::format("a synthetic image of {} x {} pixels", width, height), data::encode_jpeg(canvas.image().view())};
 }
 
 std::vector<EncodedFile> files_of(const std::vector<std::string>& images, const BenchmarkFlags& flags) {
@@ -116,8 +116,8 @@ void BenchmarkFlags::declare(cli::FlagSet& flags) {
 
 void BenchmarkFlags::check(const cli::FlagSet& flags) const {
   for (const char* name : {"num_batches", "num_warmup_batches", "image_height", "image_width"})
-    DT_CHECK(benchmark || !flags.given(name), "--", name, " is for --benchmark");
-  DT_CHECK(!benchmark || !flags.given("output"), "--benchmark draws no pictures: give no --output");
+    DT_CHECK(benchmark || !flags.given(name), "--", name, " needs --benchmark");
+  DT_CHECK(!benchmark || !flags.given("output"), "--benchmark and --output: at most one may be given");
 }
 
 void run_benchmark(Predictor& predictor, const cli::Machine& machine, const BenchmarkFlags& flags,

@@ -36,8 +36,8 @@ std::string check_masks(const data::coco::Annotations& truth, const std::string&
     throw Error(Fault::data, concat(path, ": annotation ", first->id,
                                     " has no segmentation, nor has any other: masks "
                                     "cannot be scored"));
-  return concat(path, ": objects without a mask, left out where masks are scored: ", without, " (first: annotation ",
-                first->id, ")");
+  return concat(path, ": objects without a mask, ignored by mask metrics: ", without, " (first: annotation ", first->id,
+                ")");
 }
 
 std::vector<MetricValue> coco_score(const data::coco::Annotations& truth,

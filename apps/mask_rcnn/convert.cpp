@@ -64,16 +64,16 @@ void print_count(const char* title, const std::vector<std::string>& tensors, con
 
 std::string recorded_line(const WeightsRecord& record) {
   if (const auto settings = recorded_settings(record, "")) return "conventions of the preset " + settings->preset;
-  return "no conventions: --preset says which they are";
+  return "none; set the conventions with --preset";
 }
 
 void print_report(const ConvertFlags& flags, const models::LoadedWeights& loaded, const WeightsRecord& record) {
   std::ostream& out = cli::patient_stdout();
   out << fmt::format("{:<13}{}, {}'s names\n", "Read:", cli::escaped(flags.from), loaded.names.program);
   out << fmt::format("{:<13}{} tensors\n", "Taken:", loaded.report.loaded.size());
-  print_count("Missing:", loaded.report.missing, ", which the written file lacks, too");
-  print_count("Left over:", loaded.report.unexpected, ", which are no part of the model");
-  print_count("Other shape:", loaded.report.mismatched, ", which were not taken");
+  print_count("Missing:", loaded.report.missing, ", also missing in the output");
+  print_count("Left over:", loaded.report.unexpected, ", not part of the model");
+  print_count("Other shape:", loaded.report.mismatched, ", ignored");
   if (flags.format() == ArrayFormat::safetensors) out << fmt::format("{:<13}{}\n", "Recorded:", recorded_line(record));
   out << fmt::format("{:<13}{}, {}'s names", "Written:", cli::escaped(flags.to), flags.target().program) << std::endl;
 }

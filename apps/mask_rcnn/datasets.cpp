@@ -33,7 +33,7 @@ std::vector<std::string> splits_with(const DataSettings& settings, const std::ve
 std::string notice_of_splits(const Settings& settings, const char* key, const std::vector<std::string>& listed,
                              const std::vector<std::string>& found) {
   if (listed.empty() || found == listed) return {};
-  return fmt::format("{}: {} holds no {}, which --preset={} reads; {} is taken", key, settings.data.base_dir,
+  return fmt::format("{}: {} has no {}, the split of --preset={}; using {}", key, settings.data.base_dir,
                      fmt::join(listed, ", "), settings.preset, fmt::join(found, ", "));
 }
 
@@ -131,10 +131,11 @@ std::shared_ptr<data::DetectionDataset> open_training(const Settings& settings, 
   if (settings.detector.masks && !dataset->notice_of_masks().empty()) notices.push_back(dataset->notice_of_masks());
   const std::string path = annotations_of(settings.data, splits.front());
   if (dataset->size() == 0)
-    throw Error(Fault::data,
-                fmt::format("{}: none of its {} images has an object to train on; crowds and objects without area are "
-                            "none{}{}",
-                            path, data::join(sources)->size(), notices.empty() ? "" : ": ", fmt::join(notices, "; ")));
+    throw Error(
+        Fault::data,
+        fmt::format(
+            "{}: none of its {} images has an object to train on; crowds and objects without area do not count{}{}",
+            path, data::join(sources)->size(), notices.empty() ? "" : ": ", fmt::join(notices, "; ")));
   require_files(*dataset, path);
   return dataset;
 }
@@ -151,8 +152,8 @@ std::vector<detection::ValidationSplit> open_validation(const Settings& settings
   std::vector<detection::ValidationSplit> splits;
   if (training != nullptr && lacks_validation(settings.data)) {
     notices.push_back(
-        fmt::format("{}/annotations: no validation data, so nothing is evaluated; a file instances_*val*.json, or one "
-                    "that DATA.VAL names, would be",
+        fmt::format("{}/annotations: no validation data, skipping evaluations; expected instances_*val*.json, or a "
+                    "split set by DATA.VAL",
                     settings.data.base_dir));
     return splits;
   }

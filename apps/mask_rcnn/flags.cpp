@@ -99,7 +99,7 @@ Settings ModelFlags::settings(const cli::FlagSet& given, std::vector<std::string
   std::error_code unknown;
   const bool is_there = !file.empty() && std::filesystem::exists(file, unknown);
   if (is_there && !recorded && use == Use::as_trained && !given.given("preset"))
-    notices.push_back(fmt::format("{} records no conventions: those of --preset={} are taken", file, preset));
+    notices.push_back(fmt::format("{} records no conventions; using --preset={}", file, preset));
   settings.check();
   return settings;
 }

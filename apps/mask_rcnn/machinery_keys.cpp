@@ -55,18 +55,17 @@ void read_trainer(const std::string& text) {
 
 std::vector<ConfigKey> single_values() {
   return {
-      served_only("FPN.PROPOSAL_MODE", {"Level"}, {"Joint"}, "proposals of the levels do not suppress one another"),
-      served_only("RPN.ANCHOR_STRIDE", {"16"}, {}, "the stride of a single map is 16"),
-      served_only("FPN.ANCHOR_STRIDES", {"4,8,16,32,64"}, {}, "the strides of the levels are 4, 8, 16, 32 and 64"),
-      flag_served_only("RPN.TOPK_PER_IMAGE", true, "proposals are limited by image, not by batch"),
-      flag_served_only("DATA.ABSOLUTE_COORD", true, "annotations are in pixels, as COCO's"),
-      served_only("TRAIN.STARTING_EPOCH", {"1"}, {}, "a run continues where its checkpoint was made"),
-      flag_served_only("TRAIN.SHOULD_STOP", false, "training ends by TEST.BOX_TARGET and TEST.MASK_TARGET"),
+      served_only("FPN.PROPOSAL_MODE", {"Level"}, {"Joint"}, "NMS is applied per pyramid level"),
+      served_only("RPN.ANCHOR_STRIDE", {"16"}, {}, "the anchor stride of a C4 detector is 16"),
+      served_only("FPN.ANCHOR_STRIDES", {"4,8,16,32,64"}, {}, "pyramid strides are 4, 8, 16, 32 and 64"),
+      flag_served_only("RPN.TOPK_PER_IMAGE", true, "top-k of proposals is per image, not per batch"),
+      flag_served_only("DATA.ABSOLUTE_COORD", true, "box coordinates are in pixels, as in COCO"),
+      served_only("TRAIN.STARTING_EPOCH", {"1"}, {}, "a run resumes at the epoch of its checkpoint"),
+      flag_served_only("TRAIN.SHOULD_STOP", false, "use TEST.BOX_TARGET and TEST.MASK_TARGET to stop early"),
       {"RPN.CROWD_OVERLAP_THRESH",
        [](Settings&, const std::string& text) {
          DT_CHECK(as_number(parse_literal(text), cli::kNotNegative) > 1,
-                  "not supported: crowds are left out, and anchors on them count as others do; expected more than 1, "
-                  "which says that");
+                  "not supported: crowds are ignored; expected a value above 1, which disables the crowd rule");
        }},
   };
 }
@@ -75,15 +74,15 @@ std::vector<ConfigKey> single_values() {
 
 std::vector<ConfigKey> machinery_keys() {
   const std::string ranks = "every process is a rank";
-  const std::string layout = "images have their channels last";
-  const std::string after = "after suppression only the limit of the image counts";
-  const std::string data = "the annotations say it";
-  const std::string exact = "masks are always cropped and pasted to fractions of a pixel";
+  const std::string layout = "the layout is NHWC";
+  const std::string after = "after NMS only the limit per image applies";
+  const std::string data = "determined by the annotations";
+  const std::string exact = "masks are always cropped and pasted with sub-pixel accuracy";
   std::vector<ConfigKey> keys = single_values();
   for (const ConfigKey& key : {
            no_effect("TRAINER", read_trainer, ranks),
            no_effect("TRAIN.NUM_GPUS", read_optional_integer, ranks),
-           no_effect("DATA.NUM_WORKERS", read_integer, "--datasets_num_private_threads sets the threads that read"),
+           no_effect("DATA.NUM_WORKERS", read_integer, "set loader threads with --datasets_num_private_threads"),
            no_effect("DATA.NUM_CATEGORY", read_integer, data),
            no_effect("TRAIN.BACKBONE_NCHW", read_flag, layout),
            no_effect("TRAIN.FPN_NCHW", read_flag, layout),

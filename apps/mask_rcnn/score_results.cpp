@@ -58,7 +58,7 @@ void add_box_masks(const std::vector<data::coco::Detection>& detections, const d
   if (options.compare != data::coco::EvaluationOptions::Compare::masks || !options.area_of_box) return;
   for (size_t i = 0; i < detections.size(); ++i)
     if (!detections[i].mask && detections[i].polygons.empty())
-      findings.add("detections without a mask", "scored with all of their box, as pycocotools does",
+      findings.add("detections without a mask", "evaluated as their full box, as in pycocotools",
                    fmt::format("detection at index {}", i));
 }
 
@@ -79,9 +79,9 @@ void write_gallery_of_results(const EvalFlags& values, const Settings& settings,
   gallery.masks = values.iou_type == "segm";
   gallery.boxes = !gallery.masks;
   if (const auto hidden = std::erase_if(detections, [](const auto& one) { return !is_drawable(one); }); hidden > 0)
-    cli::print_message("note", fmt::format("{}: {} boxes of negative size or with numbers that are not finite are no "
-                                           "part of the gallery",
-                                           values.results, hidden));
+    cli::print_message("note",
+                       fmt::format("{}: {} boxes with negative size or non-finite numbers are not in the gallery",
+                                   values.results, hidden));
   const auto shown = data::coco::read_annotations(values.annotations, {.complete = data::complete_from(values.images)});
   std::unordered_set<int64_t> ids;
   for (const data::coco::Image& image : shown.images) ids.insert(image.id);

@@ -89,8 +89,8 @@ void Settings::check() const {
   if (!detector.pyramid) {
     DT_CHECK(!detector.cascade, "FPN.CASCADE=True: expected MODE_FPN=True with it");
     DT_CHECK(detector.backbone.norm != models::ConvNorm::batch || detector.backbone.batch_norm.frozen,
-             "MODE_FPN=False: expected BACKBONE.NORM=FreezeBN, GN or None with it, because regions that are padding "
-             "would be among a batch's statistics");
+             "MODE_FPN=False: expected BACKBONE.NORM=FreezeBN, GN or None with it, because padding RoIs would enter "
+             "the batch statistics");
   }
   DT_CHECK(!detector.cascade || detector.stages.front().iou == detector.box.match.positive,
            "FRCNN.FG_THRESH=", detector.box.match.positive, ": expected that of the first head with FPN.CASCADE, ",

@@ -33,13 +33,13 @@ namespace {
 std::string length_line(const TrainingJob& job, uint64_t steps) {
   const auto images = static_cast<double>(job.training->size());
   const double passes = static_cast<double>(steps) * static_cast<double>(job.global_batch()) / images;
-  std::string line = fmt::format("data: {} images to train on, {:.4g} passes over them in {} steps",
-                                 job.training->size(), passes, steps);
+  std::string line =
+      fmt::format("data: {} training images, {:.4g} epochs in {} steps", job.training->size(), passes, steps);
   const cli::RunFlags& flags = job.flags.run;
   if (!job.settings.rate.in_epochs && !flags.num_epochs && !flags.num_batches && !flags.max_train_steps)
     line += fmt::format(
-        "; the steps are fixed by TRAIN.LR_SCHEDULE, by default the preset's ({}), whatever the data: "
-        "--num_epochs counts passes over it",
+        "; TRAIN.LR_SCHEDULE, by default the preset's ({}), sets the number of steps independently of the data; "
+        "--num_epochs sets epochs",
         job.settings.preset);
   return line;
 }

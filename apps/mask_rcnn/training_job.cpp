@@ -62,8 +62,7 @@ std::vector<std::string> continued_conventions(const cli::CheckpointFlags& flags
   });
   if (!conventions.empty())
     notices.push_back(
-        fmt::format("{}: its checkpoint is of an older version, and the run continues with that one's {}; "
-                    "--config changes them",
+        fmt::format("{}: checkpoint of an older version; the run keeps its {}, which --config can override",
                     flags.train_dir, fmt::join(conventions, " ")));
   return conventions;
 }
@@ -80,9 +79,9 @@ void TrainFlags::declare(cli::FlagSet& flags) {
   flags.add("throughput_log_freq", throughput_log_freq,
             "steps between lines of AWS Mask R-CNN's [ThroughputTracker]; 0: one line per epoch", cli::kCount);
   for (const char* length : {"num_eval_batches", "num_eval_epochs"})
-    flags.declared(length).refused("an evaluation sees all images of the validation data");
-  flags.declared("num_warmup_batches").refused("all steps are timed; TRAIN.WARMUP is the rate's");
-  flags.declared("sync_batch_norm").refused("--config BACKBONE.NORM=SyncBN has its place");
+    flags.declared(length).refused("evaluations use all validation images");
+  flags.declared("num_warmup_batches").refused("all steps are timed; TRAIN.WARMUP sets the learning-rate warm-up");
+  flags.declared("sync_batch_norm").refused("use --config BACKBONE.NORM=SyncBN");
 }
 
 void TrainFlags::check(const cli::FlagSet& flags) const {

@@ -40,7 +40,7 @@ void TfCnnLog::summary_of_step() {
   const auto milliseconds = [&](double sum) { return 1e3 * sum / steps; };
   log_.line(fmt::format("Step parts:  forward {:.2f} ms, backward {:.2f} ms, {}update {:.2f} ms",
                         milliseconds(times.forward), milliseconds(times.backward),
-                        options_.sums ? fmt::format("wait for sums {:.2f} ms, ", milliseconds(times.reduce)) : "",
+                        options_.sums ? fmt::format("wait for all-reduce {:.2f} ms, ", milliseconds(times.reduce)) : "",
                         milliseconds(times.update)));
   const cli::Machine& machine = options_.machine;
   if (!machine.gpu) return summary_of_cpu(seconds);
@@ -72,7 +72,7 @@ void TfCnnLog::summary_of_sums() {
       fmt::format("All-reduce:  {:.2f} ms and {:.2f} MB per step, {:.2f} ms of it exposed ({:.1f} % of the step): {}{}",
                   1e3 * times.busy / steps, times.bytes / steps / 1e6, 1e3 * times.exposed / steps,
                   sums.step_seconds > 0 ? 100 * times.exposed / sums.step_seconds : 0, communicator_.describe(),
-                  options_.cuda_graph ? ", in steps that were not replayed" : ""));
+                  options_.replays ? ", in eager steps" : ""));
 }
 
 }  // namespace dtrain::observers

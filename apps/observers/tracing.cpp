@@ -69,13 +69,13 @@ void Tracing::begun(const Begun& event) {
   const uint64_t first = event.step + 1, timed = std::max(options_.warmup_steps + 1, first);
   if (!context_.is_cpu() &&
       !(options_.trace_file.empty() && options_.profile_file.empty() && options_.roofline_file.empty()))
-    options_.notice("steps that are traced or profiled are run one op at a time, and not replayed as the others are");
+    options_.notice("traced and profiled steps run eagerly, op by op, not as CUDA graphs");
   if (!options_.trace_file.empty()) {
     traced_ = options_.warmup_steps - 1;
     if (options_.warmup_steps < 2 || traced_ < first) {
       traced_ = std::min(first + 1, options_.total_steps);
       options_.notice(
-          fmt::format("--trace_file: no two steps of a warm-up are left, and step {} is traced instead", traced_));
+          fmt::format("--trace_file: fewer than two warm-up steps are left; tracing step {} instead", traced_));
     }
   }
   if (!options_.roofline_file.empty()) measure_roofs();

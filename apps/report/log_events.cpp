@@ -140,7 +140,7 @@ void read_log(const std::string& path, RunData& run) {
     const bool begins = *kind == EventKind::start || *kind == EventKind::restart;
     const bool follows = events.last() == EventKind::restart;
     if (begins && under_way && !(*kind == EventKind::start && follows))
-      events.add(EventKind::loss, line, step, "the process before ended without a word, as one that is killed");
+      events.add(EventKind::loss, line, step, "the previous process ended without a message, as when killed");
     // The line about the schedule belongs to the preceding checkpoint line: one restart.
     if (*kind == EventKind::start && follows) return;
     under_way = begins || (under_way && is_remark(*kind));

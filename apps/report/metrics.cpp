@@ -83,7 +83,7 @@ void read_json_lines(const std::string& path, RunData& run) {
     if (line.text.empty()) return;
     if (add_object(parse_json_line<Json>(line.text), "step", run)) return;
     if (!line.is_cut) refuse(path, line.number, "a JSON object with the number step");
-    run.notices.push_back(fmt::format("{}: its last line is cut, as by a run that was killed: it is left out", path));
+    run.notices.push_back(fmt::format("{}: skipped the truncated last line, as of a killed run", path));
   });
 }
 
@@ -94,7 +94,7 @@ void read_csv(const std::string& path, RunData& run) {
     if (line.text.starts_with("step,") && !line.is_cut) {
       names = fields_of(line.text);
     } else if (line.is_cut) {  // a number may be truncated
-      run.notices.push_back(fmt::format("{}: its last line is cut, as by a run that was killed: it is left out", path));
+      run.notices.push_back(fmt::format("{}: skipped the truncated last line, as of a killed run", path));
     } else if (names.empty() || !add_row(names, line.text, run)) {
       refuse(path, line.number, "numbers below a header line that begins with step");
     }

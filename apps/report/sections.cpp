@@ -38,8 +38,7 @@ std::string outcome_of(const RunData& run) {
     if (event->kind == EventKind::end) return "finished";
     if (event->kind == EventKind::stop) return "stopped on request";
     if (event->kind == EventKind::failure) return "failed";
-    if (event->kind == EventKind::start || event->kind == EventKind::restart)
-      return "under way, or ended without a word";
+    if (event->kind == EventKind::start || event->kind == EventKind::restart) return "running, or killed";
   }
   return "not known";
 }
@@ -102,7 +101,7 @@ std::string notice_section(const Runs& runs) {
 }
 
 std::string event_section(const Runs& runs) {
-  Table table{.caption = "What the logs say of starts, ends and faults",
+  Table table{.caption = "Starts, ends and faults in the logs",
               .columns = {"Event", "Run", "Where", "After step", "Line"}};
   for (const RunData& run : runs)
     for (const LogEvent& event : run.events) {

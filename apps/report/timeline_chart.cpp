@@ -71,7 +71,7 @@ std::string lane_of(const Lane& lane, const Axis& axis, const Colours& colours, 
 }
 
 Table table_of(const std::vector<Lane>& lanes) {
-  Table table{.caption = "Times of the timeline", .columns = {"Lane", "What", "Times", "In all, ms", "Longest, ms"}};
+  Table table{.caption = "Times of the timeline", .columns = {"Lane", "What", "Times", "Total, ms", "Longest, ms"}};
   for (const Lane& lane : lanes)
     for (size_t name = 0; name < lane.names.size() && table.rows.size() < kMostRows; ++name) {
       double total = 0, longest = 0;

@@ -63,7 +63,8 @@ void Batcher::compute(std::vector<Item>& batch) const {
   const Clock::time_point start = Clock::now();
   std::erase_if(batch, [&](Item& item) {
     if (item.deadline > start) return false;
-    item.result.set_exception(std::make_exception_ptr(Error(Fault::resource, "no time was left for this image")));
+    item.result.set_exception(
+        std::make_exception_ptr(Error(Fault::resource, "the request timed out before this image was computed")));
     return true;
   });
   if (batch.empty()) return;

@@ -65,9 +65,9 @@ std::string csrf_problem(const httplib::Request& request, const std::vector<std:
     return "this Host is not allowed; list it in --allowed_hosts, or start the server with a token";
   const std::string site = request.get_header_value("Sec-Fetch-Site");
   const bool is_own = site.empty() || site == "same-origin" || site == "none";
-  if (!is_own && !is_link_to_page(request)) return "requests of other sites are refused";
+  if (!is_own && !is_link_to_page(request)) return "cross-site requests are refused";
   if (request.has_header("Origin") && !is_own_origin(request.get_header_value("Origin"), host, hosts))
-    return "requests of other sites are refused";
+    return "cross-site requests are refused";
   return "";
 }
 

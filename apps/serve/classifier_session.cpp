@@ -71,7 +71,7 @@ std::vector<Prediction> ClassifierSession::predict(std::span<const Pixels* const
   std::vector<float> values(static_cast<size_t>(shares.count()));
   context.download(shares, values.data(), "classification");
   if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
-    throw Error(Fault::numeric, "the model makes numbers of an image that are not finite");
+    throw Error(Fault::numeric, "the model's output for an image is not finite");
   std::vector<Prediction> results;
   const size_t classes = values.size() / images.size();
   for (size_t i = 0; i < images.size(); ++i)

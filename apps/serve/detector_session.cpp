@@ -29,7 +29,7 @@ std::vector<Prediction> DetectorSession::predict(std::span<const Pixels* const> 
     predictions.push_back({.objects = detector_->objects_in(image), .height = image.height, .width = image.width});
     if (!std::ranges::all_of(predictions.back().objects,
                              [](const auto& object) { return std::isfinite(object.score); }))
-      throw Error(Fault::numeric, "the model makes numbers of an image that are not finite");
+      throw Error(Fault::numeric, "the model's output for an image is not finite");
   }
   return predictions;
 }

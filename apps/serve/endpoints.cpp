@@ -112,7 +112,7 @@ class Predictions {
     for (auto& future : futures) {
       while (future.wait_for(kLookAgain) != std::future_status::ready) {
         if (!request_is_over()) continue;
-        answer(response, 504, error_json("the model did not come to this request in time"));
+        answer(response, 504, error_json("the request timed out in the queue"));
         return {};
       }
       results.push_back(future.get());

@@ -138,9 +138,8 @@ std::string LabelRule::notice() const {
   const std::string reason = "the model has recorded no names of classes: ";
   if (folders_ == Folders::numbers)
     return reason +
-           "the names of the folders are taken as the numbers of its outputs, from 0 on; dtrain-data numbers "
-           "such folders from 1 on in the order of their names";
-  return reason + "folders are numbered from 1 on in the order of their names, as dtrain-data does";
+           "folder names are used as output indices, from 0; dtrain-data numbers such folders from 1, in sorted order";
+  return reason + "folders are numbered from 1 in sorted order, as in dtrain-data";
 }
 
 }  // namespace dtrain::serve

@@ -124,7 +124,7 @@ void ServedModel::look(bool starting) {
     if (starting && own && own->fault() == Fault::config) throw;
     changed_(nullptr);
     failed_ = path;
-    cli::print_message("warning", fmt::format("cannot take up a checkpoint: {}", error.what()));
+    cli::print_message("warning", fmt::format("cannot load a checkpoint: {}", error.what()));
   }
 }
 

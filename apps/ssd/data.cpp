@@ -56,7 +56,7 @@ std::shared_ptr<data::DetectionDataset> open_training(const std::string& folder,
   auto dataset = dataset_of(source, /*training=*/true, augments);
   if (dataset->size() == 0)
     throw Error(Fault::data, fmt::format("{}: none of the {} training images has an object to train on; crowds and "
-                                         "objects without area are none",
+                                         "objects without area do not count",
                                          folder, source->size()));
   return dataset;
 }

@@ -127,7 +127,7 @@ TEST_F(Classify, ADamagedImageIsNamed) {
   const ProgramResult text = run_program(kClassify, arguments);
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_FALSE(contains(text.err, image(1))) << text.err;
-  EXPECT_TRUE(contains(text.err, "1 of the 2 images read have an EXIF orientation other than 1: they were taken as"))
+  EXPECT_TRUE(contains(text.err, "1 of the 2 images read have an EXIF orientation other than 1: used as stored"))
       << text.err;
   EXPECT_TRUE(contains(text.out, "\n  damaged image: Premature end of JPEG file")) << text.out;
   EXPECT_TRUE(contains(text.err, image(2) + ": damaged image: Premature end of JPEG file")) << text.err;
@@ -176,7 +176,7 @@ TEST_F(Classify, NonFiniteResultsExitWithThree) {
   }
   const ProgramResult overflow = classify_with(3e38f);
   EXPECT_EQ(overflow.code, 3);
-  EXPECT_EQ(overflow.err, "error: " + image(1) + ": the model makes numbers of it that are not finite\n");
+  EXPECT_EQ(overflow.err, "error: " + image(1) + ": the model's output is not finite\n");
   EXPECT_EQ(overflow.out, "");
 }
 

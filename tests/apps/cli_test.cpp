@@ -180,7 +180,7 @@ TEST_F(CliFlags, PathsBeginWithTheHomeFolder) {
 
 TEST_F(CliFlags, UrlsAreNotPaths) {
   const auto refusal = [](const std::string& url) {
-    return "expected a path of a file system, found the URL " + url +
+    return "expected a local path, found the URL " + url +
            ": mount the bucket or share and give its folder, or give a local path and copy from or to the URL";
   };
   for (const char* url :

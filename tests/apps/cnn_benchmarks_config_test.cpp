@@ -90,7 +90,7 @@ TEST(Config, UnknownModelsNameTheNearest) {
 
 TEST(Config, ModelsForOtherThanImagesAreRefusedWithTheReason) {
   EXPECT_TRUE(
-      contains(failure({"--model=deepspeech2"}), "--model=deepspeech2: no image classifier: it recognises speech"))
+      contains(failure({"--model=deepspeech2"}), "--model=deepspeech2: not an image classifier: it recognises speech"))
       << failure({"--model=deepspeech2"});
   EXPECT_TRUE(contains(failure({"--model=ncf"}), "it recommends films"));
 }

@@ -25,7 +25,7 @@ class CnnBenchmarksInput : public CnnBenchmarks {
 };
 
 constexpr char kCounts[] = "note: 0 bad records skipped, 1 damaged images used\n";
-constexpr char kOriented[] = "1 of the 4 images read have an EXIF orientation other than 1: they were turned";
+constexpr char kOriented[] = "1 of the 4 images read have an EXIF orientation other than 1: rotated";
 
 TEST_F(CnnBenchmarksInput, IsReportedOfAllRanksAndEvaluations) {
   const ProgramResult trained =

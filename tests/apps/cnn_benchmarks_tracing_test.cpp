@@ -69,7 +69,7 @@ TEST_F(CnnTracing, OtherFormsAndSteps) {
       train(run_with({"--num_warmup_batches=0", "--trace_file=" + path("t"), "--nouse_chrome_trace_format",
                       "--graph_file=" + path("g"), "--tfprof_file=" + path("p")}));
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_TRUE(contains(result.err, "step 2 is traced instead")) << result.err;
+  EXPECT_TRUE(contains(result.err, "tracing step 2 instead")) << result.err;
   EXPECT_TRUE(read_file(path("t")).starts_with("lane\tbegin_ms\tms\tname\tdetails\ncompute\t0.000\t"));
   EXPECT_TRUE(contains(result.out, "Profile of 3 steps")) << result.out;
   EXPECT_TRUE(contains(read_file(path("g")), "\ntotal "));

@@ -93,7 +93,7 @@ TEST_F(DatasetCoco, ImagesThatAreAnnotatedUprightAreTurned) {
   const auto jpeg = with_orientation(data::encode_jpeg(data::noise(40, 30, 1).view()), 6);
   write_file(coco.folder() + "/im4.png", text_of(jpeg));       // 30x40 by the annotations
   write_file(coco.folder("val") + "/im3.png", text_of(jpeg));  // as it is stored
-  expect(command, 0, "1 images were turned upright by EXIF's orientation");
+  expect(command, 0, "1 images were rotated by their EXIF orientation");
   expect("verify out", 0, "3 files, 14 records, 0 faults, 0 damaged images");
   data::DetectionRecordReader parser;
   data::ImageDecoder decoder, turning({.orientation = data::Orientation::apply});

@@ -29,8 +29,8 @@ TEST(InputNotices, AreOfAllRanks) {
       lines,
       (std::vector<std::string>{
           "3 bad records skipped, 1 damaged images used", "a shard is cut", "record 3", "damaged: record 5",
-          "2 of the 10 images read have an EXIF orientation other than 1: 1 were turned, the others were taken as "
-          "they are stored, because their annotations state the stored size"}));
+          "2 of the 10 images read have an EXIF orientation other than 1: 1 were rotated, the others were used as "
+          "stored, because their annotations state the stored size"}));
   EXPECT_EQ(input_notices(of_second, data::Orientation::apply), lines);
 }
 

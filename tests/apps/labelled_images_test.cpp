@@ -45,9 +45,7 @@ TEST_F(LabelledImages, HaveTheClassesOfTheirFoldersNames) {
   EXPECT_EQ(LabelRule(other, 2, found).notice(), "");
   // Without names: numbered like the shards of the same folders.
   EXPECT_EQ(labels({}, 3), (Labels{1, 1, 2}));
-  EXPECT_TRUE(LabelRule({}, 3, found)
-                  .notice()
-                  .ends_with("numbered from 1 on in the order of their names, as dtrain-data does"));
+  EXPECT_TRUE(LabelRule({}, 3, found).notice().ends_with("numbered from 1 in sorted order, as in dtrain-data"));
   LabelRule({}, 3, found).require_labels(found);
   expect_error([&] { LabelRule({}, 2, found).require_labels(found); }, Fault::data,
                "its folder is number 2, and the model, which has recorded no names of classes, has outputs 0 to 1");
@@ -56,7 +54,7 @@ TEST_F(LabelledImages, HaveTheClassesOfTheirFoldersNames) {
 TEST_F(LabelledImages, NumbersAreClassesUnlessTheyAreNames) {
   for (const char* name : {"0/a.jpg", "7/a.jpg"}) add(name);
   EXPECT_EQ(labels({}, 8), (Labels{0, 7}));
-  EXPECT_TRUE(contains(LabelRule({}, 8, images()).notice(), "taken as the numbers of its outputs, from 0 on"));
+  EXPECT_TRUE(contains(LabelRule({}, 8, images()).notice(), "used as output indices, from 0"));
   EXPECT_EQ(labels({}, 7), (Labels{1, 2})) << "the model has no output 7: they are no numbers of outputs";
   EXPECT_EQ(labels({"a", "b"}, 2), (Labels{0, {}}));
   // Digits, numbered from 1 by dtrain-data.

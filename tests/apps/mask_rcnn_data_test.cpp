@@ -142,8 +142,8 @@ TEST_F(MaskRcnnData, SplitsThatThePresetDoesNotNameAreFound) {
   Words words = train_words("run", 1);
   words.insert(words.begin() + 1, "--preset=tensorpack");
   const ProgramResult result = run_program("dtrain-mask-rcnn", words);
-  for (const char* const notice : {"holds no train2017, which --preset=tensorpack reads; train is taken",
-                                   "holds no val2017, which --preset=tensorpack reads; val is taken"})
+  for (const char* const notice : {"has no train2017, the split of --preset=tensorpack; using train",
+                                   "has no val2017, the split of --preset=tensorpack; using val"})
     EXPECT_NE(result.err.find(notice), std::string::npos) << result.err;
   EXPECT_EQ(result.code, 0) << result.err;
 }

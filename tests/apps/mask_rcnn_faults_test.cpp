@@ -98,7 +98,7 @@ const AnnotationFault kAnnotationFaults[] = {
     {"AnObjectWithoutMask",
      [](Json& truth) { truth["annotations"][0].erase("segmentation"); },
      {0, ": objects without a mask, from which no mask is learnt: 1 (first: "},
-     {0, ": objects without a mask, left out where masks are scored: 1 (first: annotation 10)"},
+     {0, ": objects without a mask, ignored by mask metrics: 1 (first: annotation 10)"},
      kWritten},
     {"NoObjectWithAMask",
      [](Json& truth) {

@@ -132,7 +132,7 @@ TEST_F(RecordedDetector, ARunOfAnOlderVersionKeepsItsConventions) {
   std::vector<std::string> told;
   const std::vector<std::string> continued = continued_conventions(flags, *group, told);
   ASSERT_EQ(told.size(), 1u);
-  EXPECT_NE(told[0].find("older version, and the run continues with that one's PREPROC.EXIF_ORIENTATION=ignore "
+  EXPECT_NE(told[0].find("older version; the run keeps its PREPROC.EXIF_ORIENTATION=ignore "
                          "PREPROC.RESIZE_SCALE_DTYPE=float32 PREPROC.ROUND_PIXELS=True TRAIN.IMAGES_PER_EPOCH=117266"),
             std::string::npos)
       << told[0];

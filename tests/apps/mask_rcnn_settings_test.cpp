@@ -207,7 +207,7 @@ TEST(MaskRcnnSettings, RefusesWithTheReason) {
   EXPECT_EQ(error_of("TRAIN.BASE_LR=1e-2/8"), "TRAIN.BASE_LR=1e-2/8: expected a number, found 1e-2/8");
   EXPECT_EQ(error_of("TRAIN.BASE_LR=-1"), "TRAIN.BASE_LR=-1: expected a number of at least 0, found -1");
   EXPECT_EQ(error_of("DATA.ABSOLUTE_COORD=False"),
-            "DATA.ABSOLUTE_COORD=False: not supported: annotations are in pixels, as COCO's");
+            "DATA.ABSOLUTE_COORD=False: not supported: box coordinates are in pixels, as in COCO");
   EXPECT_EQ(error_of("DATA.ABSOLUTE_COORD=maybe"),
             "DATA.ABSOLUTE_COORD=maybe: expected one of True, true, 1, False, false, 0");
   EXPECT_EQ(error_of("BACKBONE.NORM=LN"), "BACKBONE.NORM=LN: expected one of FreezeBN, BN, SyncBN, GN, None");

@@ -238,7 +238,7 @@ TEST_F(ReportOfARun, KilledAndResumed) {
   const ProgramResult made = run_program("dtrain-report", {path("run"), "--output=" + path("report.html")});
   ASSERT_EQ(made.code, 0) << made.err;
   const std::string page = read_file(path("report.html"));
-  for (const char* part : {"the process before ended without a word", "Restored step", ">loss<", "images_per_sec",
+  for (const char* part : {"the previous process ended without a message", "Restored step", ">loss<", "images_per_sec",
                            "--save_model_steps", "global batch", "complete", "stopped on request"})
     EXPECT_TRUE(contains(page, part)) << part;
   const ProgramResult refused = run_program("dtrain-report", {path("nothing")});

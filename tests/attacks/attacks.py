@@ -50,7 +50,7 @@ serve_broken() {
   cnn --num_batches=1 --train_dir=T >/dev/null 2>&1
   eval "$1"
   dtrain-serve --train_dir=T --device=cpu --port=0 > log 2>&1 &
-  until grep -q 'cannot take up' log; do kill -0 $! || break; sleep 0.05; done
+  until grep -q 'cannot load' log; do kill -0 $! || break; sleep 0.05; done
   kill -TERM $!; wait $!; code=$?; cat log; return $code
 }
 serve() { dtrain-serve --device=cpu --port=0 "$@"; }
@@ -140,7 +140,7 @@ ROWS = [
     ("a linked configuration", "mkdir T; echo kept > target; ln -s ../target T/config.toml; "
      "cnn --num_batches=1 --train_dir=T; grep -q kept target && grep -q num_batches T/config.toml", 0, r""),
     ("a train_dir in a bucket", "cnn --num_batches=1 --train_dir=gs://bucket/run; code=$?; [ ! -e gs: ] || exit 99; "
-     "exit $code", 1, r"error: --train_dir: expected a path of a file system, found the URL gs://bucket/run: mount"),
+     "exit $code", 1, r"error: --train_dir: expected a local path, found the URL gs://bucket/run: mount"),
     ("a configuration of brackets", "{ printf 'x = '; head -c 100000 /dev/zero | tr '\\0' '['; } > c.toml; "
      "cnn --config=c.toml", 1, r"error: c\.toml:1: "),
     ("a configuration of a deep key", "{ printf a; head -c 16000 /dev/zero | sed 's/\\x00/.a/g'; echo ' = 1'; } > c.toml; "
@@ -278,9 +278,9 @@ ROWS = [
     ("a calibration to serve without an end", "serve --train_dir=T --precision=int8 --calibration=/dev/zero", 2,
      r"error: /dev/zero: .* expected a regular file$"),
     ("a flipped bit in weights to serve", "serve_broken 'printf x | dd of=T/checkpoints/step-1/model.safetensors bs=1 "
-     "seek=9000 conv=notrunc status=none'", 0, r"warning: cannot take up a checkpoint: .*model\.safetensors"),
+     "seek=9000 conv=notrunc status=none'", 0, r"warning: cannot load a checkpoint: .*model\.safetensors"),
     ("a flipped bit in a state to serve", "serve_broken 'sed -i s/cursor/dursor/ T/checkpoints/step-1/state.json'", 0,
-     r"warning: cannot take up a checkpoint: .*state\.json"),
+     r"warning: cannot load a checkpoint: .*state\.json"),
     ("images to serve beyond their folder", "coco ../../etc/passwd 9 9 '[[0,0,5,0,5,5]]' > A.json; serve --train_dir=T "
      "--images=. --annotations=A.json", 2, r"error: A.json: image 1: "),
     ("annotations to serve of brackets", "head -c 60000000 /dev/zero | tr '\\0' '[' > A.json; ulimit -v 4000000; serve "

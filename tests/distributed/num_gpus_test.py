@@ -69,7 +69,7 @@ def test_a_stopped_rank_ends_all(folder):
     stopped = pids_of(job)[1]
     os.kill(stopped, signal.SIGSTOP)
     job.ends(4, "error: ", f"rank 1 on {HOST} did not ", ": stopped, ",  # answer, or come to it
-             f"warning: rank 1 (process {stopped}) is stopped by a signal, and is killed: another one has failed\n")
+             f"warning: rank 1 (process {stopped}) is stopped by a signal; killing it, because another process failed\n")
     expect(re.search(r"^error: .* step \d+", job.errors(), re.M), job.errors())
     expect_one_error(job)
 

@@ -172,7 +172,7 @@ def main():
                   f"roles with names: {roles}")
             check_keyboard(page)
             text = page.value("document.body.innerText")
-            for part in ("the process before ended without a word", "Restored step", "stopped on request", "Mask AP",
+            for part in ("the previous process ended without a message", "Restored step", "stopped on request", "Mask AP",
                          "of 6 with a label are right"):
                 check(part in text, f"the report does not say: {part}")
             check_page(page, long, kept, ("summary", "notices", "curves", "step-parts", "other", "timeline"))

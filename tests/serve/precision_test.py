@@ -109,7 +109,7 @@ class Precision(unittest.TestCase):
             self.expect_near(second, floats, 0.05)
             self.assertEqual(server.stop(), 0)
             said = server.errors.splitlines()
-            self.assertEqual(sum("its ranges were found with other weights" in line for line in said), 1, said)
+            self.assertEqual(sum("calibrated on other weights than" in line for line in said), 1, said)
 
     def test_refuses_a_calibration_of_another_model(self):
         folder = self.folder / "another"

@@ -1,4 +1,4 @@
-// Makes the checksums of changed bytes hold again, so that what they guard is what is tested.
+// Recomputes checksums of modified bytes, so that tests reach the code behind the check.
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// The header that has everything.
+// The umbrella header.
 #include "libdtrain/dtrain.h"
 
 #include <type_traits>

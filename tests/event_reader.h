@@ -1,4 +1,4 @@
-// TensorBoard's event files, read without the engine: framing, checksums and protobuf by hand.
+// Independent reader of TensorBoard event files: framing, checksums and protobuf.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Protobuf's messages, and TensorBoard's histograms and images, read by hand without the engine.
+// Independent parser of protobuf messages, and of TensorBoard's histograms and images.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-// The fields of a message by number: whole and floating-point numbers as their bits, texts and messages as bytes.
+// Fields of a message by number: integers and floating-point numbers as bits, strings and messages as bytes.
 struct ReadField {
   uint64_t bits = 0;
   std::string bytes{};

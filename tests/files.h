@@ -1,4 +1,4 @@
-// Whole files, read and written by the tests.
+// Reads and writes whole files.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Who may include whom, what a public header may pull in, who reads the environment and prints, which macros there are,
-// and how long files and functions may get.
+// Checks of the source tree: allowed includes, contents of public headers, use of the environment and of printing,
+// macros, and limits on the length of files and functions.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

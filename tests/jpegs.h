@@ -1,4 +1,4 @@
-// JPEGs of smooth pictures, and samples of them by both ways: made by the host, and left to a device.
+// Synthetic smooth JPEGs, and their samples by host preprocessing and by deferred device preprocessing.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace dtrain {
 
-// No edge in it is sharp: decoders that interpolate chroma in other ways are close.
+// No sharp edges, so that decoders with different chroma upsampling agree closely.
 inline data::Image smooth_picture(int width, int height, int number) {
   data::Image image(width, height);
   for (int y = 0; y < height; ++y)
@@ -26,7 +26,7 @@ inline std::vector<std::byte> smooth_jpeg(int width, int height, int number, con
   return data::encode_jpeg(smooth_picture(width, height, number).view(), options);
 }
 
-// Every kind that hardware is made for, in odd sizes.
+// Every format that hardware decoders support, in odd sizes.
 inline std::vector<std::vector<std::byte>> usual_jpegs() {
   using data::Sampling;
   return {smooth_jpeg(64, 48, 0, {.sampling = Sampling::s444}),

@@ -1,4 +1,4 @@
-// Layers: what they hand to their ops.
+// Layers: arguments that they pass to ops.
 #include "libdtrain/layers.h"
 
 #include <cmath>

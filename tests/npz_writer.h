@@ -1,4 +1,4 @@
-// Writes NumPy's archives of arrays for tests, sound ones and others.
+// Writes valid and invalid NumPy .npz archives for tests.
 #pragma once
 
 #include <zlib.h>

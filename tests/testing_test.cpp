@@ -1,4 +1,4 @@
-// What the tests themselves rest on.
+// Tests of the test utilities.
 #include "tests/testing.h"
 
 #include <cmath>

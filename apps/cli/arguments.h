@@ -16,7 +16,7 @@ struct Argument {
   std::string no_effect{}, refused{};  // the reason; see Flag
 };
 
-// Types are those of FlagSet::add_unread().
+// Types as in FlagSet::add_unread().
 void declare(FlagSet& flags, const std::string& group, const std::vector<Argument>& arguments);
 
 // "--flag=value" for each argument with a flag and a non-empty value, given or not.

@@ -25,7 +25,7 @@ void print_list(const CommandSet& set) {
 void print_man_page(const CommandSet& set) {
   ManPage page(set.program, set.meaning, {"COMMAND [flags]"});
   page.section("DESCRIPTION");
-  page.paragraphs("Each command has a manual page of its own.");
+  page.paragraphs("Each command has its own manual page.");
   page.section("COMMANDS");
   std::vector<std::string> pages;
   for (const Command& command : set.commands) {

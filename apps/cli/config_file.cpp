@@ -66,7 +66,7 @@ std::string lowered(std::string_view text) {
   return result;
 }
 
-// Throws Error where the text nests too deeply, and toml::parse_error.
+// Throws Error if the text nests too deeply, and toml::parse_error.
 toml::table parsed(std::string_view text, const std::string& path) {
   check_toml_depth(text, path);
   return toml::parse(raised(text));

@@ -1,5 +1,5 @@
-// Command-line flags in the forms of absl: --flag=value, --flag value, --switch, --switch=false, --noswitch; and, where
-// they are declared, short names: -f value.
+// Command-line flags in absl's syntax: --flag=value, --flag value, --switch, --switch=false, --noswitch; and declared
+// short names: -f value.
 #pragma once
 
 #include <algorithm>

@@ -63,7 +63,7 @@ std::string FlagSet::man_page(const std::string& meaning) const {
       const std::string fate = flag.fate_ == Flag::Fate::served ? "" : "; " + flag.fate();
       page.item("--" + flag.name_, flag.type_, flag.description() + fate + initial);
       for (const Flag::Source& variable : flag.variables_)
-        variables.push_back({variable.name, fmt::format("sets --{} where the command line does not", flag.name_)});
+        variables.push_back({variable.name, fmt::format("sets --{}, unless the command line does", flag.name_)});
     }
   }
   page.group("Any");

@@ -78,7 +78,7 @@ std::unique_ptr<Group> open_group(const GroupOptions& limits, int64_t expect_ran
   }
   DT_CHECK(expect_ranks == 0 || group->size() == expect_ranks, "expected ", expect_ranks, " ranks, found ",
            group->size(),
-           tcp                   ? ": those of --worker_hosts"
+           tcp                   ? ": from --worker_hosts"
            : told.source.empty() ? ": no launcher started this process"
                                  : " by " + told.source);
   return group;

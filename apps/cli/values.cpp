@@ -89,7 +89,7 @@ std::string parse_path(const std::string& text) {
   if (name.empty()) return home_folder() + text.substr(slash);
   const passwd* const user = getpwnam(name.c_str());
   if (user != nullptr && user->pw_dir != nullptr) return user->pw_dir + text.substr(slash);
-  DT_CHECK(slash == text.size(), "~", name, "/ stands for the home folder of a user, and there is no user ", name,
+  DT_CHECK(slash == text.size(), "~", name, "/ is the home folder of a user, but there is no user ", name,
            "; give the whole path, or ./", text, " for a folder of that name");
   return text;
 }

@@ -7,7 +7,7 @@
 
 namespace dtrain::dataset {
 
-// Whether a file name is that of annotations.
+// Whether a file name is one of annotations.
 bool has_annotations_name(const std::string& name);
 
 // Reports what training would drop or repair, and checks the listed images if their folder exists. Throws

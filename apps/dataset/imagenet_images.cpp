@@ -80,14 +80,14 @@ void note_other_folders(const std::string& input, Splits& found) {
     if (data::split_of_folder(name) == "test" && found.validation_place.empty() &&
         !data::class_folders(folder).empty()) {
       found.validation_place = folder;
-      cli::print_message("note", folder + ": is taken for the validation data, for there is no folder validation");
+      cli::print_message("note", folder + ": used as validation data, because there is no folder validation");
     } else {
       left.push_back(name);
     }
   }
   if (!left.empty())
     cli::print_message(
-        "note", fmt::format("{}: left out, for only train and validation (or val, valid) are converted: {}", input,
+        "note", fmt::format("{}: skipped, because only train and validation (or val, valid) are converted: {}", input,
                             fmt::join(left, ", ")));
 }
 

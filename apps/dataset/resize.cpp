@@ -105,7 +105,7 @@ int resize(const Arguments& argv) {
       splits.empty() ? resize_files(common, options) : resize_shards(common, splits, shards, options, cache.options());
   if (const uint64_t oriented = *options.oriented; oriented > 0)
     cli::print_message("note", fmt::format("{} images have an EXIF orientation other than 1: {}", oriented,
-                                           orientation == "apply" ? "they were turned"
+                                           orientation == "apply" ? "rotated"
                                                                   : "the new ones are as they were stored, without it; "
                                                                     "--exif_orientation=apply turns them"));
   return code;

@@ -45,7 +45,7 @@ void SetChecker::check(const std::string& path) const {
   const auto listed = manifest.find(name);
   if (listed == manifest.end()) {
     if (has_split(manifest, data::split_of_shard(name)))
-      throw Error(Fault::data, concat(path, ": is none of the shards that were written together", advice(folder)));
+      throw Error(Fault::data, concat(path, ": does not belong to the set of shards", advice(folder)));
     return;
   }
   const InputFile file(path);

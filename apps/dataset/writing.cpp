@@ -126,7 +126,7 @@ int write_set(const CommonFlags& common, const std::vector<data::Split>& splits,
                                .source = source,
                                .skips_bad_records = common.on_bad_image == "skip"};
     options.resumed = [&](size_t shards) {
-      cli::print_message("note", fmt::format("{} shards are complete in {}: goes on after them", shards, done));
+      cli::print_message("note", fmt::format("{} shards are complete in {}: resuming after them", shards, done));
     };
     try {
       skipped = data::write_shards(options, splits, [&](const data::Split& split, uint64_t images) {
@@ -143,7 +143,7 @@ int write_set(const CommonFlags& common, const std::vector<data::Split>& splits,
       std::error_code unknown;
       if (std::filesystem::exists(done, unknown))
         cli::print_message(
-            "note", concat("the shards that are complete stay in ", done, ": the same command goes on after them"));
+            "note", concat("the shards that are complete stay in ", done, ": the same command resumes after them"));
       if (const auto* bad = dynamic_cast<const data::BadRecordsError*>(&error))
         throw Error(Fault::data, fmt::format("{} of {} images cannot be used, and no set is written; repair or remove "
                                              "them, or skip them with --on_bad_image=skip",

@@ -108,7 +108,7 @@ Plan plan(const cli::FlagSet& flags, const Words& more, const std::string& folde
   sockets = cli::limited(std::move(sockets), socket, most);
   Plan plan{.batch = batch_of(flags)};
   if (std::ranges::any_of(more, [](const std::string& word) { return word.starts_with("kmp"); }))
-    plan.notices.emplace_back("NOTE: kmp-blocktime has no effect: threads are those of GNU's OpenMP");
+    plan.notices.emplace_back("NOTE: kmp-blocktime has no effect: threads are GNU OpenMP's");
   const std::string logs = flags.given("output-dir") ? flags.text("output-dir") + "/" : "", &mode = flags.text("mode"),
                     &precision = flags.text("precision");
   if (const std::string& wanted = flags.text("numa-cores-per-instance"); !wanted.empty()) {

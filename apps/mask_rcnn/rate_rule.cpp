@@ -19,7 +19,7 @@ const char* key_of(const RateSettings& rate) {
 // Converts a time of the schedule to a step.
 int64_t step_of(const Settings& settings, double time, int64_t batch) {
   const RateSettings& rate = settings.rate;
-  DT_CHECK(time >= 0 && std::isfinite(time), key_of(rate), ": ", time, " is no time");
+  DT_CHECK(time >= 0 && std::isfinite(time), key_of(rate), ": ", time, " is not a time");
   const double steps = rate.in_epochs
                            ? time * static_cast<double>(settings.epoch_steps(batch))
                            : time * static_cast<double>(RateSettings::kScheduleBatch) / static_cast<double>(batch);
@@ -55,7 +55,7 @@ std::vector<int64_t> schedule_steps(const Settings& settings, int64_t batch) {
   std::vector<int64_t> steps;
   for (const double time : times_of(rate)) {
     const int64_t step = step_of(settings, time, batch), before = steps.empty() ? 0 : steps.back();
-    DT_CHECK(step > before, key_of(rate), ": ", unit_of(rate), " ", time, " comes to step ", step, " at batch ", batch,
+    DT_CHECK(step > before, key_of(rate), ": ", unit_of(rate), " ", time, " is at step ", step, " at batch ", batch,
              ", expected a step after ", before);
     steps.push_back(step);
   }

@@ -93,7 +93,7 @@ void Settings::check() const {
              "the batch statistics");
   }
   DT_CHECK(!detector.cascade || detector.stages.front().iou == detector.box.match.positive,
-           "FRCNN.FG_THRESH=", detector.box.match.positive, ": expected that of the first head with FPN.CASCADE, ",
+           "FRCNN.FG_THRESH=", detector.box.match.positive, ": expected the first head's with FPN.CASCADE, ",
            detector.stages.front().iou, ", see CASCADE.IOUS");
   check_resize(data.evaluation_resize, "PREPROC.TEST_SHORT_EDGE_SIZE");
 }

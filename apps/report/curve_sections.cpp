@@ -53,7 +53,7 @@ std::string charts_of(const Runs& runs, const std::vector<Group>& groups) {
     }
   if (out.empty()) return out;
   out = "<div class=\"grid\">\n" + out + "</div>\n";
-  if (count > kMostCharts) out += fmt::format("<p>{} more figures are left out.</p>\n", count - kMostCharts);
+  if (count > kMostCharts) out += fmt::format("<p>{} more metrics are omitted.</p>\n", count - kMostCharts);
   return out;
 }
 

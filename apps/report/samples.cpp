@@ -158,7 +158,7 @@ void read_predictions(const std::string& path, size_t most, RunData& run) {
     if (line.text.empty()) return;
     const auto row = parse_json_line<Json>(line.text);
     if (!row.is_object() || !row.contains("file")) {
-      if (line.is_cut) return run.notices.push_back(path + ": its last line is cut: it is left out");
+      if (line.is_cut) return run.notices.push_back(path + ": skipped the truncated last line");
       throw Error(Fault::data,
                   fmt::format("{}, line {}: expected a line of dtrain-classify --json", path, line.number));
     }

@@ -153,7 +153,7 @@ void read_timeline(const std::string& path, RunData& run) {
     if (!reader.take(parse_json_line<Json>(text))) ++others;
   });
   if (others > 0)
-    run.notices.push_back(fmt::format("{}: {} lines are no events, as where a killed run has cut one", path, others));
+    run.notices.push_back(fmt::format("{}: {} invalid lines, such as one truncated by a kill", path, others));
   reader.finish(path, run);
 }
 

@@ -102,8 +102,8 @@ Plot make_plot(const Study& study) {
       {},
       "GPUs",
       {}};
-  Panel efficiency{"Efficiency: images per second and GPU, over those of one GPU", 1, {}};
-  Panel lost{"Where the rest goes, as a share of the step (of the time, for failures)", 0, {}};
+  Panel efficiency{"Efficiency: images per second and GPU, relative to one GPU", 1, {}};
+  Panel lost{"Losses as a share of the step (for failures: of the time)", 0, {}};
   Curve weak{fmt::format("weak, {:.0f} images per GPU", study.device.batch), {}, 0};
   Curve failures{"weak, with failures", {}, 1, true};
   Curve exposed{"exposed communication", {}, 0}, failed{"failures, checkpoints", {}, 1};

@@ -40,7 +40,7 @@ void append_levels(const BodyJson& array, int depth, size_t i, std::vector<float
     else if (item.is_number())
       levels.push_back(item.get<float>());
     else
-      wrong("a level that is no number");
+      wrong("a level that is not a number");
   }
 }
 

@@ -130,7 +130,7 @@ void LabelRule::require_labels(const std::vector<LabelledImage>& images) const {
                                ", and the model, which has recorded no names of classes, has outputs 0 to ",
                                outputs_ - 1, "; call the folders by the numbers of the outputs")
                       : concat("--images: ", image.path, ": ", image.class_name,
-                               " is none of the model's classes, such as ", by_name_.begin()->first));
+                               " is not one of the model's classes, such as ", by_name_.begin()->first));
 }
 
 std::string LabelRule::notice() const {

@@ -25,8 +25,7 @@ mask_rcnn::Settings detector_settings(const std::optional<mask_rcnn::Settings>& 
                                       const ServedModelOptions& options, const cli::FlagSet& set) {
   if (recorded && set.given("preset")) recorded->require_preset(options.preset, weights);
   if (!recorded && !set.given("preset"))
-    cli::print_message(
-        "note", fmt::format("{} records no conventions: those of --preset={} are taken", weights, options.preset));
+    cli::print_message("note", fmt::format("{} records no conventions; using --preset={}", weights, options.preset));
   mask_rcnn::Settings settings = recorded ? *recorded : mask_rcnn::preset_settings(options.preset);
   if (!options.config_file.empty()) mask_rcnn::apply_file(settings, options.config_file);
   if (recorded) settings.require_model_of(*recorded, weights);

@@ -1,4 +1,4 @@
-// train_imagenet_resnet_hvd.py of AWS's deep-learning-models: its arguments, and what they come to.
+// Arguments of train_imagenet_resnet_hvd.py of AWS's deep-learning-models, and their translation.
 #pragma once
 
 #include <string>

@@ -170,8 +170,8 @@ TEST_F(CliFlags, PathsBeginWithTheHomeFolder) {
   parse({"--name=~root/run"});
   EXPECT_EQ(values.name, "/root/run");
   EXPECT_EQ(failure({"--name=~no-such-user/run"}),
-            "--name: ~no-such-user/ stands for the home folder of a user, and there is no user no-such-user; give the "
-            "whole path, or ./~no-such-user/run for a folder of that name");
+            "--name: ~no-such-user/ is the home folder of a user, but there is no user no-such-user; give the whole "
+            "path, or ./~no-such-user/run for a folder of that name");
   unsetenv("HOME");
   parse({"--name=~/run"});
   EXPECT_TRUE(values.name.starts_with("/") && values.name.ends_with("/run")) << values.name << ": the system knows it";

@@ -76,13 +76,13 @@ TEST_F(DatasetArchives, FailedConversionResumes) {
   const Outcome failed = run(command);
   EXPECT_EQ(failed.code, 2);
   EXPECT_TRUE(contains(failed.err, concat("train.tar: n2.tar: n2_3.JPEG at byte ", at, ": image of "))) << failed.err;
-  EXPECT_TRUE(contains(failed.err, "complete stay in set/.shards.new: the same command goes on")) << failed.err;
+  EXPECT_TRUE(contains(failed.err, "complete stay in set/.shards.new: the same command resumes")) << failed.err;
   // Repaired in place, with equal size and time.
   place_file(root / "train.tar", good);
   fs::last_write_time(root / "train.tar", time);
   const Outcome mended = run(command);
   EXPECT_EQ(mended.code, 0) << mended.err;
-  EXPECT_TRUE(contains(mended.err, "shards are complete in set/.shards.new: goes on after them")) << mended.err;
+  EXPECT_TRUE(contains(mended.err, "shards are complete in set/.shards.new: resuming after them")) << mended.err;
   expect(command + " --output whole", 0, "train: 8 images in 8 shards");
   ASSERT_EQ(listing(root / "set"), listing(root / "whole"));
   for (const std::string& name : listing(root / "set"))

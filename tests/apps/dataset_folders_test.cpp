@@ -23,10 +23,11 @@ TEST_F(DatasetFolders, SplitsByTheirUsualNames) {
   const Outcome outcome = run("imagenet --input in/ --shards 1 --output set");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(contains(outcome.out, "validation: 4 images in 1 shards")) << outcome.out;
-  EXPECT_TRUE(contains(outcome.err, "in/: left out, for only train and validation (or val, valid) are converted: test"))
+  EXPECT_TRUE(
+      contains(outcome.err, "in/: skipped, because only train and validation (or val, valid) are converted: test"))
       << outcome.err;
   fs::remove_all(root / "in/valid");
-  expect("imagenet --input in --shards 1 --output other", 0, "in/test: is taken for the validation data");
+  expect("imagenet --input in --shards 1 --output other", 0, "in/test: used as validation data");
   expect("verify other", 0, "2 files, 4 records, 0 faults");
 }
 
@@ -84,7 +85,7 @@ TEST_F(DatasetFolders, ClassesMayBeNamedLikeSplits) {
   EXPECT_TRUE(contains(capitals.out, "validation: 1 images")) << capitals.out;
   place_images("Train");
   place_images("Testing");
-  expect("imagenet --input in --shards 1 --output folders", 0, "in/Testing: is taken for the validation data");
+  expect("imagenet --input in --shards 1 --output folders", 0, "in/Testing: used as validation data");
   // Splits without classes.
   const Outcome flat = convert({"train/1.jpg", "val/2.jpg"}, "flat");
   EXPECT_EQ(flat.code, 2);

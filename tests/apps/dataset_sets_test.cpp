@@ -70,7 +70,7 @@ TEST_F(DatasetSets, MixedShardsAreAFault) {
   fs::copy(own, shard);
   expect("verify set", 0, "5 files, 32 records, 0 faults");
   fs::copy(own, root / "set/train-00002-of-00005");
-  expect_fault("train-00002-of-00005", "is none of the shards that were written together");
+  expect_fault("train-00002-of-00005", "does not belong to the set of shards");
   fs::remove(root / "set/train-00002-of-00005");
   for (int i = 0; i < 4; ++i) fs::remove(root / concat("set/train-0000", i, "-of-00004"));
   expect("verify set", 0, "1 files, 8 records, 0 faults");

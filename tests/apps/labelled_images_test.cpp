@@ -41,7 +41,7 @@ TEST_F(LabelledImages, HaveTheClassesOfTheirFoldersNames) {
   const std::vector<std::string> other = {"", "shark"};
   EXPECT_EQ(labels(other, 2), (Labels{{}, {}, {}}));
   expect_error([&] { LabelRule(other, 2, found).require_labels(found); }, Fault::data,
-               "goldfish is none of the model's classes, such as shark");
+               "goldfish is not one of the model's classes, such as shark");
   EXPECT_EQ(LabelRule(other, 2, found).notice(), "");
   // Without names: numbered like the shards of the same folders.
   EXPECT_EQ(labels({}, 3), (Labels{1, 1, 2}));

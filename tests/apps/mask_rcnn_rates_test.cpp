@@ -170,8 +170,8 @@ TEST(MaskRcnnRateRule, RefusesInvalidSchedules) {
   };
   refused({"TRAIN.LR_SCHEDULE=[20000,10000,30000]"}, 8, "step 10000 does not come after 20000");
   refused({"TRAIN.LR_SCHEDULE=[20000,20000]"}, 8, "step 20000 does not come after 20000");
-  refused({"TRAIN.LR_SCHEDULE=[3]", "TRAIN.WARMUP=0"}, 64, "step 3 comes to step 0 at batch 64");
-  refused({"TRAIN.LR_SCHEDULE=[80,81,90]", "TRAIN.WARMUP=0"}, 64, "step 81 comes to step 10 at batch 64");
+  refused({"TRAIN.LR_SCHEDULE=[3]", "TRAIN.WARMUP=0"}, 64, "step 3 is at step 0 at batch 64");
+  refused({"TRAIN.LR_SCHEDULE=[80,81,90]", "TRAIN.WARMUP=0"}, 64, "step 81 is at step 10 at batch 64");
   refused({"TRAIN.LR_SCHEDULE=[1000]"}, 8, "the training has 1000 steps at batch 8, expected more than the warm-up");
   refused({"TRAIN.LR_SCHEDULE=[900, 2000]"}, 8, "the rate drops after 900 steps at batch 8, within the warm-up");
   refused({}, 0, "a batch of 0 images");

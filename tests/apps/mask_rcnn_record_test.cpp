@@ -158,7 +158,7 @@ TEST_F(RecordedDetector, ForeignWeightsUseTheGivenPreset) {
   EXPECT_TRUE(notices_.empty());
   EXPECT_EQ(settings({load}).preset, "torchvision");
   ASSERT_EQ(notices_.size(), 1u);
-  EXPECT_NE(notices_[0].find("records no conventions: those of --preset=torchvision"), std::string::npos);
+  EXPECT_NE(notices_[0].find("records no conventions; using --preset=torchvision"), std::string::npos);
 }
 
 TEST_F(RecordedDetector, ATrainingMayDiffer) {

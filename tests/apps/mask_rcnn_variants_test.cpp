@@ -65,7 +65,7 @@ TEST(MaskRcnnVariants, RefusesConflictingSettings) {
   refused({"FPN.NORM=GN", "FPN.NUM_CHANNEL=100"}, "FPN.NUM_CHANNEL=100: expected a multiple of 32");
   refused({"FPN.CASCADE=True", "MODE_FPN=False"}, "expected MODE_FPN=True");
   refused({"BACKBONE.NORM=SyncBN", "MODE_FPN=False"}, "padding RoIs");
-  refused({"FPN.CASCADE=True", "FRCNN.FG_THRESH=0.6"}, "expected that of the first head with FPN.CASCADE, 0.5");
+  refused({"FPN.CASCADE=True", "FRCNN.FG_THRESH=0.6"}, "expected the first head's with FPN.CASCADE, 0.5");
 }
 
 class MaskRcnnForms : public MaskRcnn, public testing::WithParamInterface<Words> {};

@@ -89,7 +89,7 @@ TEST_F(ReportFiles, SkipsATruncatedLastLineWithANotice) {
   ASSERT_EQ(run.curves.at("loss").size(), 2u);
   EXPECT_EQ(run.not_finite, 1u);
   ASSERT_EQ(run.notices.size(), 1u);
-  EXPECT_TRUE(contains(run.notices[0], "run.jsonl: its last line is cut")) << run.notices[0];
+  EXPECT_TRUE(contains(run.notices[0], "run.jsonl: skipped the truncated last line")) << run.notices[0];
   EXPECT_TRUE(read_run(write("whole.jsonl", lines), 1).notices.empty());
 }
 
@@ -158,7 +158,7 @@ TEST_F(ReportFiles, TimelinesMayLackTheirEnd) {
   ASSERT_EQ(run.lanes.size(), 1u);
   EXPECT_EQ(run.lanes[0].spans.size(), 2u);
   EXPECT_EQ(run.lanes[0].names, std::vector<std::string>{"step"});
-  EXPECT_TRUE(contains(run.notices.at(0), "1 lines are no events")) << run.notices[0];
+  EXPECT_TRUE(contains(run.notices.at(0), "1 invalid lines")) << run.notices[0];
   EXPECT_TRUE(contains(to_html(run.lanes), "timeline.json, rank 0: steps"));
 }
 

@@ -65,7 +65,7 @@ void RateFinderFlags::report(const RateSweep& sweep, Log& log, bool writes) cons
   if (sweep.diverged) log.line("The loss has grown too far: the search ended before its last step");
   log.line(sweep.suggestion ? fmt::format("Suggested learning rate: {:.3g}, where the smoothed loss fell fastest",
                                           sweep.points[*sweep.suggestion].rate)
-                            : "No learning rate is suggested: the loss has not fallen, or too few steps were made");
+                            : "No learning rate is suggested: the loss did not decrease, or there were too few steps");
   if (!writes || find_learning_rate_file.empty()) return;
   AtomicFile file(find_learning_rate_file);
   file.write(find_learning_rate_file.ends_with(".json") ? json_of(sweep) : csv_of(sweep));

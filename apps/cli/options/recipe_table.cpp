@@ -9,7 +9,7 @@ const Part kNoBackground{"labels", {{"num_classes", "1000"}, {"label_offset", "-
 
 // tf_cnn_benchmarks, with its README's flags for ResNet-50 and the model's default learning rate.
 const Recipe kTfCnn{"tf_cnn",
-                    "each rank draws from all files by a seed of its own",
+                    "each rank samples all files with its own seed",
                     {kBackground,
                      {"images", {{"preprocessing", "tf_cnn"}, {"resize_method", "bilinear"}, {"distortions", "false"}}},
                      {"network",

@@ -16,8 +16,8 @@ constexpr KeyMeaning kOfData[] = {
     {"DATA.CLASS_NAMES", "texts", "names of the categories to keep, in class order; none: all"},
     {"DATA.FILTER_EMPTY_ANNOTATIONS", "bool", "exclude images without objects from training"},
     {"DATA.ABSOLUTE_COORD", "bool", "box coordinates in pixels, as in COCO; only True is supported"},
-    {"DATA.NUM_CATEGORY", "int", "number of categories: determined by the annotations"},
-    {"DATA.NUM_WORKERS", "int", "loader threads: set by --datasets_num_private_threads"},
+    {"DATA.NUM_CATEGORY", "int", "the annotations determine the number of categories"},
+    {"DATA.NUM_WORKERS", "int", "--datasets_num_private_threads sets the loader threads"},
 
     {"PREPROC.TRAIN_SHORT_EDGE_SIZE", "int or two", "length of the shorter side in training, or its range"},
     {"PREPROC.TEST_SHORT_EDGE_SIZE", "int", "length of the shorter side in evaluation and prediction"},

@@ -237,7 +237,7 @@ TEST(Flags, TablesOfMarkdown) {
   flags.add("quick", quick, "do not wait").no_effect("see --more_* and x|y");
   EXPECT_EQ(flags.markdown(),
             "## How\n\n| flag | type | default | meaning | support |\n|---|---|---|---|---|\n"
-            "| `mode` | a\\|b | `a` | as `--quick`, or `--mode=b`.; formerly `--way` | served |\n\n"
+            "| `mode` | a\\|b | `a` | as `--quick`, or `--mode=b`.; formerly `--way` | supported |\n\n"
             "## Else\n\n| flag | type | default | meaning | support |\n|---|---|---|---|---|\n"
             "| `quick` | bool | `false` | do not wait | no effect: see `--more_*` and x\\|y |\n");
 }
@@ -330,7 +330,7 @@ TEST(CommandLine, HelpAndVersionEndTheProgram) {
   EXPECT_EQ(print("--version"), "program " + version() + "\n");
   EXPECT_TRUE(print("--help").starts_with("usage: program command\n"));
   EXPECT_TRUE(
-      print("--helpmarkdown").ends_with("| `quick` | bool | `false` | do not wait; formerly `--fast` | served |\n"));
+      print("--helpmarkdown").ends_with("| `quick` | bool | `false` | do not wait; formerly `--fast` | supported |\n"));
 }
 
 TEST(CommandLine, HelpHasFormsForOtherPrograms) {

@@ -11,8 +11,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "apps/cli/drawn_batch.h"
 #include "apps/cli/environment.h"
+#include "apps/cli/synthetic_batch.h"
 #include "benchmarks/json.h"
 #include "benchmarks/program.h"
 #include "libdtrain/ops/peaks.h"
@@ -80,7 +80,7 @@ class Bench {
                    {.update = {.rule = UpdateRule::momentum, .momentum = 0.9f}, .weight_decay = 1e-4f}),
         trainer_(store_, optimizer_, {.base = 0.01},
                  {.loss_scale = o.precision == "fp16" ? 128.0f : 1.0f, .cuda_graph = o.cuda_graph}),
-        batch_(cli::draw_batch(*context_, o.batch, model_.image_size, o.classes)) {
+        batch_(cli::make_synthetic_batch(*context_, o.batch, model_.image_size, o.classes)) {
     normalization_.dtype = dtype_of(o.precision);
     normalization_.channels = static_cast<int>(compute_of(o).image_channels);
   }
@@ -125,7 +125,7 @@ class Bench {
   models::Classifier model_;
   Optimizer optimizer_;
   Trainer trainer_;
-  cli::DrawnBatch batch_;
+  cli::SyntheticBatch batch_;
   PixelNormalization normalization_;
 };
 

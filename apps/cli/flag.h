@@ -50,13 +50,13 @@ class Flag {
     Translation translate;
   };
 
-  enum class Fate : uint8_t { served, no_effect, refused };
+  enum class Fate : uint8_t { supported, no_effect, refused };
   bool has_default() const { return text_ == initial_; }
   std::string description() const;  // meaning, and variables that set it
   std::string fate() const;         // support, with the reason
 
   std::string name_, group_, type_, initial_, meaning_, reason_;
-  Fate fate_ = Fate::served;
+  Fate fate_ = Fate::supported;
   std::function<void(const std::string&)> set_;  // throws Error without the flag's name
   bool given_ = false, implied_ = false, differs_ = false;
   std::string text_;    // current value

@@ -113,8 +113,8 @@ class FlagSet {
   // Handles --help and similar, unless a flag of that name is declared; false for any other name.
   bool read_request(const std::string& name);
   const Flag& at(const std::string& name) const;
-  std::vector<std::string> groups() const;         // in order of declaration
-  std::vector<std::string> served_groups() const;  // groups with a flag that is not always refused
+  std::vector<std::string> groups() const;            // in order of declaration
+  std::vector<std::string> supported_groups() const;  // groups with a flag that is not always refused
   void set(Flag& flag, const std::string& text);
   void set(const Spelling& spelling, const std::string& text, const std::string& origin = "command line");
   void read_config_file();

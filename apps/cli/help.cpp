@@ -60,7 +60,7 @@ std::string Flag::description() const {
 
 std::string Flag::fate() const {
   switch (fate_) {
-    case Fate::served:
+    case Fate::supported:
       return "supported";
     case Fate::no_effect:
       return "no effect: " + reason_;
@@ -77,7 +77,7 @@ std::vector<std::string> FlagSet::groups() const {
   return groups;
 }
 
-std::vector<std::string> FlagSet::served_groups() const {
+std::vector<std::string> FlagSet::supported_groups() const {
   std::vector<std::string> served = groups();
   std::erase_if(served, [&](const std::string& group) {
     return std::ranges::all_of(
@@ -89,11 +89,11 @@ std::vector<std::string> FlagSet::served_groups() const {
 std::string FlagSet::help() const {
   std::string out =
       fmt::format("usage: {}{}{}\n\n{}", program_, usage_.empty() ? "" : " ", usage_, wrap_paragraphs(about_, 112));
-  for (const std::string& group : served_groups()) {
+  for (const std::string& group : supported_groups()) {
     out += group.empty() ? "\n" : fmt::format("\n{}\n", group);
     for (const Flag& flag : flags_) {
       if (flag.group_ != group || flag.fate_ == Flag::Fate::refused) continue;
-      const std::string fate = flag.fate_ == Flag::Fate::served ? "" : "; " + flag.fate();
+      const std::string fate = flag.fate_ == Flag::Fate::supported ? "" : "; " + flag.fate();
       out += fmt::format("  --{} ({}{})\n      {}\n", flag.name_, flag.type_,
                          flag.initial_.empty() ? "" : fmt::format(", default {}", flag.initial_),
                          wrap(flag.description() + fate, 6, 106));

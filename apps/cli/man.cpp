@@ -55,12 +55,12 @@ std::string FlagSet::man_page(const std::string& meaning) const {
   page.paragraphs(about);
   page.section("OPTIONS");
   std::vector<Variable> variables;
-  for (const std::string& group : served_groups()) {
+  for (const std::string& group : supported_groups()) {
     if (!group.empty()) page.group(group);
     for (const Flag& flag : flags_) {
       if (flag.group_ != group || flag.fate_ == Flag::Fate::refused) continue;
       const std::string initial = flag.initial_.empty() ? "" : fmt::format(" (default {})", flag.initial_);
-      const std::string fate = flag.fate_ == Flag::Fate::served ? "" : "; " + flag.fate();
+      const std::string fate = flag.fate_ == Flag::Fate::supported ? "" : "; " + flag.fate();
       page.item("--" + flag.name_, flag.type_, flag.description() + fate + initial);
       for (const Flag::Source& variable : flag.variables_)
         variables.push_back({variable.name, fmt::format("sets --{}, unless the command line does", flag.name_)});

@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "apps/cli/drawn_batch.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/progress.h"
+#include "apps/cli/synthetic_batch.h"
 #include "apps/ssd/data.h"
 #include "data/catalog.h"
 #include "data/class_names.h"
@@ -61,7 +61,7 @@ void open_detection_data(const Config& config, Datasets& datasets) {
 data::Batch synthetic_batch(Context& context, const Config& config, const PixelNormalization& format, int64_t rows) {
   const int64_t size = config.options.image_size;
   const auto [images, labels] =
-      cli::draw_tf_cnn_batch(context, rows, size, config.options.classes, config.flags.run.seed());
+      cli::make_tf_cnn_batch(context, rows, size, config.options.classes, config.flags.run.seed());
   data::Batch batch{.layout = data::labelled_images({size, size, format.channels}, format.dtype), .valid = rows};
   batch.fields = {normalize_pixels(context, images, format), labels};
   batch.row_valid.assign(static_cast<size_t>(rows), 1);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "apps/cli/image_task.h"
-#include "apps/detection/found.h"
+#include "apps/detection/detections.h"
 #include "apps/detection/input.h"
 
 namespace dtrain {

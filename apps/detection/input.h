@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/detection/found.h"
+#include "apps/detection/detections.h"
 #include "data/detection.h"
 #include "data/loader.h"
 #include "libdtrain/train/batch_feed.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/detection/found.h"
+#include "apps/detection/detections.h"
 #include "data/detection_geometry.h"
 #include "data/image.h"
 #include "data/preprocess.h"

@@ -22,7 +22,7 @@ const std::vector<ConfigKey>& config_keys() {
   static const std::vector<ConfigKey> keys = [] {
     std::vector<ConfigKey> all = data_keys();
     for (const auto& part :
-         {image_keys(), training_keys(), backbone_keys(), proposal_keys(), head_keys(), machinery_keys()})
+         {image_keys(), training_keys(), backbone_keys(), proposal_keys(), head_keys(), unread_keys()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

@@ -30,7 +30,7 @@ std::vector<ConfigKey> training_keys();
 std::vector<ConfigKey> backbone_keys();
 std::vector<ConfigKey> proposal_keys();
 std::vector<ConfigKey> head_keys();
-std::vector<ConfigKey> machinery_keys();  // no effect, or a single supported value
+std::vector<ConfigKey> unread_keys();  // no effect, or a single supported value
 // Name of the preset in recorded settings; not a key.
 inline constexpr char kPreset[] = "PRESET";
 // All of them.

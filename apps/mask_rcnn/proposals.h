@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "apps/detection/found.h"
+#include "apps/detection/detections.h"
 #include "data/coco/annotations.h"
 
 namespace dtrain::mask_rcnn {

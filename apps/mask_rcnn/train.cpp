@@ -14,8 +14,8 @@
 #include "apps/cli/stop_signals.h"
 #include "apps/mask_rcnn/batch_pictures.h"
 #include "apps/mask_rcnn/coco_score.h"
+#include "apps/mask_rcnn/learning_rate.h"
 #include "apps/mask_rcnn/model.h"
-#include "apps/mask_rcnn/rate_rule.h"
 #include "apps/mask_rcnn/training_job.h"
 #include "apps/mask_rcnn/training_outputs.h"
 #include "apps/observers/model_details.h"
@@ -72,7 +72,8 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
   Faults faults(fault == nullptr ? "" : fault, group.rank(), group.size());
   const auto communicator =
       faults.around(make_communicator(group, *model.context, job.shape.gradients), *model.context);
-  const RateRule rate = rate_rule(job.settings, job.flags.run, job.training->size(), job.global_batch());
+  const LearningRateRule rate =
+      learning_rate_rule(job.settings, job.flags.run, job.training->size(), job.global_batch());
   const uint64_t steps = steps_of(rate, job.flags.run);
   for (const std::string& line : rate.lines()) log.line(line);
   log.line(length_line(job, steps));

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "apps/cli/drawn_batch.h"
+#include "apps/cli/synthetic_batch.h"
 #include "apps/cli/vision.h"
 #include "apps/scale/layers.h"
 #include "libdtrain/core/gpu_info.h"
@@ -29,7 +29,7 @@ class MeasuredModel {
                                        {.classes = o.classes, .image_size = o.image_size})),
         optimizer_((store_.allocate(1, o.machine.compute()), store_),
                    {.update = {.rule = UpdateRule::momentum, .momentum = 0.9f}, .weight_decay = 1e-4f}),
-        batch_(cli::draw_batch(*context_, o.batch, model_.image_size, model_.classes)) {
+        batch_(cli::make_synthetic_batch(*context_, o.batch, model_.image_size, model_.classes)) {
     normalization_.dtype = o.machine.precision;
     normalization_.channels = o.machine.compute().image_channels;
     context_->set_step_state({});
@@ -61,7 +61,7 @@ class MeasuredModel {
   ParameterStore store_;
   models::Classifier model_;
   Optimizer optimizer_;
-  cli::DrawnBatch batch_;
+  cli::SyntheticBatch batch_;
   PixelNormalization normalization_;
   uint64_t steps_ = 0;
 };

@@ -142,7 +142,7 @@ void add_model(HttpServer& server, const std::shared_ptr<Predictions>& predictio
 
 }  // namespace
 
-bool is_served_name(const std::string& name) {
+bool is_model_name(const std::string& name) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   return !name.empty() && name.size() <= 100 && name.find_first_not_of(kLetters) == std::string::npos;
 }

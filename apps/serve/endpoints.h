@@ -33,6 +33,6 @@ struct Endpoints {
 void add_endpoints(HttpServer& server, const Endpoints& endpoints);
 
 // Whether a name is valid in a URL path: letters, digits, '.', '_' and '-'.
-bool is_served_name(const std::string& name);
+bool is_model_name(const std::string& name);
 
 }  // namespace dtrain::serve

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "apps/detection/found.h"
+#include "apps/detection/detections.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/json_limits.h"
 

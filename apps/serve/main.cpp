@@ -102,7 +102,7 @@ void Options::check() {
   DT_CHECK(device == "auto" || device == "cpu" || device == "gpu", "--device=", device, ": expected auto, cpu or gpu");
   if (name.empty()) name = model.flags.model.empty() ? "default" : model.flags.model;
   DT_CHECK(compare.empty() || name != "compare", "--name=compare: this is the name of the model of --compare");
-  DT_CHECK(serve::is_served_name(name), "--name=", name, ": expected letters, digits, '.', '_' and '-'");
+  DT_CHECK(serve::is_model_name(name), "--name=", name, ": expected letters, digits, '.', '_' and '-'");
   model.machine = cli::inference_machine(device, threads);
   model.flags.check_precision(model.machine);
   if (!model.flags.calibration.empty()) load_calibration(model.flags.calibration);
@@ -136,7 +136,7 @@ int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
                            [&](int status, double seconds) { metrics.answered(status, seconds); });
   const int port = server.bind(options.address, static_cast<int>(options.port));
   serve::ServedModel model(options.model, flags, [&](const serve::Session* session) {
-    session ? metrics.took_up(session->version()) : metrics.failed_to_take_up();
+    session ? metrics.reloaded(session->version()) : metrics.failed_to_reload();
   });
   std::vector<serve::NamedModel> models{{options.name, &model}};
   std::optional<serve::ServedModel> second;

@@ -65,8 +65,8 @@ void Metrics::computed(size_t images, double seconds) {
   families_->batch_seconds.Observe(seconds);
 }
 
-void Metrics::took_up(uint64_t version) { families_->version.Set(static_cast<double>(version)); }
-void Metrics::failed_to_take_up() { families_->failures.Increment(); }
+void Metrics::reloaded(uint64_t version) { families_->version.Set(static_cast<double>(version)); }
+void Metrics::failed_to_reload() { families_->failures.Increment(); }
 
 std::string Metrics::text(size_t waiting) {
   families_->waiting.Set(static_cast<double>(waiting));

@@ -15,8 +15,8 @@ class Metrics {
 
   void answered(int status, double seconds);
   void computed(size_t images, double seconds);
-  void took_up(uint64_t version);
-  void failed_to_take_up();
+  void reloaded(uint64_t version);
+  void failed_to_reload();
   // Prometheus text format, with `waiting` queued images.
   std::string text(size_t waiting);
 

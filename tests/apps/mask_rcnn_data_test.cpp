@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "apps/detection/found.h"
+#include "apps/detection/detections.h"
 #include "apps/detection/recorded_categories.h"
 #include "tests/apps/mask_rcnn_fixture.h"
 #include "tests/files.h"

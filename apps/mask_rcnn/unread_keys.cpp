@@ -31,7 +31,7 @@ std::string plain(const std::string& text) {
 }
 
 // Accepts the values in `served`; refuses the programs' `others`.
-ConfigKey served_only(const std::string& name, const Texts& served, const Texts& others, const std::string& reason) {
+ConfigKey single_value(const std::string& name, const Texts& served, const Texts& others, const std::string& reason) {
   return {name, [=](Settings&, const std::string& text) {
             const std::string value = plain(text);
             const auto among = [&](const Texts& values) {
@@ -43,9 +43,9 @@ ConfigKey served_only(const std::string& name, const Texts& served, const Texts&
           }};
 }
 
-ConfigKey flag_served_only(const std::string& name, bool served, const std::string& reason) {
+ConfigKey single_flag(const std::string& name, bool served, const std::string& reason) {
   const Texts yes = {"True", "true", "1"}, no = {"False", "false", "0"};
-  return served_only(name, served ? yes : no, served ? no : yes, reason);
+  return single_value(name, served ? yes : no, served ? no : yes, reason);
 }
 
 void read_trainer(const std::string& text) {
@@ -55,13 +55,13 @@ void read_trainer(const std::string& text) {
 
 std::vector<ConfigKey> single_values() {
   return {
-      served_only("FPN.PROPOSAL_MODE", {"Level"}, {"Joint"}, "NMS is applied per pyramid level"),
-      served_only("RPN.ANCHOR_STRIDE", {"16"}, {}, "the anchor stride of a C4 detector is 16"),
-      served_only("FPN.ANCHOR_STRIDES", {"4,8,16,32,64"}, {}, "pyramid strides are 4, 8, 16, 32 and 64"),
-      flag_served_only("RPN.TOPK_PER_IMAGE", true, "top-k of proposals is per image, not per batch"),
-      flag_served_only("DATA.ABSOLUTE_COORD", true, "box coordinates are in pixels, as in COCO"),
-      served_only("TRAIN.STARTING_EPOCH", {"1"}, {}, "a run resumes at the epoch of its checkpoint"),
-      flag_served_only("TRAIN.SHOULD_STOP", false, "use TEST.BOX_TARGET and TEST.MASK_TARGET to stop early"),
+      single_value("FPN.PROPOSAL_MODE", {"Level"}, {"Joint"}, "NMS is applied per pyramid level"),
+      single_value("RPN.ANCHOR_STRIDE", {"16"}, {}, "the anchor stride of a C4 detector is 16"),
+      single_value("FPN.ANCHOR_STRIDES", {"4,8,16,32,64"}, {}, "pyramid strides are 4, 8, 16, 32 and 64"),
+      single_flag("RPN.TOPK_PER_IMAGE", true, "top-k of proposals is per image, not per batch"),
+      single_flag("DATA.ABSOLUTE_COORD", true, "box coordinates are in pixels, as in COCO"),
+      single_value("TRAIN.STARTING_EPOCH", {"1"}, {}, "a run resumes at the epoch of its checkpoint"),
+      single_flag("TRAIN.SHOULD_STOP", false, "use TEST.BOX_TARGET and TEST.MASK_TARGET to stop early"),
       {"RPN.CROWD_OVERLAP_THRESH",
        [](Settings&, const std::string& text) {
          DT_CHECK(as_number(parse_literal(text), cli::kNotNegative) > 1,
@@ -72,7 +72,7 @@ std::vector<ConfigKey> single_values() {
 
 }  // namespace
 
-std::vector<ConfigKey> machinery_keys() {
+std::vector<ConfigKey> unread_keys() {
   const std::string ranks = "every process is a rank";
   const std::string layout = "the layout is NHWC";
   const std::string after = "after NMS only the limit per image applies";

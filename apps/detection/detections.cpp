@@ -1,4 +1,4 @@
-#include "apps/detection/found.h"
+#include "apps/detection/detections.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

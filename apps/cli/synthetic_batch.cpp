@@ -1,4 +1,4 @@
-#include "apps/cli/drawn_batch.h"
+#include "apps/cli/synthetic_batch.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,8 @@
 
 namespace dtrain::cli {
 
-DrawnBatch draw_batch(Context& context, int64_t batch, int64_t size, int64_t classes) {
-  const DrawnBatch drawn{context.empty({batch, size, size, 3}), context.empty({batch}, DType::i32)};
+SyntheticBatch make_synthetic_batch(Context& context, int64_t batch, int64_t size, int64_t classes) {
+  const SyntheticBatch drawn{context.empty({batch, size, size, 3}), context.empty({batch}, DType::i32)};
   RandomStream random(1, 0);
   std::vector<float> pixels(static_cast<size_t>(drawn.images.count()));
   for (float& pixel : pixels) pixel = random.uniform(-1, 1);
@@ -20,7 +20,7 @@ DrawnBatch draw_batch(Context& context, int64_t batch, int64_t size, int64_t cla
   return drawn;
 }
 
-DrawnBatch draw_tf_cnn_batch(Context& context, int64_t batch, int64_t size, int64_t classes, uint64_t seed) {
+SyntheticBatch make_tf_cnn_batch(Context& context, int64_t batch, int64_t size, int64_t classes, uint64_t seed) {
   RandomStream random(seed, /*stream=*/0x73796e7468);
   std::vector<float> pixels(static_cast<size_t>(batch * size * size * 3));
   for (float& pixel : pixels) {
@@ -31,7 +31,7 @@ DrawnBatch draw_tf_cnn_batch(Context& context, int64_t batch, int64_t size, int6
   std::vector<int32_t> labels(static_cast<size_t>(batch));
   const auto drawn = static_cast<uint32_t>(std::max<int64_t>(1, classes - 1));
   for (int32_t& label : labels) label = static_cast<int32_t>(random.below(drawn));
-  const DrawnBatch made{context.empty({batch, size, size, 3}), context.empty({batch}, DType::i32)};
+  const SyntheticBatch made{context.empty({batch, size, size, 3}), context.empty({batch}, DType::i32)};
   context.upload(pixels.data(), made.images);
   context.upload(labels.data(), made.labels);
   return made;

@@ -114,7 +114,7 @@ void expect_refused(const Flags& flags, int code, const std::string& part) {
   EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
 }
 
-class MaskRcnnLooking : public testing::Test {
+class MaskRcnnVisualize : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     scratch_ = std::make_unique<TempDirectory>();
@@ -136,7 +136,7 @@ class MaskRcnnLooking : public testing::Test {
   static inline std::unique_ptr<TempDirectory> scratch_;
 };
 
-TEST_F(MaskRcnnLooking, DrawsTruthProposalsAndResultsSideBySide) {
+TEST_F(MaskRcnnVisualize, DrawsTruthProposalsAndResultsSideBySide) {
   const ProgramResult drawn =
       run_program("dtrain-mask-rcnn", with_model({"visualize", "--data_dir=" + path("data"), "--images=3",
                                                   "--proposals=5", "--output=" + path("looked/at")}));
@@ -161,7 +161,7 @@ TEST_F(MaskRcnnLooking, DrawsTruthProposalsAndResultsSideBySide) {
   }
 }
 
-TEST_F(MaskRcnnLooking, VisualizeReportsErrors) {
+TEST_F(MaskRcnnVisualize, VisualizeReportsErrors) {
   const std::string data = "--data_dir=" + path("data"), output = "--output=" + path("refused");
   expect_refused(small_detector({"visualize", data, output, "--load=" + path("none.safetensors")}), 5, "none.safe");
   expect_refused(with_model({"visualize", data}), 1, "--output");
@@ -181,7 +181,7 @@ TEST_F(MaskRcnnLooking, VisualizeReportsErrors) {
   EXPECT_TRUE(fs::exists(path("rest/" + name_of(3))));
 }
 
-TEST_F(MaskRcnnLooking, BenchmarkReportsTimesOfAllParts) {
+TEST_F(MaskRcnnVisualize, BenchmarkReportsTimesOfAllParts) {
   const ProgramResult timed =
       run_program("dtrain-mask-rcnn", with_model({"predict", "--benchmark", "--num_batches=3", "--num_warmup_batches=1",
                                                   "--image_width=80", "--image_height=50", "--json"}));
@@ -212,7 +212,7 @@ TEST_F(MaskRcnnLooking, BenchmarkReportsTimesOfAllParts) {
 }
 
 // A portrait photo with an EXIF orientation: its annotations may state either size.
-TEST_F(MaskRcnnLooking, ImagesAreTurnedAsTheirAnnotationsAre) {
+TEST_F(MaskRcnnVisualize, ImagesAreTurnedAsTheirAnnotationsAre) {
   using data::Orientation;
   const std::vector<std::byte> jpeg =
       with_orientation(data::encode_jpeg(Canvas(kWidth, kHeight, kBackground).image().view()), 6);
@@ -243,7 +243,7 @@ TEST_F(MaskRcnnLooking, ImagesAreTurnedAsTheirAnnotationsAre) {
   EXPECT_EQ(LookingJson::parse(timed.out)["network_sizes"], LookingJson({"64 x 96"}));
 }
 
-TEST_F(MaskRcnnLooking, BenchmarkReportsErrors) {
+TEST_F(MaskRcnnVisualize, BenchmarkReportsErrors) {
   const std::string text = path("data/annotations/instances_val.json");
   expect_refused(with_model({"predict", "--benchmark", text}), 2, text + ": ");
   expect_refused(with_model({"predict", "--num_batches=3", path("data/val/" + name_of(0))}), 1, "--benchmark");
@@ -268,7 +268,7 @@ std::string results_of_another_program() {
   return results.dump();
 }
 
-TEST_F(MaskRcnnLooking, GalleryOfResultsHasWorstAndBestImages) {
+TEST_F(MaskRcnnVisualize, GalleryOfResultsHasWorstAndBestImages) {
   write_file(path("results.json"), results_of_another_program());
   const ProgramResult scored =
       run_program("dtrain-mask-rcnn", {"eval", "--annotations=" + path("data/annotations/instances_val.json"), "--json",
@@ -306,7 +306,7 @@ TEST_F(MaskRcnnLooking, GalleryOfResultsHasWorstAndBestImages) {
   EXPECT_EQ(pixel_of_panel(right, 1, 70, 2), kBackground);  // a score below 0.5
 }
 
-TEST_F(MaskRcnnLooking, GalleryOfAModelHasBoxesAndMasks) {
+TEST_F(MaskRcnnVisualize, GalleryOfAModelHasBoxesAndMasks) {
   const ProgramResult scored = run_program(
       "dtrain-mask-rcnn", with_model({"eval", "--data_dir=" + path("data"), "--gallery=" + path("of model")}));
   ASSERT_EQ(scored.code, 0) << scored.err;
@@ -320,7 +320,7 @@ TEST_F(MaskRcnnLooking, GalleryOfAModelHasBoxesAndMasks) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
 }
 
-TEST_F(MaskRcnnLooking, GalleryReportsErrors) {
+TEST_F(MaskRcnnVisualize, GalleryReportsErrors) {
   write_file(path("more.json"), results_of_another_program());
   const Flags eval = {"eval", "--annotations=" + path("data/annotations/instances_val.json"),
                       "--results=" + path("more.json")};

@@ -1,10 +1,10 @@
-"""How a table of attacks ends."""
+"""Report and exit code of a table of attacks."""
 
 import sys
 
 
 def finish(problems, count):
-    """Prints what was not met as it should be, of so many attacks, and ends the program: with 0 where all were."""
+    """Prints the problems among this number of attacks, and exits, with 0 if there are none."""
     for problem in problems:
         print("FAILED", problem)
     print(f"{count - len(problems)} of {count} attacks were met as they should be")

@@ -1,4 +1,4 @@
-"""Headless Chromium by its DevTools protocol over a pipe, so that no port is opened."""
+"""Headless Chromium over the DevTools protocol, by a pipe instead of a port."""
 
 import base64
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that tests were skipped for allowed reasons alone.
+"""Checks that tests were skipped only for allowed reasons.
 
     check_skips.py [--allowed FILE] BUILD[:JUNIT]...
 

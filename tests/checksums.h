@@ -9,7 +9,7 @@
 
 namespace dtrain {
 
-// The checksum of the length of each TFRecord.
+// Recomputes the length checksum of each TFRecord.
 inline void repair_record_headers(std::string& bytes) {
   for (uint64_t at = 0; bytes.size() - at >= kRecordHeader;) {
     const uint32_t crc = mask_crc32c(crc32c(bytes.data() + at, 8));
@@ -31,7 +31,7 @@ inline uint32_t crc32(const char* data, size_t size) {
   return ~crc;
 }
 
-// The checksum of each chunk of a PNG.
+// Recomputes the checksum of each PNG chunk.
 inline void repair_png_chunks(std::string& png) {
   for (size_t at = 8; at + 12 <= png.size();) {
     uint32_t length;

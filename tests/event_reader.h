@@ -27,10 +27,10 @@ struct ReadEvent {
   std::map<std::string, ReadHistogram> histograms{};
   std::map<std::string, ReadImage> images{};
   std::map<std::string, std::string> texts{};
-  std::map<std::string, std::string> sessions{};  // what the HParams plugin is told, by tag
+  std::map<std::string, std::string> sessions{};  // data of the HParams plugin, by tag
 };
 
-// Bit by bit, as the polynomial says.
+// Bitwise CRC from the polynomial.
 inline uint32_t slow_masked_crc32c(std::string_view bytes) {
   uint32_t crc = ~0u;
   for (const char byte : bytes) {
@@ -41,7 +41,7 @@ inline uint32_t slow_masked_crc32c(std::string_view bytes) {
   return std::rotr(crc, 15) + 0xa282ead8u;
 }
 
-// A value of a kind that a plugin shows, which its metadata name.
+// A value of the plugin named in its metadata.
 inline void read_plugin_value(const std::string& tag, const std::multimap<uint64_t, ReadField>& parts,
                               ReadEvent& event) {
   const auto data = read_message(read_message(parts.find(9)->second.bytes).find(1)->second.bytes);
@@ -75,7 +75,7 @@ inline ReadEvent read_event(std::string_view record) {
   return event;
 }
 
-// All whole records; a last one that is cut off is passed over, any other damage throws.
+// All complete records; skips a truncated last record, throws for any other damage.
 inline std::vector<ReadEvent> read_events(const std::string& path) {
   const std::string file = read_file(path);
   std::vector<ReadEvent> events;
@@ -96,7 +96,7 @@ inline std::vector<ReadEvent> read_events(const std::string& path) {
   return events;
 }
 
-// The event files of a folder, in the order in which TensorBoard reads them.
+// Event files of a folder, in TensorBoard's reading order.
 inline std::vector<std::string> event_files_in(const std::filesystem::path& folder) {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -105,7 +105,7 @@ inline std::vector<std::string> event_files_in(const std::filesystem::path& fold
   return files;
 }
 
-// What TensorBoard shows of a folder: values by tag and step, without those that a later run has begun anew.
+// TensorBoard's view of a folder: values by tag and step, without those purged by a later run.
 inline std::map<std::string, std::map<uint64_t, float>> shown_scalars(const std::filesystem::path& folder) {
   std::map<std::string, std::map<uint64_t, float>> shown;
   for (const std::string& file : event_files_in(folder))

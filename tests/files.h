@@ -16,7 +16,7 @@ inline std::string read_file(const std::string& path) {
 }
 
 inline void write_file(const std::string& path, const std::string& bytes) {
-  std::filesystem::remove(path);  // ext4 writes a file that is truncated and written again to the disk at once: slow
+  std::filesystem::remove(path);  // ext4 flushes a truncated and rewritten file immediately, which is slow
   std::ofstream out(path, std::ios::binary);
   out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   if (!out.flush()) throw std::runtime_error("cannot write " + path);

@@ -1,7 +1,7 @@
-"""Names that mean harm to pages that show them, for tests of pages in a browser."""
+"""Malicious names for tests of HTML pages in a browser."""
 import re
 
-# What a script of a name would do is seen in the page.
+# Effects of an injected script are visible in the page.
 HARM = "document.title='forged';window.forged=1"
 NAMES = {
     "the end of a script": f"</script><script>{HARM}</script>",

@@ -19,7 +19,7 @@ struct SourceFile {
   std::vector<std::string> lines;
 
   bool is_header() const { return path.ends_with(".h"); }  // a .cuh holds kernels, not an interface
-  // What stands between `open` and `close` in its include directives.
+  // Paths between `open` and `close` in include directives.
   std::vector<std::string> includes(char open, char close) const {
     std::vector<std::string> names;
     for (const std::string& line : lines) {
@@ -66,13 +66,13 @@ const std::vector<Level> kLevels = {
     {"libdtrain/core/", {}, {"libdtrain/cpu/", "libdtrain/cuda/"}},  // a context owns its device's library handles
     {"libdtrain/cpu/kernels/", {"libdtrain/core/"}, {}},
     {"libdtrain/cpu/", {"libdtrain/core/", "libdtrain/cpu/kernels/"}, {}},
-    {"libdtrain/cuda/", {"libdtrain/core/"}, {"libdtrain/io/"}},  // what was measured once is kept in a file
+    {"libdtrain/cuda/", {"libdtrain/core/"}, {"libdtrain/io/"}},  // autotuning results are cached in a file
     {"libdtrain/io/", {"libdtrain/core/"}, {}},
     {"libdtrain/distributed/nccl_", {"libdtrain/core/", "libdtrain/cuda/"}, {}},  // no public header among them
     {"libdtrain/distributed/", {"libdtrain/core/"}, {"libdtrain/cuda/"}},
-    // Sums of gradients, and copies of parameters in the type that is computed in.
+    // All-reduce of gradients, and parameter copies in the compute type.
     {"libdtrain/autograd/", {"libdtrain/core/"}, {"libdtrain/ops/pointwise.h", "libdtrain/ops/compute_copy.h"}},
-    // Batch norm's statistics may be those of several ranks.
+    // Synchronised batch norm.
     {"libdtrain/ops/",
      {"libdtrain/core/", "libdtrain/autograd/"},
      {"libdtrain/cpu/", "libdtrain/cuda/", "libdtrain/distributed/communicator.h"}},
@@ -99,7 +99,7 @@ const std::vector<Level> kLevels = {
     {"apps/cnn_benchmarks/",
      {"apps/cli/", "apps/observers/", "apps/detection/", "apps/ssd/", "libdtrain/", "models/", "data/"},
      {}},
-    // They run what another program's command line comes to.
+    // Front ends run other programs' command lines.
     {"apps/train_imagenet/", {"apps/cli/", "apps/observers/", "libdtrain/"}, {"apps/cnn_benchmarks/program.h"}},
     {"apps/imagenet_main/", {"apps/cli/", "apps/observers/", "libdtrain/"}, {"apps/cnn_benchmarks/program.h"}},
     {"apps/serve/",
@@ -142,7 +142,7 @@ TEST(Includes, PublicHeadersReachOnlyTheStandardLibrary) {
   EXPECT_GT(checked, 20);
 }
 
-// Whoever adds an op adds its header to the one that has everything.
+// The umbrella header includes every op.
 TEST(Includes, DtrainHasEveryOp) {
   const std::vector<SourceFile> files = read_sources({"libdtrain"});
   const auto all = std::find_if(files.begin(), files.end(),
@@ -162,17 +162,16 @@ TEST(Includes, DtrainHasEveryOp) {
   EXPECT_GT(ops, 5);
 }
 
-// Options and reports go through the caller: what a process is told by its environment, and what people read, is the
-// part of apps/.
+// Libraries return options and reports to the caller: the environment and printing belong to apps/.
 TEST(Library, NeitherReadsTheEnvironmentNorPrintsNorExits) {
   static const std::regex kForbidden(
       R"(\b((secure_)?getenv|(un)?setenv|putenv|clearenv|environ|c(out|err|log)|v?f?printf|f?put(s|c|char)|perror)\b)"
       R"(|\bfmt::print\b|\bstd(out|err)\b|\bSTD(OUT|ERR)_FILENO\b)"
       R"(|(\bstd|[^\w>])::(exit|abort|terminate|raise|kill)\(|\b(_exit|_Exit|quick_exit)\()");
   const std::vector<std::string> excused = {
-      "libdtrain/distributed/nccl_comm.cpp",  // a variable is the only way to choose NCCL's algorithm
-      "libdtrain/distributed/group.cpp",      // the end of a rank whose peers are gone, see GroupOptions::fail
-      "libdtrain/run/faults.cpp",             // faults on purpose
+      "libdtrain/distributed/nccl_comm.cpp",  // NCCL's algorithm can only be set by a variable
+      "libdtrain/distributed/group.cpp",      // exit of a rank without peers, see GroupOptions::fail
+      "libdtrain/run/faults.cpp",             // fault injection
   };
   int checked = 0;
   for (const SourceFile& file : read_sources({"libdtrain", "data", "models"})) {
@@ -186,8 +185,7 @@ TEST(Library, NeitherReadsTheEnvironmentNorPrintsNorExits) {
   EXPECT_GT(checked, 100);
 }
 
-// Trees of JSON from outside are made by parse_json, which bounds what they may cost. Two readers take a parser's
-// events and build no tree, with limits of their own.
+// External JSON is parsed by parse_json, which bounds its cost. Two readers use a SAX parser with their own limits.
 TEST(Library, JsonIsParsedInOnePlace) {
   static const std::regex kParser(
       R"(\b(parse|accept|sax_parse|from_(cbor|bson|msgpack|ubjson|bjdata))\(|>> *\w*[jJ]son\b)");
@@ -198,7 +196,7 @@ TEST(Library, JsonIsParsedInOnePlace) {
   int found = 0;
   for (const SourceFile& file : read_sources({"libdtrain", "models", "data", "apps", "benchmarks"})) {
     const std::vector<std::string> names = file.includes('<', '>');
-    const bool is_reader = file.path == "libdtrain/io/json_limits.h";  // parses for whoever includes it
+    const bool is_reader = file.path == "libdtrain/io/json_limits.h";  // the parser itself
     if (!is_reader && std::ranges::find(names, "nlohmann/json.hpp") == names.end()) continue;
     for (size_t i = 0; i < file.lines.size(); ++i) {
       const std::string code = file.lines[i].substr(0, file.lines[i].find("//"));
@@ -211,7 +209,7 @@ TEST(Library, JsonIsParsedInOnePlace) {
   EXPECT_GE(found, 4);
 }
 
-// Other macros would be found by no namespace and checked by no compiler.
+// Other macros would escape namespaces and type checks.
 TEST(Names, MacrosAreFew) {
   static const std::regex kMacro(R"(\s*#\s*define\s+(?!(DT_CHECK|DT_DISPATCH|DT_HD|DT_CUDA)\b).*)");
   for (const SourceFile& file : read_sources({"libdtrain", "models", "data", "apps", "benchmarks"}))
@@ -219,7 +217,7 @@ TEST(Names, MacrosAreFew) {
       EXPECT_FALSE(std::regex_match(file.lines[i], kMacro)) << file.path << ":" << i + 1 << ": " << file.lines[i];
 }
 
-// A file that is over a limit for a good reason says so in a comment that holds these words.
+// A comment with these words exempts a file from the limits.
 constexpr const char* kExcuse = "Longer than usual: ";
 
 bool excused(const SourceFile& file) {
@@ -236,7 +234,7 @@ TEST(Size, FilesAreShort) {
   }
 }
 
-// What every training program needs belongs to the library and to apps/cli.
+// Code shared by training programs belongs to the library and apps/cli.
 TEST(Size, AProgramIsThin) {
   size_t lines = 0;
   for (const SourceFile& file : read_sources({"apps/cnn_benchmarks"}))
@@ -245,8 +243,8 @@ TEST(Size, AProgramIsThin) {
   EXPECT_LT(lines, 2000u);
 }
 
-// As clang-format lays them out: a body opens on a line that ends in ") {" or the like, not that of a type or a
-// namespace, and closes with a brace in the column where the function's first line began.
+// Relies on clang-format: a function body opens on a line that ends in "{", except types and namespaces, and closes
+// with a brace in the column of the function's first line.
 TEST(Size, FunctionsAreShort) {
   static const std::regex kNoFunction(R"(\s*(namespace|struct|class|enum|union|extern)\b.*)");
   for (const SourceFile& file : read_sources({"libdtrain", "models", "data", "apps"})) {

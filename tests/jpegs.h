@@ -40,7 +40,7 @@ inline std::vector<std::vector<std::byte>> usual_jpegs() {
 
 inline data::SampleKey key_of(size_t sample) { return {.seed = 5, .epoch = 2, .sample = sample, .position = sample}; }
 
-// [height, width, 3] each, as the host makes them.
+// [height, width, 3] each, preprocessed on the host.
 template <class T>
 std::vector<T> samples_by_host(const std::vector<std::vector<std::byte>>& jpegs,
                                const data::PreprocessOptions& options) {
@@ -51,7 +51,7 @@ std::vector<T> samples_by_host(const std::vector<std::vector<std::byte>>& jpegs,
   return samples;
 }
 
-// One for each; where it has no JPEG, a device is not to decode it.
+// One per image; without a JPEG if the device must not decode it.
 inline std::vector<EncodedImage> deferred(const std::vector<std::vector<std::byte>>& jpegs,
                                           const data::PreprocessOptions& options, std::shared_ptr<Allocator> memory) {
   const data::Defer defer = data::make_defer(options)();
@@ -60,7 +60,7 @@ inline std::vector<EncodedImage> deferred(const std::vector<std::vector<std::byt
   return images;
 }
 
-// What is left to devices: all presets but aws and those that change colours.
+// Presets that can be deferred to a device: all except aws and colour distortion.
 inline std::vector<data::PreprocessOptions> deferrable_presets(int height, int width) {
   using data::Preset, data::TfResize;
   std::vector<data::PreprocessOptions> all;

@@ -9,7 +9,7 @@
 namespace dtrain {
 namespace {
 
-// Its gamma and its running statistics are not what they start from.
+// With non-initial gamma and running statistics.
 struct Normalised {
   Normalised(Context& context, const BatchNormOptions& options) : store(context), bn(store, "bn", 5, options) {
     store.allocate(0);
@@ -17,12 +17,12 @@ struct Normalised {
          {std::pair{bn.gamma->value, 1}, {bn.running_mean->value, 2}, {bn.running_var->value, 3}})
       context.copy(to_device(context, random_array({5}, static_cast<uint64_t>(seed), 0.5f, 2)), tensor);
   }
-  // The output for images that are always the same.
+  // Output for fixed images.
   std::vector<double> forward() {
     Tape tape(store.context());
     return to_host(store.context(), bn(tape, tape.constant(images())).value).values;
   }
-  // The same by the op, with the running statistics as they are.
+  // The same by the op, with the current running statistics.
   std::vector<double> frozen_op() {
     Tape tape(store.context());
     return to_host(store.context(), batch_norm(tape, tape.constant(images()), tape.leaf(*bn.gamma), tape.leaf(*bn.beta),
@@ -116,7 +116,7 @@ TEST(ConvTranspose2d, IsTheOpOfItsParameters) {
     }
 }
 
-// Filters that write images of three channels would be taken for those that read them.
+// Filters that write three channels could be confused with filters that read them.
 TEST(ConvTranspose2d, RefusesFiltersWithPaddedChannels) {
   const auto context = make_cpu_context();
   ParameterStore store(*context);

@@ -1,5 +1,5 @@
-// The main function of the test programs: `test_ops conv2d pool` runs the tests of ops/conv2d_test.cpp and
-// ops/pool_test.cpp, `test_ops` those of all its files. GoogleTest's own flags choose among them.
+// main() of the test programs: `test_ops conv2d pool` runs the tests of ops/conv2d_test.cpp and ops/pool_test.cpp,
+// `test_ops` all tests. GoogleTest's flags select further.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -9,13 +9,13 @@
 
 namespace {
 
-// "conv2d" for a test that is defined in ops/conv2d_test.cpp.
+// "conv2d" for a test in ops/conv2d_test.cpp.
 std::string file_of(const testing::TestInfo& test) {
   const std::string stem = std::filesystem::path(test.file()).stem().string();
   return stem.ends_with("_test") ? stem.substr(0, stem.size() - 5) : stem;
 }
 
-// Narrows GoogleTest's filter to the tests of these files; returns those files that have none.
+// Restricts GoogleTest's filter to these files; returns files without tests.
 std::set<std::string> keep_tests_of(const std::set<std::string>& files) {
   std::set<std::string> without_tests = files;
   std::string left_out;

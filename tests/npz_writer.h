@@ -16,7 +16,7 @@ struct NpzWriter {
     bool deflated = false;
   };
   std::vector<Member> members{};
-  bool large = false;  // ZIP64: sizes and offsets in 64 bits, whatever they are
+  bool large = false;  // ZIP64: always 64-bit sizes and offsets
 
   template <class T>
   static std::string text_of(T number) {
@@ -25,7 +25,7 @@ struct NpzWriter {
     return bytes;
   }
 
-  // A whole .npy: its header as text, then the elements.
+  // A .npy file: header text, then the elements.
   static std::string npy(const std::string& header, const std::string& data, int version = 1) {
     const auto length = static_cast<uint32_t>(header.size());
     return std::string("\x93NUMPY") + static_cast<char>(version) + '\0' +

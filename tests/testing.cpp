@@ -9,13 +9,13 @@
 #include "apps/cli/environment.h"
 #include "tests/cpu/instruction_sets.h"
 
-// AddressSanitizer's own entry point, which only programs that are linked with it have.
+// AddressSanitizer's entry point, present only in programs linked with it.
 extern "C" __attribute__((weak)) void __asan_init();
 
 namespace dtrain {
 namespace {
 
-// Without a GPU a program that is to test GPUs says so in place of every test.
+// Skips every test of a GPU test program if there is no GPU.
 class NeedsDevices : public testing::Environment {
  public:
   void SetUp() override {

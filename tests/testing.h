@@ -1,4 +1,4 @@
-// Shared by the tests: check_op on all devices, comparisons as failures of a test, files and paths.
+// Test utilities: check_op on all devices, comparisons as test failures, files and paths.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,37 +13,36 @@
 
 namespace dtrain {
 
-// A context for the CPU and one for the first GPU, where this build and machine have one: a process works with one. Of
-// one kind alone where DTRAIN_TEST_DEVICES says `cpu` or `gpu`. A program that is to test GPUs where there are none
-// skips all its tests.
+// Contexts for the CPU and for the first GPU, if this build and machine have one. Only one kind with
+// DTRAIN_TEST_DEVICES=`cpu` or `gpu`; with `gpu` and no GPU, all tests are skipped.
 std::vector<std::unique_ptr<Context>> devices();
-// As make_cuda_context, with what DTRAIN_SYNC and DTRAIN_POOL ask for.
+// make_cuda_context with the options of DTRAIN_SYNC and DTRAIN_POOL.
 std::unique_ptr<Context> make_gpu_context(const CudaOptions& options = {});
 
-// require_close, whose Error is a failure.
+// require_close as a test failure.
 void expect_close(const Array& actual, const Array& expected, double bound, const std::string& what);
-// The same numbers in all of them.
+// Requires exactly equal arrays.
 void expect_equal(const std::vector<Array>& actual, const std::vector<Array>& expected, const std::string& what);
-// check_op on each of devices(), and with each instruction set of this CPU; what it throws is a failure.
+// check_op on each of devices() and with each instruction set of this CPU; an exception is a failure.
 void check_op(const OpCase& test);
 void check_op(const std::vector<OpCase>& tests);
 
-// True where sanitizers watch the programs and libraries under test: what takes long and shows no more of their use of
-// memory than other tests is left to the optimised build then.
+// Whether the programs under test have sanitizers: slow tests without additional memory coverage are then left to the
+// optimised build.
 bool sanitized();
 
-// Expects `action` to throw an Error of this kind whose message contains `part`.
+// Expects `action` to throw an Error of this kind with `part` in its message.
 void expect_error(const std::function<void()>& action, Fault fault, const std::string& part);
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// The checkout, the built programs and the sample data: DTRAIN_SOURCE_DIR, DTRAIN_BIN_DIR and DTRAIN_TEST_DATA, by
-// default the current directory, its build/bin and ../shared/data next to the checkout.
+// Paths of the checkout, the built programs and the sample data: DTRAIN_SOURCE_DIR, DTRAIN_BIN_DIR and
+// DTRAIN_TEST_DATA; default: the current directory, build/bin and ../shared/data.
 std::filesystem::path source_dir();
 std::filesystem::path bin_dir();
-// May not exist: then the test is skipped with "SKIPPED: " and this path.
+// If the path does not exist, the test is skipped with "SKIPPED: " and the path.
 std::filesystem::path test_data(const std::string& name);
 
-// A fresh directory, removed with all that it holds.
+// A temporary directory, removed recursively.
 class TempDirectory {
  public:
   TempDirectory();

@@ -22,7 +22,7 @@ TEST(Rounding, Bf16IsToNearestTiesToEven) {
   EXPECT_TRUE(std::isnan(rounded({NAN}, DType::bf16)[0]));
 }
 
-// Bf16(3.7f) would take 3 as its bits.
+// Bf16(3.7f) would interpret 3 as bits.
 static_assert(!std::is_constructible_v<Bf16, float> && !std::is_constructible_v<Bf16, int> &&
               !std::is_constructible_v<Bf16, double> && std::is_constructible_v<Bf16, uint16_t>);
 static_assert(std::is_trivially_copyable_v<Bf16> && sizeof(Bf16) == 2);
@@ -32,7 +32,7 @@ TEST(Rounding, F16IsToNearestTiesToEven) {
   EXPECT_EQ(rounded({1, 1 + unit, 1 + 0.5 * unit, 1 + 1.5 * unit, 2 - 0.4 * unit, -1 - 1.5 * unit}, DType::f16),
             (Values{1, 1 + unit, 1, 1 + 2 * unit, 2, -1 - 2 * unit}));
   EXPECT_EQ(rounded({65504, 65519, 65520, -INFINITY}, DType::f16), (Values{65504, 65504, INFINITY, -INFINITY}));
-  // Subnormal numbers are multiples of 2^-24, and the largest of them rounds up to a normal one.
+  // Subnormals are multiples of 2^-24; the largest rounds up to a normal number.
   EXPECT_EQ(rounded({0x1p-24, 0x1p-25, 0x1.8p-24, 0x3p-25, 0x1p-14 - 0x1p-26}, DType::f16),
             (Values{0x1p-24, 0, 0x1p-23, 0x1p-23, 0x1p-14}));
   EXPECT_TRUE(std::isnan(rounded({NAN}, DType::f16)[0]));

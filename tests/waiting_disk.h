@@ -1,4 +1,4 @@
-// A disk that hangs.
+// Simulates a hanging disk.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace dtrain {
 
-// Blocks fsync until answer(); fails the test where that does not come.
+// Blocks fsync until answer(); fails the test if answer() is not called.
 class WaitingDisk : public FileSystem {
  public:
   int sync(int fd) override {

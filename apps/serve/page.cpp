@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::string_view kBody = R"HTML(
 <a class="skip" href="#main">To the image</a>
-<header><h1>Predictions</h1><p id="status" role="status">Asking the server.</p></header>
+<header><h1>Predictions</h1><p id="status" role="status">Connecting to the server.</p></header>
 <main id="main">
 <form id="access" class="card" hidden>
-<label for="token">Token of the server</label>
-<input id="token" type="password" autocomplete="off" required> <button>Use it</button>
+<label for="token">Bearer token</label>
+<input id="token" type="password" autocomplete="off" required> <button>Use</button>
 </form>
 <p id="message" role="alert"></p>
 <section class="card" aria-labelledby="image-title">
@@ -25,14 +25,14 @@ constexpr std::string_view kBody = R"HTML(
 <div id="drop"><label for="file">Choose an image, or drop one here</label>
 <input id="file" type="file" accept="image/jpeg,image/png,image/webp,image/gif,image/bmp,image/tiff"></div>
 <div id="controls" hidden>
-<span><label for="score">Least score</label>
+<span><label for="score">Minimum score</label>
 <input id="score" type="range" min="0" max="1" step="0.01" value="0.5"> <output id="score-value">0.50</output></span>
 <span><label for="category">Class</label> <select id="category"><option value="">all</option></select></span>
 </div>
 </section>
 <section aria-labelledby="answers-title">
 <h2 id="answers-title">Answers</h2>
-<div id="answers" aria-live="polite"><p>No image has been chosen.</p></div>
+<div id="answers" aria-live="polite"><p>No image selected.</p></div>
 </section>
 <section id="walk" class="card" aria-labelledby="walk-title" hidden>
 <h2 id="walk-title">Validation images by error</h2>

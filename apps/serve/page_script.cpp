@@ -16,13 +16,13 @@ const ask = async (path, options = {}) => {
   try {
     response = await fetch(path, {...options, headers, cache: "no-store"});
   } catch (error) {
-    throw new Error("The server does not answer.");
+    throw new Error("The server does not respond.");
   }
   if (response.ok) return response;
   if (response.status === 401) {
     $("access").hidden = false;
     $("token").focus();
-    throw new Error(token ? "The server refuses this token." : "The server wants a token.");
+    throw new Error(token ? "The server rejected this token." : "The server requires a token.");
   }
   const text = await response.text();
   let why = text;
@@ -54,14 +54,14 @@ const draw = () => {
     if (Array.isArray(result.answer)) showRanking(card, result.answer, current, current.label);
     else showObjects(card, result.answer, current, isShown, current.objects);
     const server = result.server === null ? "" : `${result.server.toFixed(1)} ms in the server, `;
-    make(card, "p", {class: "timing"}, `${server}${result.total.toFixed(1)} ms in all`);
+    make(card, "p", {class: "timing"}, `${server}${result.total.toFixed(1)} ms in total`);
   }
 };
 
 const show = async (fetchBlob, name, known = {}) => {
   const mine = ++turn, results = [], blob = await fetchBlob();
   for (const model of models) results.push({model, result: await predict(model, blob)});
-  if (mine !== turn) return;  // another image has been chosen meanwhile
+  if (mine !== turn) return;  // another image was chosen meanwhile
   if (current) URL.revokeObjectURL(current.url);
   current = {...known, name, results, url: URL.createObjectURL(blob)};
   draw();
@@ -75,7 +75,7 @@ const open = guarded(async at => {
   $("next").disabled = at + 1 >= walk.length;
   await show(() => fetched(walk[at]), walk[at].name, walk[at]);
 });
-// One figure for each model, and one more where two of a kind are compared.
+// The error of each model, and the disagreement of two models of one kind.
 const figuresOf = async (sample, least) => {
   const blob = await fetched(sample), answers = [];
   for (const model of models) answers.push((await predict(model, blob, allClasses)).answer);
@@ -130,11 +130,11 @@ const start = guarded(async () => {
   measures.forEach((measure, i) => make($("order"), "option", {value: i}, i < models.length ? `error of ${measure}` : measure));
   $("order-of").hidden = measures.length < 2;
   $("measure").textContent = detects ?
-    "The error is how many annotated objects are missed and how many found ones are wrong, at an overlap of 0.5 and the least score that is set when they are predicted." :
-    "The error is the negative logarithm of the label's probability.";
+    "Error: false negatives plus false positives, at an IoU of 0.5 and the minimum score that is set at prediction." :
+    "Error: cross-entropy, the negative log-probability of the label.";
   if (measures.length > models.length)
-    $("measure").textContent += detects ? " The disagreement is how many objects of either model the other one does not find." :
-      " The disagreement is half the sum of the differences of all probabilities: 0 where they are the same, 1 at most.";
+    $("measure").textContent += detects ? " Disagreement: number of objects of either model that the other one does not detect." :
+      " Disagreement: total variation distance between the class probabilities, from 0 to 1.";
   if (about.images) samples = (await (await ask("images")).json()).images.map((sample, index) => ({...sample, index}));
 });
 

@@ -167,7 +167,7 @@ def try_classifier(page, folder, keep):
         page.open(origin)
         wait(page, "!document.querySelector('#access').hidden", "form for the token")
         give_token(page, "wrong" * 5)
-        wait(page, "document.querySelector('#message').textContent.includes('refuses this token')", "refusal of the token")
+        wait(page, "document.querySelector('#message').textContent.includes('rejected this token')", "refusal of the token")
         give_token(page, TOKEN)
         wait(page, "document.querySelector('#access').hidden", "acceptance of the token")
         page.choose("#file", images / "2/one.jpg")

@@ -24,8 +24,7 @@ struct ModelFlags {
   void check(const cli::FlagSet& flags) const;
 
   bool detects() const { return model == "ssd300"; }
-  // A name in data's catalogue: the one given, or that of data::dataset_at(). Throws Error for a name
-  // that is not there.
+  // The data set in the catalogue: as given, or from data::dataset_at(). Throws Error for an unknown name.
   std::string dataset(const std::string& data_dir, std::vector<std::string>& notices) const;
   // The model variant for the data set. Throws Error naming the nearest known model, and if --resnet_base_lr or
   // --auxiliary_head does not apply to the model.

@@ -26,8 +26,8 @@ class Model final : public detection::Model {
   Loss loss(Tape& tape, const detection::DeviceBatch& batch) override;
   models::Detections detect(Tape& tape, const detection::DeviceBatch& batch) override;
 
-  // Loads parameters by name. Throws Error(Fault::checkpoint) if no tensor fits, or,
-  // with `complete`, if any does not.
+  // Loads parameters by name. Throws Error(Fault::checkpoint) if no tensor fits, or, with `complete`, if any
+  // does not.
   WeightReport load(const std::string& path, bool complete);
 
   // Network input from images [n, h, w, 3] u8; pixels beyond sizes [n, 2] are padding.

@@ -56,8 +56,7 @@ class EvaluationLog final : public Observer {
   EvaluationLines lines_;
 };
 
-// Lines like "val2017-mAP(bbox)/IoU=0.5:0.95: 0.3821"; -1: undefined, with
-// the reason.
+// Lines like "val2017-mAP(bbox)/IoU=0.5:0.95: 0.3821"; -1: undefined, with the reason.
 std::vector<std::string> lines_of(const Evaluation& evaluation);
 
 }  // namespace dtrain::mask_rcnn

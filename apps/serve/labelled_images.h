@@ -25,8 +25,8 @@ struct LabelledImage {
   std::vector<Object> objects{};  // annotated objects without crowds
 };
 
-// With `annotations`, a COCO file: its images below `folder`. Without: all files in
-// folder/CLASS/ with an image extension, sorted. Throws Error(Fault::data) if there are none.
+// With `annotations`, a COCO file: its images below `folder`. Without: all files in folder/CLASS/ with an image
+// extension, sorted. Throws Error(Fault::data) if there are none.
 std::vector<LabelledImage> read_labelled_images(const std::string& folder, const std::string& annotations);
 
 // The same. For a classifier, also throws for images without a label, and prints the source of labels unless it is the

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Metrics of one split, from the detections of all ranks as JSON text.
+// A split and the encoded detections of each rank.
 struct Scoring {
   ValidationSplit split;
   std::vector<std::string> messages;

@@ -9,7 +9,7 @@
 
 namespace dtrain::data {
 
-// Appends the ends of the runs of the object's mask, column by column, in the format of libdtrain/ops/crop_runs.h: the
+// Appends the ends of the runs of the object's mask, column by column, in the format of libdtrain/ops/crop_masks.h: the
 // first run is of zeros, the last ends at the last pixel of placement.to. Polygons are rasterised by COCO's rules, at
 // the new size or as Placement::resizes_masks states; RLE masks are resampled to the nearest pixel; an object without
 // segmentation has no runs. Throws Error(Fault::data) for an invalid mask or one of another size than placement.from.

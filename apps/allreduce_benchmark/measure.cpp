@@ -76,7 +76,7 @@ Row measure(Communicator& communicator, Context& context, const std::string& nam
     context.synchronize("the terms");
     group.barrier("the ranks before an iteration");  // in which waiting threads fall asleep
     group.barrier("the start of an iteration");      // a barrier that all leave at the same time
-    const Moment begin = context.record();
+    const Event begin = context.record();
     int64_t at = 0;
     for (const Message& message : messages) {
       const Tensor part = sums.slice(at, at + message.count);

@@ -59,7 +59,7 @@ class Child {
 
  private:
   // A pipe from the child, with its incomplete last line.
-  struct Stream {
+  struct OutputPipe {
     int file = -1;
     std::string text{};
   };

@@ -54,7 +54,7 @@ struct TrainingJob {
 };
 
 // Determines the job's shape (ranks, batch, threads) from the flags or the resumed checkpoint, see
-// continue_as_trained(), which also documents errors. Appends notices. Collective.
+// elastic_resume(), which also documents errors. Appends notices. Collective.
 void settle_shape(TrainingJob& job, const cli::FlagSet& flags, Group& group, std::vector<std::string>& notices);
 
 // KEY=VALUE lines that preserve the conventions of a resumed checkpoint of an older version, see

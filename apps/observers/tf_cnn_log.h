@@ -25,7 +25,7 @@ struct TfCnnLogOptions {
   std::string weights_line{};             // printed at a fresh start; empty: no such line
   cli::Machine machine{};
   bool sums = false;               // gradients are all-reduced
-  bool replays = false;            // steps run as CUDA graphs, in which all-reduces are not timed
+  bool cuda_graph = false;         // steps run as CUDA graphs, in which all-reduces are not timed
   double flops = 0;                // of this rank's step
   std::function<double()> peak{};  // peak FLOP/s of a CPU; none: not printed
   bool stated_peak = false;        // given by the user

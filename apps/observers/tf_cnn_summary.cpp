@@ -72,7 +72,7 @@ void TfCnnLog::summary_of_sums() {
       fmt::format("All-reduce:  {:.2f} ms and {:.2f} MB per step, {:.2f} ms of it exposed ({:.1f} % of the step): {}{}",
                   1e3 * times.busy / steps, times.bytes / steps / 1e6, 1e3 * times.exposed / steps,
                   sums.step_seconds > 0 ? 100 * times.exposed / sums.step_seconds : 0, communicator_.describe(),
-                  options_.replays ? ", in eager steps" : ""));
+                  options_.cuda_graph ? ", in eager steps" : ""));
 }
 
 }  // namespace dtrain::observers

@@ -15,9 +15,9 @@
 namespace dtrain::scale {
 namespace {
 
-struct StepMoments {
-  Moment begin, backward, update, end;
-  std::vector<std::pair<const Parameter*, Moment>> ready;  // in backward order
+struct StepEvents {
+  Event begin, backward, update, end;
+  std::vector<std::pair<const Parameter*, Event>> ready;  // in backward order
 };
 
 class MeasuredModel {
@@ -67,7 +67,7 @@ class MeasuredModel {
 };
 
 // Layer times of one step. The rest of backward after the last gradient counts to the last layer.
-std::vector<LayerTime> layers_of(Context& context, const StepMoments& moments) {
+std::vector<LayerTime> layers_of(Context& context, const StepEvents& events) {
   std::unordered_map<std::string, size_t> last;  // a layer is complete when its last parameter is
   std::unordered_map<std::string, double> bytes;
   for (size_t i = 0; i < events.ready.size(); ++i) {

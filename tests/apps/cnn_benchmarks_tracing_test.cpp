@@ -23,11 +23,11 @@ class CnnTracing : public CnnBenchmarks {
 };
 
 // Spans of a trace, by lane.
-std::map<std::string, std::vector<Event>> lanes_of(const std::string& text) {
-  const Event events = Event::parse(text);
-  std::map<Event, std::string> names;
-  std::map<std::string, std::vector<Event>> lanes;
-  for (const Event& event : events) {
+std::map<std::string, std::vector<TraceEvent>> lanes_of(const std::string& text) {
+  const TraceEvent events = TraceEvent::parse(text);
+  std::map<TraceEvent, std::string> names;
+  std::map<std::string, std::vector<TraceEvent>> lanes;
+  for (const TraceEvent& event : events) {
     if (event["name"] == "thread_name") names[event["tid"]] = event["args"]["name"];
     if (event["ph"] == "X") lanes[names.at(event["tid"])].push_back(event);
   }

@@ -57,7 +57,7 @@ struct RankFlags {
   // Options of the all-reduce; "auto" on the wire is fp32.
   CommunicatorOptions communicator() const;
   // Settings given on the command line, which a checkpoint does not override.
-  AskedFor asked_for(const FlagSet& flags) const;
+  ExplicitSettings asked_for(const FlagSet& flags) const;
 };
 
 // Throws Error(Fault::config) if --all_reduce_algorithm does not exist for that device.

@@ -22,7 +22,7 @@
 #include "benchmarks/program.h"
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/core/rng.h"
-#include "libdtrain/cpu/direct_conv.h"
+#include "libdtrain/cpu/conv/onednn.h"
 #include "libdtrain/ops/conv2d.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
 
@@ -118,13 +118,13 @@ class Case {
 
   void run(int pass, bool direct) {
     if (pass == 0)
-      direct ? cpu::direct_conv(context_, shape_, dtype_, x_.raw(), w_.raw(), nullptr, y_.raw())
+      direct ? cpu::onednn_conv(context_, shape_, dtype_, x_.raw(), w_.raw(), nullptr, y_.raw())
              : cpu::conv2d(context_, x_, w_, {}, options_, y_);
     else if (pass == 1)
-      direct ? cpu::direct_conv_dgrad(context_, shape_, dtype_, y_.raw(), w_.raw(), dx_.raw(), false)
+      direct ? cpu::onednn_dgrad(context_, shape_, dtype_, y_.raw(), w_.raw(), dx_.raw(), false)
              : cpu::conv2d_dgrad(context_, y_, w_, options_, dx_, false);
     else
-      direct ? cpu::direct_conv_wgrad(context_, shape_, dtype_, x_.raw(), y_.raw(), dw_.data<float>(), false)
+      direct ? cpu::onednn_wgrad(context_, shape_, dtype_, x_.raw(), y_.raw(), dw_.data<float>(), false)
              : cpu::conv2d_wgrad(context_, x_, y_, options_, dw_, false);
   }
 

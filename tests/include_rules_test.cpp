@@ -64,9 +64,19 @@ struct Level {
 
 const std::vector<Level> kLevels = {
     {"libdtrain/core/", {}, {"libdtrain/cpu/", "libdtrain/cuda/"}},  // a context owns its device's library handles
-    {"libdtrain/cpu/kernels/", {"libdtrain/core/"}, {}},
-    {"libdtrain/cpu/", {"libdtrain/core/", "libdtrain/cpu/kernels/"}, {}},
-    {"libdtrain/cuda/", {"libdtrain/core/"}, {"libdtrain/io/"}},  // autotuning results are cached in a file
+    {"libdtrain/cpu/kernels/isa/", {"libdtrain/core/"}, {}},
+    {"libdtrain/cpu/kernels/", {"libdtrain/core/", "libdtrain/cpu/kernels/isa/"}, {}},
+    {"libdtrain/cpu/threads/", {"libdtrain/core/", "libdtrain/cpu/elements.h"}, {}},
+    {"libdtrain/cpu/onednn/", {"libdtrain/core/", "libdtrain/cpu/threads/"}, {}},
+    {"libdtrain/cpu/gemm/",
+     {"libdtrain/core/", "libdtrain/cpu/elements.h", "libdtrain/cpu/kernels/", "libdtrain/cpu/threads/"},
+     {}},
+    {"libdtrain/cpu/conv/",
+     {"libdtrain/core/", "libdtrain/cpu/elements.h", "libdtrain/cpu/kernels/", "libdtrain/cpu/threads/",
+      "libdtrain/cpu/onednn/", "libdtrain/cpu/gemm/"},
+     {}},
+    {"libdtrain/cpu/", {"libdtrain/core/", "libdtrain/cpu/"}, {}},
+    {"libdtrain/cuda/", {"libdtrain/core/"}, {"libdtrain/io/"}},  // what was measured once is kept in a file
     {"libdtrain/io/", {"libdtrain/core/"}, {}},
     {"libdtrain/distributed/nccl_", {"libdtrain/core/", "libdtrain/cuda/"}, {}},  // no public header among them
     {"libdtrain/distributed/", {"libdtrain/core/"}, {"libdtrain/cuda/"}},

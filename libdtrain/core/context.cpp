@@ -9,8 +9,9 @@
 #include "libdtrain/core/cores.h"
 #include "libdtrain/core/profiler.h"
 #include "libdtrain/core/thread_count.h"
+#include "libdtrain/cpu/conv/algorithms.h"
 #include "libdtrain/cpu/kernels/table.h"
-#include "libdtrain/cpu/onednn.h"
+#include "libdtrain/cpu/onednn/primitive_cache.h"
 
 namespace dtrain {
 
@@ -101,6 +102,15 @@ CpuIsa chosen_isa(std::optional<CpuIsa> asked) {
   return isa;
 }
 
+void require_algorithm(const std::string& name) {
+  std::string names;
+  for (const std::string& one : cpu::conv_algorithm_names()) {
+    if (name.empty() || name == one) return;
+    names += (names.empty() ? "" : ", ") + one;
+  }
+  throw Error(concat("a convolution algorithm \"", name, "\": expected one of ", names));
+}
+
 class CpuContext final : public Context {
  public:
   explicit CpuContext(CpuOptions options)
@@ -118,6 +128,8 @@ class CpuContext final : public Context {
                                 omp_get_thread_limit(), ")"));
     isa_ = chosen_isa(options.isa);
     kernels_ = &cpu::kernels_of(isa_);
+    require_algorithm(options.conv_algorithm);
+    conv_algorithm_ = options.conv_algorithm;
     primitives_ = std::make_shared<cpu::PrimitiveCache>();
     scalars_ = &host_scalars_;
   }

@@ -122,6 +122,7 @@ class Context {
   CpuIsa isa() const;
   const cpu::Kernels& kernels() const;
   cpu::PrimitiveCache& primitives() const;
+  const std::string& conv_algorithm() const { return conv_algorithm_; }  // see CpuOptions; empty on a GPU
   cuda::Runtime& runtime() const;  // a CUDA context only: streams and library handles
 
  protected:
@@ -136,6 +137,7 @@ class Context {
   CpuIsa isa_ = CpuIsa::avx2;
   const cpu::Kernels* kernels_ = nullptr;
   std::shared_ptr<cpu::PrimitiveCache> primitives_;
+  std::string conv_algorithm_;
   std::shared_ptr<cuda::Runtime> runtime_;
   StepScalars* scalars_ = nullptr;
   Profiler* profiler_ = nullptr;

@@ -17,6 +17,9 @@ struct CpuOptions {
   // Highest instruction set of kernels; default: the processor's best. oneDNN keeps the instruction set of the
   // process's first context.
   std::optional<CpuIsa> isa{};
+  // An algorithm that convolutions use wherever it can compute them, e.g. "winograd", for tests and comparisons; empty:
+  // the fastest one. Names: conv2d_algorithm_names().
+  std::string conv_algorithm{};
 };
 
 struct CudaOptions {

@@ -1,4 +1,4 @@
-// Code of CPU arms that is written once for images of f32 and of bf16.
+// Elements of f32 and of bf16, for code that is written once for both.
 #pragma once
 
 #include <type_traits>
@@ -16,7 +16,7 @@ void with_elements(DType dtype, const Use& use) {
     use(float());
 }
 
-// The element that stores a sum, rounded to nearest.
+// A sum as an element of T, rounded to nearest.
 template <class T>
 T to_element(float value) {
   if constexpr (std::is_same_v<T, Bf16>)

@@ -1,7 +1,7 @@
 #include "libdtrain/ops/anchor_targets.h"
 
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/anchor_targets_math.h"
 
 namespace dtrain {

@@ -1,5 +1,4 @@
 // Checks of batch_norm, what it saves, and its gradient closure.
-#include "libdtrain/ops/batch_norm.h"
 
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/distributed/communicator.h"

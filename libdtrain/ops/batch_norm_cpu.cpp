@@ -4,7 +4,8 @@
 
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/kernels/table.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/scratch.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/batch_norm_math.h"
 #include "libdtrain/ops/batch_norm_parts.h"
@@ -74,7 +75,7 @@ GradientRows<T> rows_of(GradientRows<T> all, int64_t begin, int64_t end) {
   return all;
 }
 
-WorkShares shares_of(const Context& context, int64_t rows, int64_t c) {
+ChunkedRange shares_of(const Context& context, int64_t rows, int64_t c) {
   return {context.threads(), rows, std::max<int64_t>(kElementsPerThread / c, 1)};
 }
 
@@ -137,12 +138,12 @@ double share_moments(Context& context, Communicator& ranks, double count, int64_
 
 // The means of all channels of x, [c], followed by the sums of squared deviations, [c].
 Scratch<double> moments_of_all(Context& context, const Tensor& x, int64_t c) {
-  const WorkShares shares = shares_of(context, x.count() / c, c);
+  const ChunkedRange shares = shares_of(context, x.count() / c, c);
   Scratch<double> moments(context, shares.count() * 2 * c);
   const Scratch<float> buffers(context, context.threads() * 3 * c);
   with_elements(x.dtype(), [&]<class T>(T) {
     const T* const from = x.data<T>();
-    parallel_shares(shares, [&](int64_t thread, int64_t share, int64_t begin, int64_t end) {
+    parallel_chunks(shares, [&](int64_t thread, int64_t share, int64_t begin, int64_t end) {
       double* own = moments.data() + share * 2 * c;
       range_moments(context.kernels().batch_norm.of<T>(), from + begin * c, end - begin, c, own, own + c,
                     buffers.data() + thread * 3 * c);
@@ -203,12 +204,12 @@ void apply(Context& context, const BatchNormInputs& in, const BatchNormOutputs& 
   with_elements(in.x.dtype(), [&]<class T>(T) {
     const T *const from = in.x.data<T>(), *const add = in.residual ? in.residual.data<T>() : nullptr;
     T* const to = out.y.data<T>();
-    const bool past_caches = is_past_caches<T>(in.x.count() / c, c);
-    parallel_shares(shares_of(context, in.x.count() / c, c), [&](int64_t, int64_t, int64_t begin, int64_t end) {
+    const bool non_temporal = is_past_caches<T>(in.x.count() / c, c);
+    parallel_chunks(shares_of(context, in.x.count() / c, c), [&](int64_t, int64_t, int64_t begin, int64_t end) {
       const int64_t first = begin * c;
       context.kernels().batch_norm.of<T>().apply({from + first, add ? add + first : nullptr, to + first,
                                                   out.mean.data<float>(), scale.data<float>(), in.beta.data<float>(),
-                                                  end - begin, c, c, in.activation, past_caches});
+                                                  end - begin, c, c, in.activation, non_temporal});
     });
   });
 }
@@ -267,7 +268,7 @@ void grad_as(Context& context, const T* dy, const MakeRows<T>& make, int64_t row
   GradientRows<T> all = gradient_rows<T>(dy, rows, saved, scale);
   T* const kept = grads.dresidual ? grads.dresidual.data<T>() : nullptr;
   const bool constant = saved.constant_statistics;
-  const WorkShares shares = shares_of(context, rows, c);
+  const ChunkedRange shares = shares_of(context, rows, c);
   const Scratch<T> made(context, dy ? 0 : context.threads() * kMadeRows * c);
   // body(piece, row) for pieces of rows [begin, end), which begin at `row`.
   const auto for_each_piece = [&](int64_t thread, int64_t begin, int64_t end, const auto& body) {
@@ -285,7 +286,7 @@ void grad_as(Context& context, const T* dy, const MakeRows<T>& make, int64_t row
   if (!constant || grads.dgamma || grads.dbeta) {
     const Scratch<double> sums(context, shares.count() * 2 * c);
     const Scratch<float> buffers(context, context.threads() * 2 * c);
-    parallel_shares(shares, [&](int64_t thread, int64_t share, int64_t begin, int64_t end) {
+    parallel_chunks(shares, [&](int64_t thread, int64_t share, int64_t begin, int64_t end) {
       std::fill_n(sums.data() + share * 2 * c, 2 * c, 0.0);
       for_each_piece(thread, begin, end, [&](const GradientRows<T>& piece, int64_t row) {
         add_sums(loops, piece, sums.data() + share * 2 * c, buffers.data() + thread * 2 * c,
@@ -295,7 +296,7 @@ void grad_as(Context& context, const T* dy, const MakeRows<T>& make, int64_t row
     merge_sums(sums.data(), 2 * c, shares.count());
     finish_sums(context, saved, grads, rows, scale.data<float>(), sums.data(), terms.data<float>());
   } else if (kept) {
-    parallel_shares(shares, [&](int64_t thread, int64_t, int64_t begin, int64_t end) {
+    parallel_chunks(shares, [&](int64_t thread, int64_t, int64_t begin, int64_t end) {
       for_each_piece(thread, begin, end,
                      [&](const GradientRows<T>& piece, int64_t row) { loops.gate(piece, kept + row * c); });
     });
@@ -307,9 +308,9 @@ void grad_as(Context& context, const T* dy, const MakeRows<T>& make, int64_t row
     all.gate = ReluGate::none;
   }
   T* const dx = grads.dx.data<T>();
-  Into into = grads.add_dx ? Into::add : Into::store;
-  if (into == Into::store && dx != all.dy && is_past_caches<T>(rows, c)) into = Into::past_caches;
-  parallel_shares(shares, [&](int64_t thread, int64_t, int64_t begin, int64_t end) {
+  StoreMode into = grads.add_dx ? StoreMode::add : StoreMode::store;
+  if (into == StoreMode::store && dx != all.dy && is_past_caches<T>(rows, c)) into = StoreMode::non_temporal;
+  parallel_chunks(shares, [&](int64_t thread, int64_t, int64_t begin, int64_t end) {
     for_each_piece(thread, begin, end, [&](const GradientRows<T>& piece, int64_t row) {
       loops.dx(piece, constant ? nullptr : terms.data<float>(), terms.data<float>() + c, into, dx + row * c);
     });
@@ -355,7 +356,7 @@ void deferred_rows(const Context& context, const DeferredGrad& grad, const Tenso
   GradientRows<T> all = gradient_rows<T>(dz.data<T>(), dz.count() / grad.saved.mean.count(), grad.saved, grad.scale);
   if (grad.gated) all.gate = ReluGate::none;
   const float* const terms = grad.terms.data<float>();
-  context.kernels().batch_norm.of<T>().dx(rows_of(all, begin, end), terms, terms + all.c, Into::store, dx);
+  context.kernels().batch_norm.of<T>().dx(rows_of(all, begin, end), terms, terms + all.c, StoreMode::store, dx);
 }
 
 template void deferred_rows(const Context&, const DeferredGrad&, const Tensor&, int64_t, int64_t, float*);

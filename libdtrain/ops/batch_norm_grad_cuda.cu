@@ -1,7 +1,7 @@
 // CUDA arm of batch_norm, backward: relu's gate, the sums of a channel, dx and the residual's gradient. The schedules
 // are those of the forward pass.
-#include "libdtrain/ops/batch_norm.h"
 #include "libdtrain/ops/batch_norm_kernels.cuh"
+#include "libdtrain/ops/batch_norm_parts.h"
 
 namespace dtrain::cuda {
 namespace {

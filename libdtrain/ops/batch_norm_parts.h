@@ -1,15 +1,96 @@
-// What batch norm is to the ops that it is a part of: what they share with it, and what it leaves to them.
+// Batch norm as a part of fused ops (convolution, max pooling): its kernels' operands, and work that it defers to them.
+// Internal: users include batch_norm.h.
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <tuple>
 
 #include "libdtrain/ops/batch_norm.h"
 
 namespace dtrain {
 
-// dx of a batch norm by the statistics of a batch that is left to the convolution before it:
-// scale * gated(dz) - (offset + (x - mean) * slope), where dz, the gradient of its result or of what enters its
-// activation, is what that convolution gets.
+// The communicator of several ranks that statistics are synchronised over; null where they are this rank's own.
+Communicator* synchronised_by(const BatchNormOptions& options);
+// Sums `x`, f32, over the ranks, in place; what is queued after it finds the sums.
+void all_reduce_sum(Communicator& ranks, const Tensor& x, const char* what);
+
+// Sums over n,h,w of x - pivot and of its square, f32 [c]: the statistics of a batch follow. No pivot: 0, as on GPUs.
+struct ChannelSums {
+  Tensor sum{}, square{}, pivot{};
+
+  auto tensors() const { return std::tie(sum, square, pivot); }
+};
+// A batch norm with relu that the convolution after it applies while it loads x: relu(x * scale + shift), [c] and of
+// x's type.
+struct OnLoad {
+  Tensor scale{}, shift{};
+
+  bool defined() const { return scale.defined(); }
+  auto tensors() const { return std::tie(scale, shift); }
+};
+
+// The inputs of one call. `residual` and `sums` may be undefined; where sums of x are given, its statistics are not
+// computed from x again.
+struct BatchNormInputs {
+  Tensor x, gamma, beta, residual;
+  Activation activation = Activation::none;
+  ChannelSums sums{};
+
+  auto tensors() const { return std::tie(x, gamma, beta, residual, sums); }
+};
+// The outputs of one call. mean and inv_std, [c], are the statistics that y is normalised by. `mask` is undefined where
+// it is not needed; its layout is that of relu_mask_bytes, and the CPU arm, which reads y instead, writes none. On a
+// GPU in training y may be undefined, where the statistics alone are wanted, and `load`, where it is defined, is
+// written for the statistics of this rank's batch.
+struct BatchNormOutputs {
+  Tensor y, mean, inv_std, mask;
+  OnLoad load{};
+
+  auto tensors() const { return std::tie(y, mean, inv_std, mask, load); }
+};
+
+// Saved by the forward pass for the backward pass. x is undefined where the statistics are constant and neither
+// gamma nor beta wants a gradient. At most one of y and mask is defined: where relu's gate does not follow from x.
+struct BatchNormSaved {
+  Tensor x, y, mask, mean, inv_std, gamma, beta;
+  Activation activation = Activation::none;
+  bool constant_statistics = false;
+  Communicator* communicator = nullptr;  // connects the ranks whose statistics these are
+  // f32 [c], gradients of beta and gamma: defined where the op that made dy has closed relu's gate in it and added up.
+  Tensor dbeta{}, dgamma{};
+
+  auto tensors() const { return std::tie(x, y, mask, mean, inv_std, gamma, beta, dbeta, dgamma); }
+};
+struct DeferredGrad;
+// Each may be undefined where it is not wanted. dx, dgamma and dbeta are stored or added; dresidual, the gradient of
+// what enters the activation, is stored. Either dx or dresidual may be dy itself; dx is then stored.
+struct BatchNormGrads {
+  Tensor dx, dgamma, dbeta, dresidual;
+  bool add_dx = false, add_dgamma = false, add_dbeta = false;
+  DeferredGrad* deferred = nullptr;  // on a CPU, in place of dx
+
+  auto tensors() const { return std::tie(dx, dgamma, dbeta, dresidual); }
+};
+
+namespace cpu {
+// With the statistics of x, by which the running ones are updated.
+void batch_norm_train(Context&, const BatchNormInputs&, const BatchNormState&, const BatchNormOptions&,
+                      const BatchNormOutputs&);
+// With the running statistics; mean is not written.
+void batch_norm_infer(Context&, const BatchNormInputs&, const BatchNormState&, const BatchNormOptions&,
+                      const BatchNormOutputs&);
+void batch_norm_grad(Context&, const Tensor& dy, const BatchNormSaved&, const BatchNormGrads&);
+}  // namespace cpu
+
+namespace cuda {
+decltype(cpu::batch_norm_train) batch_norm_train;
+decltype(cpu::batch_norm_infer) batch_norm_infer;
+decltype(cpu::batch_norm_grad) batch_norm_grad;
+}  // namespace cuda
+
+// dx of a batch norm with batch statistics, deferred to the convolution before it, which receives dz, the gradient of
+// the result or of the activation's input: scale * gated(dz) - (offset + (x - mean) * slope).
 struct DeferredGrad {
   BatchNormSaved saved{};
   bool gated = false;       // dz has passed the activation

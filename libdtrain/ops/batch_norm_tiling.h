@@ -49,13 +49,13 @@ struct DeviceLimits {
 // `streams`: images of which a block keeps its part (forward x; backward x and dz). Blocks of all slices worked on at a
 // time fill the device once. Where the whole is more than shared memory holds, half of that is for the slices being
 // read and half for those being finished; the sweeps that do not fit are read again, as far as possible from L2.
-inline BatchNormTiling batch_norm_tiling(int64_t rows, int64_t c, int64_t element_bytes, int streams,
+inline BatchNormTiling batch_norm_tiling(int64_t rows, int64_t c, int64_t element_bytes, int non_temporal,
                                          const DeviceLimits& device) {
   using Tiling = BatchNormTiling;
   Tiling t{.rows = rows, .c = c, .lanes = channels_per_access(c, element_bytes)};
   const int64_t sweeps = (rows + Tiling::kSweepRows - 1) / Tiling::kSweepRows;
   t.slices = static_cast<int>((c + t.slice_channels() - 1) / t.slice_channels());
-  const int64_t sweep_bytes = streams * t.sweep_bytes(element_bytes);
+  const int64_t sweep_bytes = non_temporal * t.sweep_bytes(element_bytes);
   const int64_t room = std::max<int64_t>((device.shared_bytes - t.sums_bytes()) / sweep_bytes, 0);  // a block's
   const int64_t all = room * device.multiprocessors;
   const bool whole = t.slices == 1 || (t.slices * sweeps <= all && t.slices <= device.multiprocessors);

@@ -6,7 +6,8 @@
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/kernels/table.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/scratch.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/batch_norm_parts.h"
 #include "libdtrain/ops/max_pool_parts.h"
 
@@ -123,7 +124,7 @@ void bn_relu_max_pool(Context& context, const BatchNormInputs& in, const BatchNo
   const PoolGeometry g(in.x, out.y, pool);
   with_elements(in.x.dtype(), [&]<class T>(T) {
     const BandsPooled<T> bands(context, g, in, out, argmax);
-    parallel_shares({context.threads(), g.n * g.rows.out, 4},
+    parallel_chunks({context.threads(), g.n * g.rows.out, 4},
                     [&](int64_t thread, int64_t, int64_t begin, int64_t end) { bands.pool(thread, begin, end); });
   });
 }

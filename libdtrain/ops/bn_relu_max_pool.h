@@ -3,7 +3,7 @@
 // demands equality with it.
 #pragma once
 
-#include "libdtrain/ops/batch_norm.h"
+#include "libdtrain/ops/batch_norm_parts.h"
 #include "libdtrain/ops/pool.h"
 
 namespace dtrain {

@@ -1,7 +1,7 @@
 #include "libdtrain/ops/boxes.h"
 
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/box_checks.h"
 #include "libdtrain/ops/box_math.h"
 

@@ -1,20 +1,11 @@
 #include "libdtrain/ops/conv2d.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/depthwise.h"
-#include "libdtrain/cpu/direct_conv.h"
-#include "libdtrain/cpu/elements.h"
-#include "libdtrain/cpu/few_pixels.h"
-#include "libdtrain/cpu/gathered_conv.h"
-#include "libdtrain/cpu/gemm_wgrad.h"
-#include "libdtrain/cpu/kernels/table.h"
-#include "libdtrain/cpu/onednn_run.h"
-#include "libdtrain/cpu/parallel.h"
-#include "libdtrain/cpu/tile_conv.h"
-#include "libdtrain/cpu/winograd.h"
+#include "libdtrain/cpu/conv/algorithms.h"
+#include "libdtrain/cpu/threads/scratch.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/inferred_conv.h"
 
 namespace dtrain {
@@ -106,115 +97,28 @@ ConvShape shape_of(const Shape& x, const Shape& w, const Shape& y, const Conv2dO
   return shape;
 }
 
-namespace {
-
-// Winograd's algorithm pays from so many tiles on: here it transforms its filters in each call, and multiplies in f32.
-constexpr int64_t kLeastTiles = 24;
-// It takes more of them in the forward pass where the processor has products of bf16: at 14x14x256, 256 tiles, those
-// win by up to a fifth, at 28x28x128, 784 tiles, they lose by as much. In the gradients they lose from 7x7x512, 64
-// tiles, on.
-int64_t least_tiles_forward(const Context& context, DType dtype) {
-  return dtype == DType::bf16 && has_bf16(context) ? 512 : kLeastTiles;
+bool conv2d_with_statistics(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
+                            const Tensor& y, FusedStatistics& statistics) {
+  return run_conv(context, ConvPass::forward, x.dtype(), shape_of(x, w, y, options),
+                  {.x = x.raw(), .w = w.raw(), .out = y.raw(), .statistics = &statistics});
 }
 
-// Where there are tile registers, no detour is as fast as products of bf16.
-std::optional<WinogradShape> winograd_for(const Context& context, const ConvShape& o, DType dtype,
-                                          int64_t least_tiles) {
-  if (dtype == DType::bf16 && context.kernels().tiles.pairs) return std::nullopt;
-  return winograd_of(context, o, least_tiles);
-}
-
-// Products of bf16 need a processor that has them. Depthwise convolutions and the transforms of Winograd's algorithm,
-// which compute in f32 what they read and write in bf16, need none.
-bool computes_in_bf16(const Context& context, const ConvShape& o) {
-  return depthwise_supports(o) || has_bf16(context) || winograd_of(context, o, kLeastTiles);
-}
-
-// The algorithms of the engine that add up what they write, where they pay. `sums` may be null; whether one was run.
-bool run_products(Context& context, const ConvShape& shape, const Tensor& x, const Tensor& w, const float* bias,
-                  const Tensor& y, ResultSums* sums) {
-  const auto winograd = winograd_for(context, shape, x.dtype(), least_tiles_forward(context, x.dtype()));
-  if (!winograd && !gathered_forward_pays(context, shape, x.dtype())) return false;
-  with_elements(x.dtype(), [&]<class T>(T) {
-    if (winograd)
-      winograd_forward(context, *winograd, x.data<T>(), w.data<T>(), bias, y.data<T>(), sums);
-    else
-      gathered_forward(context, shape, x.data<T>(), w.data<T>(), bias, y.data<T>(), sums);
-  });
-  return true;
-}
-
-}  // namespace
-
-bool conv2d_adding_up(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options, const Tensor& y,
-                      ResultSums& sums) {
-  const ConvShape shape = shape_of(x, w, y, options);
-  const bool sums_panels = shape.k % context.kernels().product.columns == 0 && !depthwise_supports(shape);
-  const bool natively = x.dtype() == DType::f32 || computes_in_bf16(context, shape);
-  if (sums_panels && natively && run_products(context, shape, x, w, nullptr, y, &sums)) return true;
-  conv2d(context, x, w, {}, options, y);
-  return false;
-}
-
-// These three choose the algorithm of a shape, and of a gradient that is mostly zero; the direct one takes them all.
 void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& options,
             const Tensor& y) {
-  const ConvShape shape = shape_of(x, w, y, options);
-  const float* const b = bias ? bias.data<float>() : nullptr;
-  if (x.dtype() == DType::bf16 && !computes_in_bf16(context, shape))
-    return call_in_f32(context, conv2d, x, w, bias, options, y);
-  if (depthwise_supports(shape))
-    return with_elements(
-        x.dtype(), [&]<class T>(T) { depthwise_forward(context, shape, x.data<T>(), w.data<T>(), b, y.data<T>()); });
-  if (!run_products(context, shape, x, w, b, y, nullptr))
-    direct_conv(context, shape, x.dtype(), x.raw(), w.raw(), b, y.raw());
+  run_conv(context, ConvPass::forward, x.dtype(), shape_of(x, w, y, options),
+           {.x = x.raw(), .w = w.raw(), .bias = bias ? bias.data<float>() : nullptr, .out = y.raw()});
 }
 
 void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options, const Tensor& dx,
                   bool add) {
-  const ConvShape shape = shape_of(dx, w, dy, options);
-  const bool bf16 = dy.dtype() == DType::bf16;
-  if (bf16 && (!computes_in_bf16(context, shape) || few_pixels(context, shape, dy.data<Bf16>())))
-    return call_in_f32(context, conv2d_dgrad, dy, w, options, dx, add);
-  if (depthwise_supports(shape))
-    return with_elements(
-        dy.dtype(), [&]<class T>(T) { depthwise_dgrad(context, shape, dy.data<T>(), w.data<T>(), dx.data<T>(), add); });
-  if (!bf16)
-    if (const auto pixels = few_pixels(context, shape, dy.data<float>()))
-      return few_pixels_dgrad(context, shape, *pixels, dy.data<float>(), w.data<float>(), dx.data<float>(), add);
-  if (bf16 && tile_dgrad_supports(context, shape))
-    tile_dgrad(context, shape, dy.data<Bf16>(), w.data<Bf16>(), dx.data<Bf16>(), add);
-  else if (const auto winograd = winograd_for(context, shape, dy.dtype(), kLeastTiles))
-    with_elements(dy.dtype(), [&]<class T>(T) {
-      winograd_dgrad(context, *winograd, dy.data<T>(), w.data<T>(), dx.data<T>(), add);
-    });
-  else if (gathered_dgrad_pays(context, shape, dy.dtype()))
-    with_elements(dy.dtype(),
-                  [&]<class T>(T) { gathered_dgrad(context, shape, dy.data<T>(), w.data<T>(), dx.data<T>(), add); });
-  else
-    direct_conv_dgrad(context, shape, dy.dtype(), dy.raw(), w.raw(), dx.raw(), add);
+  run_conv(context, ConvPass::dgrad, dy.dtype(), shape_of(dx, w, dy, options),
+           {.w = w.raw(), .dy = dy.raw(), .out = dx.raw(), .add = add});
 }
 
 void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Conv2dOptions& options, const Tensor& dw,
                   bool add) {
-  const ConvShape shape = shape_of(x, dw, dy, options);
-  const bool bf16 = dy.dtype() == DType::bf16;
-  if (bf16 && (!computes_in_bf16(context, shape) || few_pixels(context, shape, dy.data<Bf16>())))
-    return call_in_f32(context, conv2d_wgrad, x, dy, options, dw, add);
-  float* const to = dw.data<float>();
-  if (depthwise_supports(shape))
-    return with_elements(dy.dtype(),
-                         [&]<class T>(T) { depthwise_wgrad(context, shape, x.data<T>(), dy.data<T>(), to, add); });
-  if (!bf16)
-    if (const auto pixels = few_pixels(context, shape, dy.data<float>()))
-      return gemm_wgrad(context, shape, x.data<float>(), dy.data<float>(), to, add, &*pixels);
-  if (const auto winograd = winograd_for(context, shape, dy.dtype(), kLeastTiles))
-    with_elements(dy.dtype(),
-                  [&]<class T>(T) { winograd_wgrad(context, *winograd, x.data<T>(), dy.data<T>(), to, add); });
-  else if (gemm_wgrad_pays(context, shape, dy.dtype()))
-    with_elements(dy.dtype(), [&]<class T>(T) { gemm_wgrad(context, shape, x.data<T>(), dy.data<T>(), to, add); });
-  else
-    direct_conv_wgrad(context, shape, dy.dtype(), x.raw(), dy.raw(), to, add);
+  run_conv(context, ConvPass::wgrad, dy.dtype(), shape_of(x, dw, dy, options),
+           {.x = x.raw(), .dy = dy.raw(), .out = dw.raw(), .add = add});
 }
 
 void bias_grad(Context& context, const Tensor& dy, const Tensor& db, bool add) {

@@ -41,24 +41,25 @@ inline Var conv2d(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& o
 // The output shape of a convolution; throws with the reason where there is none.
 Shape conv2d_shape(const Shape& x, const Shape& w, const Conv2dOptions& options);
 
-// The floating-point operations of a convolution by filters `w` that gives `y`: two for each product.
+// Floating-point operations of a convolution with weights `w` and result `y`: two for each product.
 inline double conv2d_flops(const Shape& y, const Shape& w) {
   return 2 * static_cast<double>(y.count()) * static_cast<double>(w.count() / w[0]);
 }
 
-// The shape and the memory of what conv2d gives, uninitialised, after the checks of its arguments: for ops that a
-// convolution is a part of.
+// The shape of the result of conv2d, and an uninitialised tensor for it, after checks of the arguments: for fused ops.
 Shape conv2d_output_shape(const Var& x, const Var& w, const Conv2dOptions& options);
 Tensor conv2d_output(Context& context, const Var& x, const Var& w, const Conv2dOptions& options);
 
 namespace cpu {
 struct ConvShape;
-class ResultSums;
-// A convolution of images x to y by filters w [k, r, s, c / groups], as kernels take it.
+class FusedStatistics;
+// The geometry of a convolution of images x to y with weights w [k, r, s, c / groups].
 ConvShape shape_of(const Shape& x, const Shape& w, const Shape& y, const Conv2dOptions& options);
 ConvShape shape_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv2dOptions& options);
-// conv2d without bias that adds y up in `sums` where its algorithm can; whether it has.
-bool conv2d_adding_up(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const Tensor& y, ResultSums&);
+// conv2d without bias, with the statistics of y fused into its epilogue. Returns false where the algorithm cannot: they
+// are then empty.
+bool conv2d_with_statistics(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const Tensor& y,
+                            FusedStatistics&);
 // `bias` may be undefined. Gradients are stored, or added where `add`.
 void conv2d(Context&, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions&, const Tensor& y);
 void conv2d_dgrad(Context&, const Tensor& dy, const Tensor& w, const Conv2dOptions&, const Tensor& dx, bool add);
@@ -77,7 +78,7 @@ template <>
 inline constexpr bool takes_bf16<cpu::conv2d_wgrad> = true;
 
 namespace cuda {
-// The same in f32, bf16 and f16, the images, filters and their gradients but dw; bias, dw and db are f32. Where dw has
+// The same in f32, bf16 and f16, images, weights and their gradients except dw; bias, dw and db are f32. Where dw has
 // fewer channels than x (images whose pixels are padded with zeros), the first ones are written.
 decltype(cpu::conv2d) conv2d;
 decltype(cpu::conv2d_dgrad) conv2d_dgrad;

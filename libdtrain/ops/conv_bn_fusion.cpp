@@ -1,10 +1,10 @@
 #include "libdtrain/ops/conv_bn_fusion.h"
 
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/block_gradients.h"
+#include "libdtrain/core/profiler.h"
+#include "libdtrain/cpu/conv/bn_fused_grad.h"
 #include "libdtrain/cpu/elements.h"
-#include "libdtrain/cpu/onednn_run.h"
-#include "libdtrain/cpu/result_sums.h"
+#include "libdtrain/cpu/gemm/statistics.h"
 #include "libdtrain/ops/batch_norm_math.h"
 
 namespace dtrain {
@@ -47,24 +47,24 @@ namespace cpu {
 
 bool defers_gradient(const Context& context, const Shape& x, const Shape& w, const Conv2dOptions& options,
                      DType dtype) {
-  if (dtype == DType::bf16 && !has_bf16(context)) return false;
-  return block_gradients_pay(context, shape_of(x, w, conv2d_shape(x, w, options), options), dtype);
+  return !bn_fused_grads_declined(context, shape_of(x, w, conv2d_shape(x, w, options), options), dtype);
 }
 
 void conv2d_grads_deferred(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
                            const DeferredGrad& deferred, const Tensor& dz, const GradTarget& dw, const GradTarget& dx) {
+  const KernelSpan span(context.profiler(), "conv2d_grads"), algorithm(context.profiler(), "bn_fused_grad");
   with_elements(dz.dtype(), [&]<class T>(T) {
     const auto make = [&](int64_t begin, int64_t end, T* dy) { deferred_rows(context, deferred, dz, begin, end, dy); };
-    block_gradients(context, shape_of(x.shape(), w.shape(), dz.shape(), options), x.data<T>(), w.data<T>(),
-                    BlockSource<T>{dz.data<T>(), deferred.saved.x.data<T>(), make}, dw.dx.data<float>(), dw.add,
-                    dx.dx.data<T>(), dx.add);
+    bn_fused_grads(context, shape_of(x.shape(), w.shape(), dz.shape(), options), x.data<T>(), w.data<T>(),
+                   BlockwiseGradient<T>{dz.data<T>(), deferred.saved.x.data<T>(), make}, dw.dx.data<float>(), dw.add,
+                   dx.dx.data<T>(), dx.add);
   });
 }
 
 namespace {
 
 // Sums about the mean.
-ChannelSums sums_of(Context& context, ResultSums& sums, int64_t channels) {
+ChannelSums sums_of(Context& context, FusedStatistics& sums, int64_t channels) {
   const ChannelSums all{context.empty({channels}), context.empty({channels}), context.empty({channels})};
   for (int64_t i = 0; i < channels; ++i) {
     const Moments moments = sums.of(i);
@@ -82,9 +82,9 @@ ChannelSums sums_of(Context& context, ResultSums& sums, int64_t channels) {
 ChannelSums conv2d_with_sums(Context& context, const Tensor& x, const OnLoad&, const Tensor& w,
                              const Conv2dOptions& options, const Tensor& y, float worth) {
   const int64_t channels = y.dim(3);
-  if (worth > 0 && channels % ResultSums::kBlock == 0) {
-    ResultSums sums(context, channels);
-    return conv2d_adding_up(context, x, w, options, y, sums) ? sums_of(context, sums, channels) : ChannelSums{};
+  if (worth > 0 && channels % FusedStatistics::kBlock == 0) {
+    FusedStatistics sums(context, channels);
+    return conv2d_with_statistics(context, x, w, options, y, sums) ? sums_of(context, sums, channels) : ChannelSums{};
   }
   conv2d(context, x, w, {}, options, y);
   return {};

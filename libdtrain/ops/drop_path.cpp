@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/drop_path_math.h"
 
 namespace dtrain {

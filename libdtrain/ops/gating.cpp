@@ -1,7 +1,7 @@
 #include "libdtrain/ops/gating.h"
 
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/gating_math.h"
 
 namespace dtrain {

@@ -6,7 +6,8 @@
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/kernels/table.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/scratch.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/batch_norm_math.h"
 
 namespace dtrain {
@@ -81,8 +82,8 @@ struct Geometry {
   double size() const { return static_cast<double>(pixels * width); }  // elements per group
 };
 
-// Neighbouring groups of one image, processed together by one thread.
-struct Share {
+// Some neighbouring groups of one image, whose rows one thread goes over together.
+struct WorkItem {
   const Geometry& g;
   int64_t image, first_group, groups;
   float* scratch;  // rows of c floats
@@ -124,7 +125,7 @@ void for_each_share(const Context& context, const Geometry& g, int64_t rows, Bod
         float* const own = scratch.data() + thread * rows * g.c;
         while (begin < end) {
           const int64_t image = begin / g.groups, first = image * g.groups, stop = std::min(end, first + g.groups);
-          body(Share{g, image, begin - first, stop - begin, own});
+          body(WorkItem{g, image, begin - first, stop - begin, own});
           begin = stop;
         }
       },
@@ -137,7 +138,7 @@ struct TwoSums {
   double first = 0, second = 0;
 };
 template <class Factor, class SumBlock>
-std::vector<TwoSums> sum_groups(const Share& share, int i, Factor&& factor, SumBlock&& sum_block) {
+std::vector<TwoSums> sum_groups(const WorkItem& share, int i, Factor&& factor, SumBlock&& sum_block) {
   std::vector<TwoSums> sums(static_cast<size_t>(share.groups));
   share.for_each_block([&](int64_t first, int64_t count) {
     sum_block(first, count);
@@ -152,7 +153,7 @@ std::vector<TwoSums> sum_groups(const Share& share, int i, Factor&& factor, SumB
 // Moments of each group in one pass, shifted by a pivot, the group's mean over the first block, which avoids
 // cancellation for large means.
 template <class T>
-std::vector<Moments> moments_of_groups(const BatchNormLoops<T>& loops, const Share& share, const T* x) {
+std::vector<Moments> moments_of_groups(const BatchNormLoops<T>& loops, const WorkItem& share, const T* x) {
   constexpr int kPivot = 0, kSum = 1, kSquare = 2;
   const Geometry& g = share.g;
   float* const pivot = share.per_channel(kPivot);
@@ -183,7 +184,7 @@ void group_norm(Context& context, const GroupNormSaved& saved, const Tensor& bet
   float *const mean = saved.mean.data<float>(), *const inv_std = saved.inv_std.data<float>();
   with_elements(y.dtype(), [&]<class T>(T) {
     const BatchNormLoops<T>& loops = context.kernels().batch_norm.of<T>();
-    for_each_share(context, g, 3, [&](const Share& share) {
+    for_each_share(context, g, 3, [&](const WorkItem& share) {
       const std::vector<Moments> moments = moments_of_groups(loops, share, saved.x.data<T>());
       share.spread(0, [&](int64_t group) {
         return mean[share.index(group)] = static_cast<float>(moments[static_cast<size_t>(group)].mean);
@@ -207,7 +208,7 @@ void group_norm_grad(Context& context, const Tensor& dy, const GroupNormSaved& s
   const float *const mean = saved.mean.data<float>(), *const inv_std = saved.inv_std.data<float>();
   with_elements(dx.dtype(), [&]<class T>(T) {
     const BatchNormLoops<T>& loops = context.kernels().batch_norm.of<T>();
-    for_each_share(context, g, 4, [&](const Share& share) {
+    for_each_share(context, g, 4, [&](const WorkItem& share) {
       const float* const gamma = saved.gamma.data<float>() + share.first_channel();
       float* const scale = share.per_channel(kScale);
       share.spread(kMean, [&](int64_t group) { return mean[share.index(group)]; });
@@ -236,8 +237,8 @@ void group_norm_grad(Context& context, const Tensor& dy, const GroupNormSaved& s
         const double inverse = inv_std[share.index(group)];
         return inverse * inverse * inverse * sums[static_cast<size_t>(group)].second / g.size();
       });
-      loops.dx(rows(0, g.pixels), share.per_channel(kOffset), share.per_channel(kSlope), add ? Into::add : Into::store,
-               dx.data<T>() + share.row(0));
+      loops.dx(rows(0, g.pixels), share.per_channel(kOffset), share.per_channel(kSlope),
+               add ? StoreMode::add : StoreMode::store, dx.data<T>() + share.row(0));
     });
   });
 }

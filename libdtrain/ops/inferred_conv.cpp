@@ -2,9 +2,10 @@
 
 #include <vector>
 
+#include "libdtrain/core/profiler.h"
 #include "libdtrain/core/thread_count.h"
+#include "libdtrain/cpu/conv/algorithms.h"
 #include "libdtrain/cpu/elements.h"
-#include "libdtrain/cpu/folded_conv.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/ops/batch_norm_math.h"
 #include "libdtrain/ops/quantized_conv.h"
@@ -14,10 +15,10 @@ namespace {
 
 using Numbers = std::vector<float>;
 
-// y = x * filters + shift
+// y = x * weights + shift
 template <class T>
 struct FoldedLayer {
-  cpu::FoldedFilters<T> filters;
+  cpu::PackedWeights<T> weights;
   Numbers shift;  // [k], or empty
 };
 
@@ -71,14 +72,14 @@ void folded_conv_as(Tape& tape, const Var& x, const Var& w, const Conv2dOptions&
     return std::shared_ptr<Layer>(
         new Layer{{shape, w.value.data<T>(), std::move(affine.scale)}, std::move(affine.shift)});
   });
-  cpu::folded_conv<T>(tape.context(), shape, x.value.data<T>(), layer->filters,
-                      {.bias = layer->shift.empty() ? nullptr : layer->shift.data(),
-                       .residual = end.residual ? end.residual->value.data<T>() : nullptr,
-                       .relu = end.activation == Activation::relu},
-                      y.data<T>());
+  const KernelSpan span(tape.context().profiler(), "inferred_conv");
+  const cpu::Epilogue<T> epilogue{.bias = layer->shift.empty() ? nullptr : layer->shift.data(),
+                                  .residual = end.residual ? end.residual->value.data<T>() : nullptr,
+                                  .relu = end.activation == Activation::relu};
+  cpu::run_inference_conv<T>(tape.context(), shape, {x.value.data<T>(), &layer->weights, epilogue, y.data<T>()});
 }
 
-Tensor folded_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end) {
+Tensor inference_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end) {
   const Tensor y = result_memory(tape.context(), end, conv2d_output_shape(x, w, options), x.value.dtype());
   check_residual(end, y);
   cpu::with_elements(y.dtype(), [&]<class T>(T) { folded_conv_as<T>(tape, x, w, options, end, y); });
@@ -89,7 +90,7 @@ Tensor infer(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& option
   const ThreadCount threads(tape.context().threads());
   const QuantizedLayer* const quantized = tape.prepared()->quantized(w.value.raw());
   return quantized ? quantized_conv(tape, x.value, w.value, options, *quantized, end)
-                   : folded_conv(tape, x, w, options, end);
+                   : inference_conv(tape, x, w, options, end);
 }
 
 }  // namespace
@@ -98,7 +99,7 @@ bool is_inferred(const Tape& tape, const Var& x, const Conv2dOptions& options) {
   const DType dtype = x.value.dtype();
   if (tape.prepared() == nullptr || !tape.context().is_cpu() || options.groups != 1) return false;
   return dtype == DType::f32 || dtype == DType::u8 ||
-         (dtype == DType::bf16 && tape.context().kernels().product.gathered_bf16_rows);
+         (dtype == DType::bf16 && tape.context().kernels().capabilities.bf16);
 }
 
 Var inferred_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end) {

@@ -1,6 +1,6 @@
-// A convolution and what follows it as one kernel, on tapes that have PreparedWeights, on a CPU: a batch norm is a part
-// of the filters, and shift, residual and relu are applied as the result is written. The reference is the composition
-// of conv2d, batch_norm and the sum with the residual, from which it differs by roundings.
+// Convolutions for inference on tapes that have PreparedWeights, on a CPU: a batch norm is folded into the weights and
+// the bias; bias, residual and relu are the epilogue. The reference is the composition of conv2d, batch_norm and the
+// addition of the residual, from which results differ by rounding.
 #pragma once
 
 #include <optional>
@@ -12,33 +12,34 @@
 
 namespace dtrain {
 
-// What follows the convolution: bias [k], which may be undefined, then the batch norm by running statistics.
+// Batch norm by running statistics, folded into the convolution before it.
 struct InferredNorm {
   Tensor gamma, beta;
   BatchNormState state;
   float epsilon;
 };
+// The epilogue: bias [k], which may be undefined, then batch norm, residual and activation.
 struct InferredEnd {
   Tensor bias{};
   std::optional<InferredNorm> norm{};
   Activation activation = Activation::none;
   const Var* residual = nullptr;  // of y's shape
-  bool takes_residual = false;    // the caller gives it up: y may take its memory if no other tensor has it
+  bool takes_residual = false;    // y may reuse its memory if no other tensor refers to it
 };
 
-// For y: the residual's memory where the end takes it, nobody else has it, and it is of this shape and type; else new.
+// Memory for y: the residual's, if the epilogue may reuse it and it has this shape and type; else new.
 Tensor result_memory(Context& context, const InferredEnd& end, const Shape& shape, DType dtype);
 
-// What a form of the filters w with this end is made of: layers may share filters, and each have an end of its own.
+// The key of prepared weights w with this epilogue: layers may share weights and differ in the epilogue.
 PreparedWeights::Addresses addresses_of(const Tensor& w, const InferredEnd& end);
 
-// The scale that the end multiplies the sums of each filter by, empty for 1, and the shift that it adds, empty for 0.
+// The epilogue as a scale for each filter, empty for 1, and a shift, empty for 0.
 struct InferredAffine {
   std::vector<float> scale, shift;
 };
 InferredAffine affine_of(const InferredEnd& end, int64_t k);
 
-// Whether the tape infers in this way, and this convolution with it.
+// Whether the tape infers so, and supports this convolution.
 bool is_inferred(const Tape& tape, const Var& x, const Conv2dOptions& options = {});
 Var inferred_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end);
 // y [n, out] of a fully connected layer with x [n, in], n > 0, w [out, in] and bias [out] or undefined.

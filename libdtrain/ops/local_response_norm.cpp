@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/local_response_norm_math.h"
 
 namespace dtrain {

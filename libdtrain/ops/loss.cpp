@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/loss_math.h"
 
 namespace dtrain {

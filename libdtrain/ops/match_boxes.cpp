@@ -5,7 +5,8 @@
 #include <cmath>
 
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/scratch.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/box_checks.h"
 #include "libdtrain/ops/box_math.h"
 #include "libdtrain/ops/match_math.h"

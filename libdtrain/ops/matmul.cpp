@@ -1,11 +1,8 @@
 #include "libdtrain/ops/matmul.h"
 
-#include <algorithm>
-
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/direct_conv.h"
-#include "libdtrain/cpu/onednn.h"
-#include "libdtrain/cpu/onednn_run.h"
+#include "libdtrain/cpu/elements.h"
+#include "libdtrain/cpu/matmul.h"
 #include "libdtrain/ops/conv2d.h"
 #include "libdtrain/ops/inferred_conv.h"
 
@@ -40,55 +37,31 @@ Var linear(Tape& tape, const Var& x, const Var& w, const Var* bias) {
 }
 
 namespace cpu {
-namespace {
-
-// c = op(a) op(b), or c += it; 'T' transposes.
-void gemm(Context& context, char op_a, char op_b, const Tensor& a, const Tensor& b, int64_t k, const Tensor& c,
-          bool add) {
-  const int64_t m = c.dim(0), n = c.dim(1);
-  if (m * n == 0) return;
-  multiply(context, m, n, k, {op_a, a.data<float>(), a.dim(1)}, {op_b, b.data<float>(), b.dim(1)}, add, c.data<float>(),
-           n);
-}
-
-// The layer as a convolution of images of one pixel, which oneDNN has in bf16; its products of matrices are f32.
-ConvShape as_convolution(const Tensor& x, const Tensor& w) {
-  ConvShape shape{};
-  shape.n = x.dim(0), shape.c = x.dim(1), shape.k = w.dim(0);
-  for (int64_t* one : {&shape.h, &shape.w, &shape.r, &shape.s, &shape.p, &shape.q, &shape.stride_h, &shape.stride_w,
-                       &shape.dilation_h, &shape.dilation_w, &shape.groups})
-    *one = 1;
-  return shape;
-}
-
-}  // namespace
 
 void linear(Context& context, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y) {
-  if (x.dtype() == DType::bf16) {
-    if (!has_bf16(context) || y.count() == 0) return call_in_f32(context, linear, x, w, bias, y);
-    return direct_conv(context, as_convolution(x, w), DType::bf16, x.raw(), w.raw(),
-                       bias ? bias.data<float>() : nullptr, y.raw());
-  }
-  if (bias)
-    for (int64_t row = 0; row < y.dim(0); ++row)
-      std::copy_n(bias.data<float>(), bias.count(), y.data<float>() + row * bias.count());
-  gemm(context, 'N', 'T', x, w, x.dim(1), y, bias.defined());
+  if (!matmul_supports(context, x.dtype(), x.dim(1))) return call_in_f32(context, linear, x, w, bias, y);
+  if (y.count() == 0) return;
+  with_elements(x.dtype(), [&]<class T>(T) {
+    matmul_nt(context, {x.dim(0), w.dim(0), x.dim(1)}, x.data<T>(), w.data<T>(), bias ? bias.data<float>() : nullptr,
+              y.data<T>());
+  });
 }
 
 void linear_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx, bool add) {
-  if (dy.dtype() == DType::bf16) {
-    if (!has_bf16(context) || dx.count() == 0) return call_in_f32(context, linear_dgrad, dy, w, dx, add);
-    return direct_conv_dgrad(context, as_convolution(dx, w), DType::bf16, dy.raw(), w.raw(), dx.raw(), add);
-  }
-  gemm(context, 'N', 'N', dy, w, dy.dim(1), dx, add);
+  if (!matmul_supports(context, dy.dtype(), dy.dim(1))) return call_in_f32(context, linear_dgrad, dy, w, dx, add);
+  if (dx.count() == 0) return;
+  with_elements(dy.dtype(), [&]<class T>(T) {
+    matmul_nn(context, {dy.dim(0), w.dim(1), dy.dim(1)}, dy.data<T>(), w.data<T>(), dx.data<T>(), add);
+  });
 }
 
 void linear_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw, bool add) {
-  if (dy.dtype() == DType::bf16) {
-    if (!has_bf16(context) || dy.count() == 0) return call_in_f32(context, linear_wgrad, x, dy, dw, add);
-    return direct_conv_wgrad(context, as_convolution(x, dw), DType::bf16, x.raw(), dy.raw(), dw.data<float>(), add);
-  }
-  gemm(context, 'T', 'N', dy, x, x.dim(0), dw, add);
+  if (dw.count() == 0) return;
+  if (!matmul_tn_supports(context, {dy.dim(1), x.dim(1), x.dim(0)}, dy.dtype()))
+    return call_in_f32(context, linear_wgrad, x, dy, dw, add);
+  with_elements(dy.dtype(), [&]<class T>(T) {
+    matmul_tn(context, {dy.dim(1), x.dim(1), x.dim(0)}, dy.data<T>(), x.data<T>(), dw.data<float>(), add);
+  });
 }
 
 }  // namespace cpu

@@ -4,7 +4,8 @@
 #include <functional>
 
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/scratch.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/loss_math.h"
 #include "libdtrain/ops/top_k_math.h"

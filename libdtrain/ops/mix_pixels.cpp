@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/mix_pixels_math.h"
 
 namespace dtrain {

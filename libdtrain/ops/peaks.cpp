@@ -5,7 +5,7 @@
 
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/kernels/table.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/matmul.h"
 #include "libdtrain/ops/pointwise.h"
 
@@ -33,10 +33,10 @@ double least_seconds(const Work& work, double seconds) {
 
 double peak_of_cpu(const Context& context, DType dtype, double seconds) {
   constexpr int64_t kRounds = 200'000;  // about a millisecond
-  const cpu::PeakKernels& kernels = context.kernels().peak;
-  const bool pairs = dtype == DType::bf16 && kernels.multiply_add_pairs;
-  const auto loop = pairs ? kernels.multiply_add_pairs : kernels.multiply_add;
-  double operations = 0;  // per thread
+  const cpu::Kernels& kernels = context.kernels();
+  const bool pairs = dtype == DType::bf16 && kernels.capabilities.bf16;
+  const auto loop = pairs ? kernels.peak.multiply_add_pairs : kernels.peak.multiply_add;
+  double operations = 0;  // of each thread
   const auto multiply_add = [&] {
     cpu::parallel_parts(context, context.threads(), [&](int part, int64_t, int64_t) {
       float sink = 0;

@@ -2,7 +2,7 @@
 
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/elements.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/gating.h"
 #include "libdtrain/ops/pointwise_math.h"
 

@@ -7,7 +7,7 @@
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/kernels/table.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/max_pool_parts.h"
 #include "libdtrain/ops/pool_math.h"
 

@@ -4,15 +4,16 @@
 
 #include "libdtrain/core/profiler.h"
 #include "libdtrain/core/thread_count.h"
-#include "libdtrain/cpu/byte_conv.h"
-#include "libdtrain/cpu/kernels/product.h"
+#include "libdtrain/cpu/conv/algorithms.h"
+#include "libdtrain/cpu/kernels/gemm.h"
 
 namespace dtrain {
 namespace {
 
-// The filters, and the scale and shift, of whole panels (see ByteEnd), that make elements of y of the sums of products.
+// The filters, and the scale and shift, of whole panels (see Requantize), that make elements of y of the sums of
+// products.
 struct ByteLayer {
-  cpu::ByteFilters filters;
+  cpu::Int8Weights filters;
   std::vector<float> scale, shift;
 };
 
@@ -23,8 +24,8 @@ std::shared_ptr<ByteLayer> byte_layer(Context& context, const cpu::ConvShape& sh
                                       const QuantizedLayer& layer, const InferredEnd& end) {
   const InferredAffine affine = affine_of(end, shape.k);
   const auto made =
-      std::make_shared<ByteLayer>(ByteLayer{cpu::ByteFilters(context, shape, w.data<float>(), affine.scale), {}, {}});
-  const size_t filters = made->filters.scales().size(), whole = filters + cpu::kMostTileColumns;
+      std::make_shared<ByteLayer>(ByteLayer{cpu::Int8Weights(context, shape, w.data<float>(), affine.scale), {}, {}});
+  const size_t filters = made->filters.scales().size(), whole = filters + cpu::kMaxTileColumns;
   made->scale.resize(whole);
   made->shift.resize(whole);
   const QuantParams y = layer.y.value_or(kFloats);
@@ -46,7 +47,7 @@ void check_form(const char* what, const Tensor& x, bool bytes_allowed) {
 
 }  // namespace
 
-bool fits_int8(const Shape& w) { return cpu::byte_filters_fit(w.rank() == 4 ? w[1] * w[2] : 1, w[w.rank() - 1]); }
+bool fits_int8(const Shape& w) { return cpu::int8_weights_fit(w.rank() == 4 ? w[1] * w[2] : 1, w[w.rank() - 1]); }
 bool may_be_bytes(int64_t channels) { return channels % cpu::kQuad == 0; }
 
 Tensor quantized_conv(Tape& tape, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
@@ -67,7 +68,7 @@ Tensor quantized_conv(Tape& tape, const Tensor& x, const Tensor& w, const Conv2d
   const auto made =
       tape.prepared()->of<ByteLayer>(addresses_of(w, end), [&] { return byte_layer(context, shape, w, layer, end); });
   const QuantParams form = layer.y.value_or(kFloats);
-  cpu::ByteEnd byte_end;
+  cpu::Requantize byte_end;
   byte_end.scale = made->scale.data();
   byte_end.shift = made->shift.data();
   byte_end.residual_scale = (layer.residual ? layer.residual->scale : 1) / form.scale;
@@ -76,9 +77,12 @@ Tensor quantized_conv(Tape& tape, const Tensor& x, const Tensor& w, const Conv2d
   byte_end.floor = end.activation == Activation::relu ? form.zero : -std::numeric_limits<float>::infinity();
   const bool bytes = x.dtype() == DType::u8;
   const KernelSpan span(context.profiler(), "quantized_conv");
-  cpu::byte_conv(context, shape,
-                 {bytes ? x.data<uint8_t>() : nullptr, bytes ? nullptr : x.data<float>(), layer.x.scale, layer.x.zero},
-                 made->filters, byte_end, {layer.y ? y.data<uint8_t>() : nullptr, layer.y ? nullptr : y.data<float>()});
+  cpu::run_int8_conv(
+      context, shape,
+      {.x = {bytes ? x.data<uint8_t>() : nullptr, bytes ? nullptr : x.data<float>(), layer.x.scale, layer.x.zero},
+       .weights = &made->filters,
+       .epilogue = byte_end,
+       .y = {layer.y ? y.data<uint8_t>() : nullptr, layer.y ? nullptr : y.data<float>()}});
   return y;
 }
 

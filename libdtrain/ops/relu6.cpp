@@ -1,7 +1,7 @@
 #include "libdtrain/ops/relu6.h"
 
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/relu6_math.h"
 
 namespace dtrain {

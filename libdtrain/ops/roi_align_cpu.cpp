@@ -1,17 +1,31 @@
 // CPU kernels of RoIAlign. Bilinear weights are separable: rows and columns are computed once per region, and samples
 // of a cell that share a pixel merge into one tap.
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
-#include "libdtrain/cpu/parallel.h"
-#include "libdtrain/cpu/simd.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/roi_align.h"
 #include "libdtrain/ops/roi_align_math.h"
 
 namespace dtrain::cpu {
 namespace {
 
-constexpr int64_t kTapWeight = 8;  // cost of an element of a cell in loads, adds and stores
+// Eight channels at a time (GCC vector extension). V is Float8, or float for the channels that are left.
+using Float8 = float __attribute__((vector_size(32)));
+
+template <class V>
+V load(const float* from) {
+  V value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+template <class V>
+void store(float* to, V value) {
+  std::memcpy(to, &value, sizeof value);
+}
+
+constexpr int64_t kTapWeight = 8;  // what an element of a cell costs, in loads, adds and stores
 
 struct Range {
   int64_t begin = 0, end = INT64_MAX;

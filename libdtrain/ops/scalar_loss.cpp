@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "libdtrain/core/dispatch.h"
-#include "libdtrain/cpu/parallel.h"
+#include "libdtrain/cpu/threads/scratch.h"
+#include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/gating.h"
 
 namespace dtrain {

@@ -1,5 +1,5 @@
 // The depthwise convolutions against the direct sums in double precision, element by element.
-#include "libdtrain/cpu/depthwise.h"
+#include "libdtrain/cpu/conv/depthwise.h"
 
 #include <limits>
 #include <vector>

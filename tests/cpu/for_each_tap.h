@@ -1,7 +1,7 @@
 // The pixels that a convolution joins, for direct sums in tests.
 #pragma once
 
-#include "libdtrain/cpu/direct_conv.h"
+#include "libdtrain/cpu/conv/conv_shape.h"
 
 namespace dtrain {
 

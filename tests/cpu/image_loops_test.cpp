@@ -94,7 +94,7 @@ void check_apply(const cpu::BatchNormLoops<T>& loops, const Rows<T>& rows) {
         if (act == Activation::none) return value;
         return std::min(std::max(value, 0.0), act == Activation::relu6 ? 6.0 : INFINITY);
       });
-      o.past_caches = true;
+      o.non_temporal = true;
       check_past_caches<T>(rows, y, [&](T* to) { o.y = to, loops.apply(o); });
     }
 }
@@ -131,7 +131,7 @@ void check_gradients(const cpu::BatchNormLoops<T>& loops, const Rows<T>& rows) {
         for (size_t at = 0; at < dx.size(); ++at)
           if (add && static_cast<int64_t>(at) % rows.stride < rows.c) dx[at] = rows.y[at];
         const float* const offset = constant ? nullptr : rows.beta.data();
-        loops.dx(in, offset, rows.slope.data(), add ? cpu::Into::add : cpu::Into::store, dx.data());
+        loops.dx(in, offset, rows.slope.data(), add ? cpu::StoreMode::add : cpu::StoreMode::store, dx.data());
         rows.check(dx, [&](size_t at, int64_t row, int64_t i) {
           const auto channel = static_cast<size_t>(i);
           const double value = rows.scale[channel] * gated(at, row, i) + (add ? double{rows.y[at]} : 0.0);
@@ -140,7 +140,7 @@ void check_gradients(const cpu::BatchNormLoops<T>& loops, const Rows<T>& rows) {
         });
         if (add) continue;
         check_past_caches<T>(rows, dx,
-                             [&](T* to) { loops.dx(in, offset, rows.slope.data(), cpu::Into::past_caches, to); });
+                             [&](T* to) { loops.dx(in, offset, rows.slope.data(), cpu::StoreMode::non_temporal, to); });
       }
   }
 }

@@ -1,5 +1,5 @@
 // One entry per key, whoever asks for it.
-#include "libdtrain/cpu/onednn.h"
+#include "libdtrain/cpu/onednn/primitive_cache.h"
 
 #include <atomic>
 #include <thread>

@@ -1,5 +1,5 @@
 // Batch norm on a device shared with other processes.
-#include "libdtrain/ops/batch_norm.h"
+#include "libdtrain/ops/batch_norm_parts.h"
 
 #include "libdtrain/ops/batch_norm_schedule.h"
 #include "tests/emulation/emulation.h"

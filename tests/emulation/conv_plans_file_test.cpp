@@ -151,7 +151,7 @@ TEST_F(ConvPlansTest, AChoiceBetweenCompositionsIsMadeOnceAndKept) {
   EXPECT_FALSE(choose("other", true));
   start({.plan_file = path});
   EXPECT_TRUE(choose("other", true));
-  expect_error([&] { context_->capture([&] { choose("new", true); }); }, Fault::config, "new: not yet chosen");
+  expect_error([&] { context_->capture([&] { choose("new", true); }); }, Fault::config, "new: not autotuned yet");
 }
 
 // As for batch-norm fusions: measured by one program, reused by later ones.

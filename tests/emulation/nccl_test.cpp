@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "libdtrain/distributed/transports.h"
-#include "libdtrain/ops/batch_norm.h"
+#include "libdtrain/ops/batch_norm_parts.h"
 #include "libdtrain/ops/batch_norm_schedule.h"
 #include "tests/distributed/ranks.h"
 #include "tests/emulation/emulation.h"
@@ -94,7 +94,7 @@ TEST(Nccl, RoundsToTheWire) {
       // During a capture, buffers cannot grow.
       const Tensor longer = rank.numbers(5000);
       const auto sum = [&] { communicator->all_reduce(std::span(&longer, 1), "gradients"); };
-      expect_error([&] { rank.context->capture(sum); }, Fault::config, "sum as many once");
+      expect_error([&] { rank.context->capture(sum); }, Fault::config, "run one of this size before the capture");
     }
     rank.group->finish();
   });

@@ -1,7 +1,7 @@
 #include "libdtrain/cpu/kernels/batch_norm.h"
 
+#include "libdtrain/cpu/kernels/isa/vectors.h"
 #include "libdtrain/cpu/kernels/table.h"
-#include "libdtrain/cpu/kernels/vectors.h"
 
 namespace dtrain::cpu::DT_ISA {
 namespace {
@@ -65,7 +65,7 @@ void moments(const T* x, int64_t rows, int64_t c, int64_t stride, const float* s
       });
 }
 
-template <class T, Activation act, bool residual, bool past_caches>
+template <class T, Activation act, bool residual, bool non_temporal>
 void apply_rows(const NormalizedRows<T>& o) {
   in_tiles(
       o.rows, o.c, o.stride, [&]<class V, int n>(V, Constant<n>, int64_t at, int64_t i) __attribute__((always_inline)) {
@@ -75,18 +75,18 @@ void apply_rows(const NormalizedRows<T>& o) {
           if constexpr (residual) value += load<V>(o.residual + at);
           if constexpr (act != Activation::none) value = value < 0 ? V{} : value;  // lets a NaN through
           if constexpr (act == Activation::relu6) value = value > 6 ? V{} + 6 : value;
-          if constexpr (past_caches)
+          if constexpr (non_temporal)
             stream(o.y + at, value);
           else
             store(o.y + at, value);
         }
       });
-  if constexpr (past_caches) fence();
+  if constexpr (non_temporal) fence();
 }
 
 template <class T, Activation act>
 void apply_as(const NormalizedRows<T>& o) {
-  if (o.past_caches)
+  if (o.non_temporal)
     o.residual ? apply_rows<T, act, true, true>(o) : apply_rows<T, act, false, true>(o);
   else
     o.residual ? apply_rows<T, act, true, false>(o) : apply_rows<T, act, false, false>(o);
@@ -183,7 +183,7 @@ void gate_rows(const GradientRows<T>& o, T* dz) {
   });
 }
 
-template <class T, ReluGate gate, bool constant, Into into>
+template <class T, ReluGate gate, bool constant, StoreMode into>
 void dx_rows(const GradientRows<T>& o, const float* offset, const float* slope, T* dx) {
   in_tiles(
       o.rows, o.c, o.stride, [&]<class V, int n>(V, Constant<n>, int64_t at, int64_t i) __attribute__((always_inline)) {
@@ -191,30 +191,30 @@ void dx_rows(const GradientRows<T>& o, const float* offset, const float* slope, 
           V value = load<V>(o.scale + i) * gated<gate, V>(o, at, i);
           if constexpr (!constant)
             value -= load<V>(offset + i) + (load<V>(o.x + at) - load<V>(o.mean + i)) * load<V>(slope + i);
-          if constexpr (into == Into::add) value = load<V>(dx + at) + value;
-          if constexpr (into == Into::past_caches)
+          if constexpr (into == StoreMode::add) value = load<V>(dx + at) + value;
+          if constexpr (into == StoreMode::non_temporal)
             stream(dx + at, value);
           else
             store(dx + at, value);
         }
       });
-  if constexpr (into == Into::past_caches) fence();
+  if constexpr (into == StoreMode::non_temporal) fence();
 }
 
 template <class T, ReluGate gate, bool constant>
-void dx_into(const GradientRows<T>& o, const float* offset, const float* slope, Into into, T* dx) {
+void dx_into(const GradientRows<T>& o, const float* offset, const float* slope, StoreMode into, T* dx) {
   switch (into) {
-    case Into::store:
-      return dx_rows<T, gate, constant, Into::store>(o, offset, slope, dx);
-    case Into::add:
-      return dx_rows<T, gate, constant, Into::add>(o, offset, slope, dx);
-    case Into::past_caches:
-      return dx_rows<T, gate, constant, Into::past_caches>(o, offset, slope, dx);
+    case StoreMode::store:
+      return dx_rows<T, gate, constant, StoreMode::store>(o, offset, slope, dx);
+    case StoreMode::add:
+      return dx_rows<T, gate, constant, StoreMode::add>(o, offset, slope, dx);
+    case StoreMode::non_temporal:
+      return dx_rows<T, gate, constant, StoreMode::non_temporal>(o, offset, slope, dx);
   }
 }
 
 template <class T>
-void dx(const GradientRows<T>& o, const float* offset, const float* slope, Into into, T* to) {
+void dx(const GradientRows<T>& o, const float* offset, const float* slope, StoreMode into, T* to) {
   with_gate(o, [&](auto gate) {
     constexpr ReluGate kGate = decltype(gate)::value;
     offset ? dx_into<T, kGate, false>(o, offset, slope, into, to) : dx_into<T, kGate, true>(o, offset, slope, into, to);

@@ -20,7 +20,7 @@ struct NormalizedRows {
   Activation act = Activation::none;
   // Whether y is too large to stay in a cache: then it is written without being read. Its rows begin at multiples of 64
   // bytes.
-  bool past_caches = false;
+  bool non_temporal = false;
 };
 
 // What decides whether the activation let an element through: nothing (there is none), y, or y made again from x; for
@@ -37,7 +37,7 @@ struct GradientRows {
 };
 
 // How a gradient is stored. Past the caches: without being read, as in NormalizedRows.
-enum class Into : uint8_t { store, add, past_caches };
+enum class StoreMode : uint8_t { store, add, non_temporal };
 
 template <class T>
 struct BatchNormLoops {
@@ -51,7 +51,7 @@ struct BatchNormLoops {
   void (*gate)(const GradientRows<T>&, T* dz);
   // dx = or += scale * dz - (offset + (x - mean) * slope), or scale * dz where offset is null. dx may be dy, unless it
   // is stored past the caches.
-  void (*dx)(const GradientRows<T>&, const float* offset, const float* slope, Into, T* dx);
+  void (*dx)(const GradientRows<T>&, const float* offset, const float* slope, StoreMode, T* dx);
 };
 
 using BatchNormKernels = ByType<BatchNormLoops>;

@@ -1,7 +1,7 @@
 #include "libdtrain/cpu/kernels/max_pool.h"
 
+#include "libdtrain/cpu/kernels/isa/vectors.h"
 #include "libdtrain/cpu/kernels/table.h"
-#include "libdtrain/cpu/kernels/vectors.h"
 
 namespace dtrain::cpu::DT_ISA {
 namespace {

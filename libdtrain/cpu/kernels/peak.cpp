@@ -1,9 +1,9 @@
 #include "libdtrain/cpu/kernels/peak.h"
 
+#include "libdtrain/cpu/kernels/isa/vectors.h"
 #include "libdtrain/cpu/kernels/table.h"
-#include "libdtrain/cpu/kernels/vectors.h"
 #ifdef __AMX_TILE__
-#include "libdtrain/cpu/kernels/tile_shapes.h"
+#include "libdtrain/cpu/kernels/amx_config.h"
 #endif
 
 namespace dtrain::cpu::DT_ISA {
@@ -44,7 +44,7 @@ double multiply_add_pairs(int64_t rounds, float* sink) {
   for (auto& row : halves)
     for (uint16_t& half : row) half = 0x3f00;  // 0.5 in bf16
   float sums[kTileRows][kTileWords];
-  shape_tiles(kTileRows, kTileWords);
+  configure_tiles(kTileRows, kTileWords);
   _tile_loadd(4, halves, sizeof halves[0]);
   _tile_loadd(5, halves, sizeof halves[0]);
   _tile_zero(0);

@@ -3,8 +3,12 @@
 namespace dtrain::cpu::DT_ISA {
 
 Kernels kernels() {
-  return {product_kernels(),   byte_product_kernels(), tile_kernels(),       winograd_kernels(),
-          depthwise_kernels(), peak_kernels(),         batch_norm_kernels(), max_pool_kernels()};
+  Capabilities capabilities;
+#ifdef __AVX512BF16__
+  capabilities.bf16 = true;
+#endif
+  return {capabilities,        gemm_kernels(), gemm_kernels_u8s8(),  amx_kernels(),     winograd_kernels(),
+          depthwise_kernels(), peak_kernels(), batch_norm_kernels(), max_pool_kernels()};
 }
 
 }  // namespace dtrain::cpu::DT_ISA

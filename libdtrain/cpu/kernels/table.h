@@ -6,19 +6,26 @@
 #include "libdtrain/core/cpu_isa.h"
 #include "libdtrain/cpu/kernels/batch_norm.h"
 #include "libdtrain/cpu/kernels/depthwise.h"
+#include "libdtrain/cpu/kernels/gemm.h"
+#include "libdtrain/cpu/kernels/gemm_amx.h"
+#include "libdtrain/cpu/kernels/gemm_u8s8.h"
 #include "libdtrain/cpu/kernels/max_pool.h"
 #include "libdtrain/cpu/kernels/peak.h"
-#include "libdtrain/cpu/kernels/product.h"
-#include "libdtrain/cpu/kernels/product_int8.h"
-#include "libdtrain/cpu/kernels/tile_product.h"
 #include "libdtrain/cpu/kernels/winograd.h"
 
 namespace dtrain::cpu {
 
+// What an instruction set computes natively. Kernels of what it lacks must not be called.
+struct Capabilities {
+  bool bf16 = false;  // dot products of bf16 pairs (AVX512_BF16)
+  bool amx = false;   // tile registers (AMX_TILE, AMX_BF16, AMX_INT8)
+};
+
 struct Kernels {
-  ProductKernels product;
-  ByteProductKernels byte_product;
-  TileKernels tiles;
+  Capabilities capabilities;
+  GemmKernels gemm;
+  GemmKernelsU8S8 gemm_u8s8;
+  AmxKernels amx;
   WinogradKernels winograd;
   DepthwiseKernels depthwise;
   PeakKernels peak;
@@ -41,18 +48,18 @@ Kernels kernels();
 
 // What these sets add: to avx512 and to avx512_bf16.
 namespace avx512_vnni {
-ByteProductKernels byte_product_kernels();
+GemmKernelsU8S8 gemm_kernels_u8s8();
 }
 namespace amx {
-TileKernels tile_kernels();
+AmxKernels amx_kernels();
 PeakKernels peak_kernels();
 }  // namespace amx
 
 #ifdef DT_ISA
 namespace DT_ISA {
-ProductKernels product_kernels();
-ByteProductKernels byte_product_kernels();
-TileKernels tile_kernels();
+GemmKernels gemm_kernels();
+GemmKernelsU8S8 gemm_kernels_u8s8();
+AmxKernels amx_kernels();
 WinogradKernels winograd_kernels();
 DepthwiseKernels depthwise_kernels();
 PeakKernels peak_kernels();

@@ -1,8 +1,8 @@
 #include "libdtrain/cpu/kernels/winograd.h"
 
+#include "libdtrain/cpu/kernels/isa/transpose.h"
+#include "libdtrain/cpu/kernels/isa/vectors.h"
 #include "libdtrain/cpu/kernels/table.h"
-#include "libdtrain/cpu/kernels/transpose.h"
-#include "libdtrain/cpu/kernels/vectors.h"
 #include "libdtrain/cpu/kernels/winograd_math.h"
 
 namespace dtrain::cpu::DT_ISA {
@@ -20,7 +20,7 @@ using Block6 = Floats[6][6];
 // Reads the first N x N pixels of the window.
 template <int N, class T, class Transform>
 [[gnu::always_inline]] inline void window_tile(const WinogradWindow<T>& window, int64_t channels,
-                                               const WinogradPlace& place, Transform&& one) {
+                                               const WinogradTileLayout& place, Transform&& one) {
   float* to = place.to;
   int64_t run = 0;
   for (int64_t c = 0; c < channels; c += kLanes) {
@@ -45,19 +45,19 @@ template <int N, class T, class Transform>
 }
 
 template <class T>
-void input_tile(const WinogradWindow<T>& window, int64_t channels, const WinogradPlace& place) {
+void input_tile(const WinogradWindow<T>& window, int64_t channels, const WinogradTileLayout& place) {
   window_tile<6>(window, channels, place, winograd_input<Floats>);
 }
 
 template <class T>
-void gradient_tile(const WinogradWindow<T>& window, int64_t channels, const WinogradPlace& place) {
+void gradient_tile(const WinogradWindow<T>& window, int64_t channels, const WinogradTileLayout& place) {
   window_tile<4>(window, channels, place, winograd_output_adjoint<Floats>);
 }
 
 // `rows`, `columns` and what `end` lacks are numbers that the compiler knows where it matters.
 template <class T>
 [[gnu::always_inline]] inline void output_pixels(const float* products, int64_t channels, const WinogradPixels<T>& y,
-                                                 int64_t rows, int64_t columns, const EndOf<T>& end) {
+                                                 int64_t rows, int64_t columns, const Epilogue<T>& end) {
   T* const to = y.to;
   const int64_t row_step = y.row_step, column_step = y.column_step;
   for (int64_t c = 0; c < channels; c += kLanes) {
@@ -95,8 +95,8 @@ void output_tile(const float* products, int64_t channels, const WinogradPixels<T
   const auto [bias, residual, relu, sums] = y.end;
   if (bias || residual || relu || y.rows < 4 || y.columns < 4)
     return output_pixels(products, channels, y, y.rows, y.columns, y.end);
-  if (sums.pivot) return output_pixels(products, channels, y, 4, 4, EndOf<T>{.sums = sums});
-  output_pixels(products, channels, y, 4, 4, EndOf<T>{});
+  if (sums.pivot) return output_pixels(products, channels, y, 4, 4, Epilogue<T>{.sums = sums});
+  output_pixels(products, channels, y, 4, 4, Epilogue<T>{});
 }
 
 // One tap of the filters, as [inner][outer]. What is read next, of the inner channels after these, lies in lines that

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "libdtrain/cpu/kernels/by_type.h"
-#include "libdtrain/cpu/kernels/product.h"
+#include "libdtrain/cpu/kernels/gemm.h"
 
 namespace dtrain::cpu {
 
@@ -17,7 +17,7 @@ struct WinogradWindow {
   const T* pixels[36];
 };
 
-struct WinogradPlace {
+struct WinogradTileLayout {
   float* to;
   int64_t point_step, run, run_step;  // run: whole vectors
 };
@@ -27,7 +27,7 @@ template <class T>
 struct WinogradPixels {
   T* to;  // of the first pixel; `end.residual` likewise
   int64_t row_step, column_step, rows, columns;
-  EndOf<T> end{};
+  Epilogue<T> end{};
 };
 
 // Filters of `outer` columns by kLanes inner channels: the element of outer channel o, inner channel i and tap t, of 9,
@@ -45,9 +45,9 @@ struct WinogradFilters {
 
 template <class T>
 struct WinogradTransforms {
-  void (*input_tile)(const WinogradWindow<T>&, int64_t channels, const WinogradPlace&);  // B^T d B
+  void (*input_tile)(const WinogradWindow<T>&, int64_t channels, const WinogradTileLayout&);  // B^T d B
   void (*gradient_tile)(const WinogradWindow<T>&, int64_t channels,
-                        const WinogradPlace&);  // A dy A^T, of its first 4x4
+                        const WinogradTileLayout&);  // A dy A^T, of its first 4x4
   // A^T m A of products [36][channels].
   void (*output_tile)(const float* products, int64_t channels, const WinogradPixels<T>&);
   // G g G^T

@@ -1,0 +1,41 @@
+// The geometry of a 2-D convolution over NHWC images with KRSC weights.
+#pragma once
+
+#include <cstdint>
+
+#include "libdtrain/core/tensor.h"
+
+namespace dtrain {
+class Context;
+}
+
+namespace dtrain::cpu {
+
+// A convolution in plain numbers, the key of what is kept for it: members of one type only, so that there is no
+// padding.
+struct ConvShape {
+  int64_t n, h, w, c;
+  int64_t k, r, s;
+  int64_t p, q;
+  int64_t stride_h, stride_w, dilation_h, dilation_w;
+  int64_t pad_top, pad_bottom, pad_left, pad_right;
+  int64_t groups;
+};
+
+// Whether output pixel i reads input pixel i alone.
+inline bool reads_pixels_in_order(const ConvShape& o) {
+  return o.r == 1 && o.s == 1 && o.stride_h == 1 && o.stride_w == 1 && o.h == o.p && o.w == o.q && o.pad_top == 0 &&
+         o.pad_left == 0;
+}
+
+// Output pixel (i, j) of image m is element first + m * image + i * row + j * pixel.
+struct OutputLayout {
+  int64_t first, image, row, pixel;
+
+  bool operator==(const OutputLayout&) const = default;
+
+  // One after the other.
+  static OutputLayout in_order(const ConvShape& o) { return {0, o.p * o.q * o.k, o.q * o.k, o.k}; }
+};
+
+}  // namespace dtrain::cpu

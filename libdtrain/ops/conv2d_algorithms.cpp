@@ -1,0 +1,65 @@
+#include "libdtrain/ops/conv2d_algorithms.h"
+
+#include "libdtrain/cpu/conv/algorithms.h"
+#include "libdtrain/cpu/conv/bn_fused_grad.h"
+
+namespace dtrain {
+namespace {
+
+template <class List>
+std::vector<Conv2dAlgorithm> described(const Context& context, const cpu::ConvShape& o, const List& list) {
+  using Kind = cpu::Verdict::Kind;
+  std::vector<Conv2dAlgorithm> all;
+  const auto* const forced = cpu::forced_algorithm(context, o, list);
+  bool found = false;
+  for (const auto& one : list) {
+    const cpu::Verdict verdict = one.verdict(context, o);
+    const bool depends = one.name == std::string("sparse_grad") && verdict.applies();
+    Conv2dAlgorithm& row = all.emplace_back(Conv2dAlgorithm{one.name, false, verdict.reason ? verdict.reason : ""});
+    if (forced) {
+      row.taken = &one == forced;
+      if (row.taken) row.reason.clear();
+      if (!row.taken && verdict.kind != Kind::unsupported) row.reason = concat(forced->name, " is forced");
+    } else if (depends) {
+      row.reason = "only if most rows of the gradient are zero";
+    } else {
+      row.taken = verdict.applies() && !found;
+      found |= row.taken;
+    }
+  }
+  return all;
+}
+
+std::vector<Conv2dAlgorithm> of_inference(const Context& context, const cpu::ConvShape& o, DType dtype) {
+  if (dtype == DType::u8) return described(context, o, cpu::int8_algorithms());
+  if (dtype == DType::f32) return described(context, o, cpu::inference_algorithms<float>());
+  return described(context, o, cpu::inference_algorithms<Bf16>());
+}
+
+std::vector<Conv2dAlgorithm> of_bn_grad(const Context& context, const cpu::ConvShape& o, DType dtype) {
+  const char* const declined = cpu::bn_fused_grads_declined(context, o, dtype);
+  return {{"bn_fused_grad", !declined, declined ? declined : ""}, {"wgrad, then dgrad", declined != nullptr, ""}};
+}
+
+}  // namespace
+
+std::vector<std::string> conv2d_passes() { return {"forward", "dgrad", "wgrad", "inference", "bn_grad"}; }
+
+std::vector<std::string> conv2d_algorithm_names() { return cpu::conv_algorithm_names(); }
+
+std::vector<Conv2dAlgorithm> conv2d_algorithms(const Context& context, const std::string& pass, const Shape& x,
+                                               const Shape& w, const Conv2dOptions& options, DType dtype) {
+  const cpu::ConvShape o = cpu::shape_of(x, w, conv2d_shape(x, w, options), options);
+  const bool inference = pass == "inference";
+  DT_CHECK(dtype == DType::f32 || dtype == DType::bf16 || (inference && dtype == DType::u8),
+           "conv2d_algorithms: ", pass, " of ", dtype, ": expected f32, bf16", inference ? ", u8" : "");
+  DT_CHECK(!inference || o.groups == 1, "conv2d_algorithms: inference of ", o.groups, " groups is computed as forward");
+  if (inference) return of_inference(context, o, dtype);
+  if (pass == "bn_grad") return of_bn_grad(context, o, dtype);
+  for (const auto& [name, kind] : {std::pair{"forward", cpu::ConvPass::forward},
+                                   std::pair{"dgrad", cpu::ConvPass::dgrad}, std::pair{"wgrad", cpu::ConvPass::wgrad}})
+    if (pass == name) return described(context, o, cpu::conv_algorithms(kind, dtype));
+  throw Error(concat("conv2d_algorithms: pass \"", pass, "\": expected forward, dgrad, wgrad, inference or bn_grad"));
+}
+
+}  // namespace dtrain

@@ -1,0 +1,64 @@
+// Row-sparse output gradients: how they are recognised, and that none at all is one. Their results are tested with
+// those of all algorithms.
+#include "libdtrain/cpu/conv/sparse_grad.h"
+
+#include <cmath>
+
+#include "tests/cpu/drawn.h"
+#include "tests/cpu/instruction_sets.h"
+#include "tests/testing.h"
+
+namespace dtrain {
+namespace {
+
+using Floats = std::vector<float>;
+
+// n, h, w, c, k, r, s, p, q, stride, dilation, padding.
+cpu::ConvShape conv_shape(int64_t n, int64_t h, int64_t w, int64_t c, int64_t k, int64_t side, int64_t stride,
+                          int64_t dilation, int64_t padding) {
+  const auto out = [&](int64_t in) { return (in + 2 * padding - dilation * (side - 1) - 1) / stride + 1; };
+  return {n,      h,      w,        c,        k,       side,    side,    out(h),  out(w),
+          stride, stride, dilation, dilation, padding, padding, padding, padding, 1};
+}
+
+// Every `step`-th pixel has a gradient, which alone in the last channel differs from zero where `last` is set.
+Floats sparse_gradient(const cpu::ConvShape& o, int64_t step, bool last = false) {
+  Floats dy = drawn(o.n * o.p * o.q * o.k, 2);
+  for (int64_t i = 0; i < static_cast<int64_t>(dy.size()); ++i)
+    if (i / o.k % step != step - 1 || (last && i % o.k != o.k - 1)) dy[static_cast<size_t>(i)] = 0;
+  return dy;
+}
+
+TEST(NonzeroRows, ThereMayBeNone) {
+  const cpu::ConvShape o = conv_shape(1, 12, 12, 64, 80, 3, 1, 1, 1);
+  const Floats x(static_cast<size_t>(o.h * o.w * o.c), 1), w(static_cast<size_t>(o.k * 9 * o.c), 1);
+  const Floats dy(static_cast<size_t>(o.p * o.q * o.k), 0);
+  const auto context = context_of(CpuIsa::avx2);
+  const auto rows = cpu::nonzero_rows(o, dy.data());
+  ASSERT_TRUE(rows && rows->empty());
+  Floats dx(x.size(), NAN), dw(w.size(), NAN), kept(w.size(), 0.5f);
+  cpu::sparse_dgrad(*context, o, *rows, dy.data(), w.data(), dx.data(), false);
+  cpu::sparse_wgrad(*context, o, *rows, x.data(), dy.data(), dw.data(), false);
+  cpu::sparse_wgrad(*context, o, *rows, x.data(), dy.data(), kept.data(), true);
+  EXPECT_EQ(dx, Floats(x.size(), 0));
+  EXPECT_EQ(dw, Floats(w.size(), 0));
+  EXPECT_EQ(kept, Floats(w.size(), 0.5f));
+}
+
+TEST(NonzeroRows, AreFoundByAllOfTheirChannels) {
+  const cpu::ConvShape o = conv_shape(1, 40, 40, 64, 80, 3, 1, 1, 1);
+  EXPECT_EQ(cpu::nonzero_rows(o, sparse_gradient(o, 9, true).data())->size(), 1600u / 9);
+  EXPECT_EQ(cpu::nonzero_rows(o, sparse_gradient(o, 9, true).data())->front(), 8);
+  EXPECT_FALSE(cpu::nonzero_rows(o, sparse_gradient(o, 7, true).data()));
+  EXPECT_FALSE(cpu::nonzero_rows(o, sparse_gradient(o, 1).data()));
+}
+
+TEST(NonzeroRows, AreLookedForWhereTheKernelsServe) {
+  const auto context = context_of(CpuIsa::avx2);
+  EXPECT_TRUE(cpu::sparse_grad_supports(*context, conv_shape(1, 12, 12, 64, 80, 3, 1, 1, 1)));
+  EXPECT_FALSE(cpu::sparse_grad_supports(*context, conv_shape(1, 12, 12, 64, 72, 3, 1, 1, 1)));  // no whole panels
+  EXPECT_FALSE(cpu::sparse_grad_supports(*context, conv_shape(1, 12, 12, 16, 16, 3, 1, 1, 1)));  // few products
+}
+
+}  // namespace
+}  // namespace dtrain

@@ -17,12 +17,15 @@ std::vector<Variable> documented_variables() {
       {"MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE, LOCAL_RANK",
        "the same as set by torchrun and Kubeflow's PyTorchJob, if no other launcher started the process"},
       {"DTRAIN_JOB_ID, DTRAIN_JOB_SECRET, DTRAIN_JOB_SECRET_FILE, DTRAIN_BIND_ADDR, DTRAIN_TRUST_NETWORK",
-       "id of the job of such ranks; the secret that authenticates their connections, or a file with the secret; the "
-       "address to listen on; 1 for a trusted network that needs no secret"},
-      {"DTRAIN_SYNC", "1: synchronise after each kernel launch, so that errors name the operation"},
-      {"DTRAIN_POOL", "0: allocate each tensor from the GPU driver instead of a memory pool"},
-      {"DTRAIN_CPU_ISA", concat("upper limit on the instruction set of CPU kernels: ", cpu_isa_names(),
-                                "; default: the best of the processor")},
+       "which job such ranks belong to, the secret that protects their connections, or a file that holds it, the "
+       "address that they listen on, and 1 for a network that needs no secret"},
+      {"DTRAIN_SYNC", "1 waits for each piece of work on a GPU, so that errors name the operation"},
+      {"DTRAIN_POOL", "0 takes each tensor's memory from the GPU's driver instead of a pool"},
+      {"DTRAIN_CPU_ISA", concat("the highest instruction set that computing uses, of ", cpu_isa_names(),
+                                "; by default the processor's best")},
+      {"DTRAIN_CPU_CONV",
+       "the algorithm of convolutions on the processor, e.g. winograd, wherever it can compute them, "
+       "for tests and comparisons; see dtrain-info --conv"},
       {"OMP_NUM_THREADS, OMP_WAIT_POLICY, OMP_PROC_BIND, OMP_PLACES",
        "number of compute threads, whether waiting threads spin, and the cores of the threads"},
       {"CUDA_VISIBLE_DEVICES", "GPUs that are visible to the program"},
@@ -47,6 +50,7 @@ CudaOptions with_environment(CudaOptions options) {
 }
 
 CpuOptions with_environment(CpuOptions options) {
+  if (const char* conv = std::getenv("DTRAIN_CPU_CONV")) options.conv_algorithm = conv;
   const char* name = std::getenv("DTRAIN_CPU_ISA");
   if (name == nullptr || *name == '\0') return options;
   options.isa = cpu_isa_of(name);

@@ -24,6 +24,7 @@
 #include "apps/cli/environment.h"
 #include "apps/cli/machine.h"
 #include "apps/cli/run_main.h"
+#include "apps/info/conv.h"
 #include "apps/info/host.h"
 #include "apps/info/models.h"
 #include "apps/info/ranks.h"
@@ -133,6 +134,7 @@ void print_gpus() {
 
 int run(const std::vector<std::string>& argv) {
   bool ranks = false, models = false, selftest = false;
+  std::string conv;
   info::RankOptions options;
   cli::FlagSet flags("dtrain-info", "[flags]", kAbout);
   flags.add("ranks", ranks, "under mpirun: what the ranks of the job run on, and how fast neighbours talk");
@@ -142,6 +144,10 @@ int run(const std::vector<std::string>& argv) {
   flags.add("selftest", selftest,
             "check each GPU: the driver against the toolkit, errors of memory, what slows the clocks, a convolution "
             "against double precision, the bandwidth of memory; without a GPU the latter two on the processor");
+  flags.add(
+      "conv", conv,
+      "list the CPU algorithms of a convolution NxCxHxW,K,RxS,stride,pad,dtype[,pass], in the order of preference: "
+      "which one is taken, and why the others are not; dtype: f32, bf16 or int8");
   flags.group("With --ranks");
   options.job.declare(flags);
   flags.add("expect_hosts", options.expect_hosts,
@@ -152,6 +158,11 @@ int run(const std::vector<std::string>& argv) {
   if (!cli::read_flags(flags, argv)) return 0;
   if (models) {
     fmt::print("{}", info::table_of_models());
+    return 0;
+  }
+  if (!conv.empty()) {
+    const auto context = make_cpu_context(cli::with_environment(CpuOptions{}));
+    for (const std::string& line : info::conv_lines(*context, conv)) fmt::print("{}\n", line);
     return 0;
   }
   if (selftest) {

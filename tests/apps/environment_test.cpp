@@ -69,6 +69,15 @@ TEST(Environment, LowersTheInstructionSet) {
   EXPECT_THROW(with_environment(CpuOptions{}), Error);
 }
 
+TEST(Environment, ForcesAConvolutionAlgorithm) {
+  {
+    const Variable forced("DTRAIN_CPU_CONV", "winograd");
+    EXPECT_EQ(Machine().make_context()->conv_algorithm(), "winograd");
+  }
+  const Variable unknown("DTRAIN_CPU_CONV", "fft");
+  EXPECT_THROW(Machine().make_context(), Error);
+}
+
 TEST(Environment, AsksForNoInstructionSetThatTheProcessorLacks) {
   if (best_cpu_isa() == CpuIsa::amx) GTEST_SKIP() << "SKIPPED: this processor has all sets";
   const Variable higher("DTRAIN_CPU_ISA", "amx");

@@ -90,8 +90,8 @@ std::vector<std::string> roofline_table(std::span<const WorkRecord> records, con
   const auto steps = static_cast<double>(step_count(records));
   std::vector<std::string> lines = {fmt::format("Ops of {:.0f} steps; peaks measured: {:.1f} GFLOP/s, {:.1f} GB/s",
                                                 steps, roofs.flops / 1e9, roofs.bytes / 1e9),
-                                    fmt::format("{:<28} {:<9} {:>8} {:>10} {:>7} {:>9} {:>8} {:>8}", "Op", "Phase",
-                                                "Calls", "ms/step", "Share", "GFLOP/s", "GB/s", "Of roof")};
+                                    fmt::format("{:<28} {:<9} {:>8} {:>10} {:>7} {:>9} {:>8} {:>8}  Algorithms", "Op",
+                                                "Phase", "Calls", "ms/step", "Share", "GFLOP/s", "GB/s", "Of roof")};
   double sum = 0;
   std::string outside;
   for (const ProfileRow& row : profile_rows(records, ProfileBy::op)) {
@@ -102,10 +102,11 @@ std::vector<std::string> roofline_table(std::span<const WorkRecord> records, con
       continue;
     }
     sum += milliseconds;
-    lines.push_back(fmt::format("{:<28} {:<9} {:>8.1f} {:>10.3f} {:>7} {:>9} {:>8} {:>8}", row.name, row.phase,
+    lines.push_back(fmt::format("{:<28} {:<9} {:>8.1f} {:>10.3f} {:>7} {:>9} {:>8} {:>8}{}{}", row.name, row.phase,
                                 static_cast<double>(row.count) / steps, milliseconds, percent(row.seconds / total),
                                 rate(row.flops, row.seconds), rate(row.bytes, row.seconds),
-                                percent(share_of_roof(row, roofs))));
+                                percent(share_of_roof(row, roofs)), row.algorithms.empty() ? "" : "  ",
+                                row.algorithms));
   }
   lines.push_back(
       fmt::format("Ops {:.3f} ms of a step of {:.3f}; outside of them: {}", sum, 1e3 * total / steps, outside));
@@ -130,7 +131,8 @@ std::string roofline_svg(std::span<const WorkRecord> records, const Roofs& roofs
     const ProfileRow& row = rows[i];
     const std::string number = std::to_string(i + 1), of_step = percent(row.seconds / total),
                       of_roof = percent(share_of_roof(row, roofs)),
-                      op = fmt::format("{} {} {}", row.name, row.phase, row.group);
+                      op = fmt::format("{} {} {}{}{}", row.name, row.phase, row.group,
+                                       row.algorithms.empty() ? "" : " ", row.algorithms);
     if (i < kLegendRows) out += draw_legend_row(i + 1, {number, of_step, of_roof, op});
     if (!has_point(row)) continue;
     const double x = axes.at_x(row.flops / row.bytes), y = axes.at_y(row.flops / row.seconds);

@@ -26,13 +26,14 @@ std::vector<std::string> profile_lines(std::span<const WorkRecord> records, bool
   std::vector<std::string> lines = {
       fmt::format("Profile of {} steps, {:.3f} ms: {} of {} {}", step_count(records), 1e3 * total,
                   std::min(rows, all.size()), all.size(), by_layer ? "ops by layer" : "ops"),
-      fmt::format("{:<28} {:<9} {:>7} {:>11} {:>7} {:>9} {:>8}{}", "Op", "Phase", "Count", "Total ms", "Share",
-                  "GFLOP/s", "GB/s", by_layer ? "  Layer" : "")};
+      fmt::format("{:<28} {:<9} {:>7} {:>11} {:>7} {:>9} {:>8}{}  Algorithms", "Op", "Phase", "Count", "Total ms",
+                  "Share", "GFLOP/s", "GB/s", by_layer ? "  Layer" : "")};
   all.resize(std::min(rows, all.size()));
   for (const ProfileRow& row : all)
-    lines.push_back(fmt::format("{:<28} {:<9} {:>7} {:>11.3f} {:>6.1f}% {:>9} {:>8}{}{}", row.name, row.phase,
+    lines.push_back(fmt::format("{:<28} {:<9} {:>7} {:>11.3f} {:>6.1f}% {:>9} {:>8}{}{}{}{}", row.name, row.phase,
                                 row.count, 1e3 * row.seconds, 100 * row.seconds / total, rate(row.flops, row.seconds),
-                                rate(row.bytes, row.seconds), row.group.empty() ? "" : "  ", row.group));
+                                rate(row.bytes, row.seconds), row.group.empty() ? "" : "  ", row.group,
+                                row.algorithms.empty() ? "" : "  ", row.algorithms));
   return lines;
 }
 

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace dtrain {
 namespace {
 
-// Nesting: step > phase > rows.
-constexpr int kPhaseDepth = 1, kRowDepth = 2;
+// Nesting: step > phase > rows > kernels > algorithms.
+constexpr int kPhaseDepth = 1, kRowDepth = 2, kAlgorithmDepth = 4;
 
 std::string shapes_of(const WorkRecord& record) {
   std::string text;
@@ -19,6 +20,17 @@ std::string shapes_of(const WorkRecord& record) {
 
 std::string group_of(const WorkRecord& record, ProfileBy by) {
   return by == ProfileBy::layer ? record.layer() : by == ProfileBy::shapes ? shapes_of(record) : "";
+}
+
+// Adds a name to a sorted list.
+void add_name(std::string& names, const std::string& name) {
+  std::set<std::string> all{name};
+  for (size_t begin = 0, end; begin < names.size(); begin = end + 2) {
+    end = std::min(names.find(", ", begin), names.size());
+    all.insert(names.substr(begin, end - begin));
+  }
+  names.clear();
+  for (const std::string& one : all) names += (names.empty() ? "" : ", ") + one;
 }
 
 class Rows {
@@ -46,10 +58,13 @@ class Rows {
 
 std::vector<ProfileRow> profile_rows(std::span<const WorkRecord> records, ProfileBy by) {
   Rows rows;
+  ProfileRow* op = nullptr;  // that the kernels after it belong to
   for (const WorkRecord& record : records) {
+    if (record.depth == kAlgorithmDepth && op) add_name(op->algorithms, record.name);
     if (record.depth > kRowDepth) continue;
     const bool counts = record.depth == kRowDepth;
     ProfileRow& row = rows.of(counts ? record.name : kOutsideOps, record.phase, counts ? group_of(record, by) : "");
+    op = counts && record.level == WorkLevel::op ? &row : nullptr;
     row.count += counts ? 1 : 0;
     row.seconds += record.seconds;
     if (counts) {

@@ -314,7 +314,7 @@ TEST(Optimizer, AChangeOfWhatIsFrozenIsNotCaptured) {
     model.optimizer->step();
     model.store.freeze("first");
     expect_error([&] { context->capture([&] { model.optimizer->step(); }); }, Fault::config,
-                 "expected a step that runs");
+                 "expected an eager step in between");
     model.optimizer->step();
     EXPECT_TRUE(context->capture([&] { model.optimizer->step(); }));
   }

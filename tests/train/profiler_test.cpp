@@ -93,7 +93,8 @@ TEST_F(ProfilerTest, RecordsLieWithinThoseThatHoldThem) {
       const double late = std::chrono::duration<double>(record.begin - holder.begin).count();
       EXPECT_GE(late, -kRounding) << record.name;
       EXPECT_LE(late + record.seconds, holder.seconds + kRounding) << record.name << " in " << holder.name;
-      EXPECT_LT(holder.level, record.level);
+      EXPECT_TRUE(holder.level < record.level ||  // a kernel may name its algorithm
+                  (holder.level == WorkLevel::kernel && record.level == WorkLevel::kernel));
     }
     EXPECT_GE(record.seconds, 0);
     open.push_back(&record);

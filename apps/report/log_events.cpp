@@ -34,7 +34,7 @@ constexpr Mark kMarks[] = {
     {"finished after step ", true, EventKind::end},
     {"warning: ", true, EventKind::warning},
     {"the targets are reached", true, EventKind::end},
-    {"marks the end of the run", false, EventKind::end},
+    {"is the end of the run", false, EventKind::end},
     {"note: ", true, EventKind::notice},
     {" error: ", false, EventKind::failure},
     {"Killed", false, EventKind::failure},

@@ -154,7 +154,7 @@ TEST_F(Classify, WeightsOfAnotherModelExitWithFive) {
   for (const char* model : {"lenet", "vgg11"}) {
     const ProgramResult other = run_program(kClassify, {concat("--model=", model), "--weights=" + weights(), image(1)});
     EXPECT_EQ(other.code, 5) << other.err;
-    EXPECT_NE(other.err.find(concat("the classifier of ", model, ": these are not the weights of this model")),
+    EXPECT_NE(other.err.find(concat("last layer of ", model, ": these are not the weights of this model")),
               std::string::npos)
         << other.err;
   }

@@ -356,7 +356,7 @@ TEST(CommandLine, HelpHasFormsForOtherPrograms) {
        {"\nprogram\\-command \\- reads it\n", "\\fBprogram command\\fR FILE [flags]\n",
         ".SH \"DESCRIPTION\"\nReads it: all.\n", ".SS \"Ways\"\n.TP\n",
         "\\fB\\-\\-mode\\fR=\\fIfast|slow\\fR\nhow it\\(aqs read; MODE sets it (default fast)\n",
-        ".SH \"EXIT STATUS\"\n0 done.\n", "\\fBMODE\\fR\nsets \\-\\-mode where", "\\fBprogram\\fR(1),\n",
+        ".SH \"EXIT STATUS\"\n0 done.\n", "\\fBMODE\\fR\nsets \\-\\-mode, unless", "\\fBprogram\\fR(1),\n",
         ".SH \"COMMANDS\"\n.TP\n\\fBtune\\fR\nfinds the fastest mode\n", "\\fBprogram\\-command\\-tune\\fR(1)\n"})
     EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
   EXPECT_EQ(page.find("Gone"), std::string::npos) << page;

@@ -171,9 +171,9 @@ TEST(Config, RefusedCombinations) {
 }
 
 TEST(Config, UnsupportedFlagsAreErrors) {
-  for (const char* flag :
-       {"--fp16_vars", "--debugger=cli", "--data_name=librispeech", "--precision=fp16", "--use_fp16"})
+  for (const char* flag : {"--fp16_vars", "--debugger=cli", "--precision=fp16", "--use_fp16"})
     EXPECT_TRUE(contains(failure({flag}), "not supported")) << flag << ": " << failure({flag});
+  EXPECT_TRUE(contains(failure({"--data_name=librispeech"}), "--data_name=librispeech: unknown; expected imagenet"));
   EXPECT_TRUE(contains(failure({"--data_name=coco"}), "ssd300 needs detection data (coco)"));
   EXPECT_TRUE(contains(failure({"--device=gpu"}), "--device=gpu: no GPU 0: "));
   EXPECT_TRUE(contains(failure({"--device=gpu", "--gpu_indices=1"}), "no GPU 1: "));

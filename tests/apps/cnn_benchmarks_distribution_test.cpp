@@ -124,7 +124,8 @@ TEST(AllReduceSpec, MapsToAnAlgorithm) {
   EXPECT_EQ(distribution({"--all_reduce_spec=pscpu:32k:xring"}).gradients.algorithm, "auto");
   EXPECT_EQ(distribution({"--all_reduce_spec=xring", "--all_reduce_algorithm=doubling"}).gradients.algorithm,
             "doubling");
-  EXPECT_TRUE(contains(resolve({"--all_reduce_spec=xring#2"}).notices, "--all_reduce_spec=xring#2: done by"));
+  EXPECT_TRUE(
+      contains(resolve({"--all_reduce_spec=xring#2"}).notices, "--all_reduce_spec=xring#2: uses an all-reduce"));
 }
 
 TEST(AllReduceSpec, NcclRunsOnASingleGpuToo) {
@@ -209,7 +210,7 @@ TEST(Jobs, ServersAndControllersAreNotNeeded) {
     flags.job_name = job;
     return flags.reason_to_wait();
   };
-  EXPECT_TRUE(contains(reason("ps").value_or(""), "--job_name=ps: workers sum"));
+  EXPECT_TRUE(contains(reason("ps").value_or(""), "--job_name=ps: workers all-reduce gradients"));
   EXPECT_TRUE(reason("controller"));
   EXPECT_FALSE(reason("worker"));
   EXPECT_FALSE(reason(""));

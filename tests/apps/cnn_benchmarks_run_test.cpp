@@ -80,7 +80,7 @@ TEST_F(CnnBenchmarks, ResumesBitIdenticalAfterAKill) {
   // The run is complete; its files are unchanged.
   const ProgramResult again = train(real("killed"));
   EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_TRUE(contains(again.err, "step 24 marks the end of the run already"));
+  EXPECT_TRUE(contains(again.err, "step 24 is the end of the run already"));
   EXPECT_FALSE(contains(again.out, "images/sec"));
   EXPECT_FALSE(contains(again.err, "--weights"));
   expect_equal_checkpoints("unbroken", "killed");

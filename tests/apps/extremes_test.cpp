@@ -98,7 +98,7 @@ TEST(ExtremeValues, LengthsAreCounted) {
       train(run + Arguments{"--eval", "--train_dir=" + (folder / "none").string(), "--num_eval_epochs=1e19"}), 1,
       "epochs of 50000 images");
   expect_error_line(train(run + Arguments{"--batch_size=1048576", "--gradient_accumulation=4096"}), 1,
-                    "come to 4294967296 images, expected at most 2147483647");
+                    "global batch of 4294967296 images, expected at most 2147483647");
 }
 
 TEST(ExtremeValues, PausesForEvaluationTakeNoMemory) {

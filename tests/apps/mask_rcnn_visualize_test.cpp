@@ -231,7 +231,7 @@ TEST_F(MaskRcnnVisualize, ImagesAreTurnedAsTheirAnnotationsAre) {
   write_file(path("nothing.json"), "[]");
   Flags eval = {"eval", "--annotations=" + path("turned.json"), "--results=" + path("nothing.json"),
                 "--images=" + path("turned"), "--gallery=" + path("of turned")};
-  expect_refused(eval, 2, "its annotations expect 64x96: --exif_orientation=apply turns");
+  expect_refused(eval, 2, "its annotations expect 64x96; --exif_orientation=apply rotates");
   eval.emplace_back("--exif_orientation=apply");
   const ProgramResult scored = run_program("dtrain-mask-rcnn", eval);
   EXPECT_EQ(scored.code, 0) << scored.err;

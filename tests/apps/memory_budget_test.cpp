@@ -41,9 +41,9 @@ TEST(MemoryBudget, GrantsAnySizeWhileNothingIsReserved) {
 TEST(MemoryBudget, SplitReservationsAreReleasedSeparately) {
   MemoryBudget budget(100);
   MemoryBudget::Reservation all = budget.reserve(100, never);
-  MemoryBudget::Reservation part = all.part(30);
+  MemoryBudget::Reservation part = all.split(30);
   EXPECT_EQ(all.bytes(), 70u);
-  { const MemoryBudget::Reservation gone = all.part(1000); }
+  { const MemoryBudget::Reservation gone = all.split(1000); }
   EXPECT_EQ(all.bytes(), 0u);
   expect_too_many([&] { budget.reserve(71, at_once); });
   EXPECT_EQ(budget.reserve(70, at_once).bytes(), 70u);

@@ -144,7 +144,7 @@ TEST_F(JpegDecode, ChecksWhatItIsGiven) {
 
 TEST(JpegDecodeOnACpu, IsRefused) {
   const auto context = make_cpu_context();
-  expect_error([&] { GpuJpegDecoder decoder(*context); }, Fault::config, "JPEGs on a GPU: ");
+  expect_error([&] { GpuJpegDecoder decoder(*context); }, Fault::config, "JPEG decoding on a GPU: ");
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ TEST(EvaluationRecord, ALossOfPowerTakesTheFileAndNotTheRun) {
   const std::string whole = read_file(file);
   for (const std::string& text : {std::string(), whole.substr(0, whole.size() - 1), std::string(whole.size(), '\0')}) {
     write_file(file, text);
-    EXPECT_NE(record.restore(*group, 0, 30).find("cut off"), std::string::npos);
+    EXPECT_NE(record.restore(*group, 0, 30).find("truncated"), std::string::npos);
     EXPECT_FALSE(record.best());
   }
 }

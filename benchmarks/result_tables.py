@@ -21,6 +21,8 @@ class Result:
         self.machine = machines[self.slug]["name"]
         about = self.data["machine"] if isinstance(self.data.get("machine"), dict) else self.data
         self.commit = about.get("commit", "").replace(" with changes", "+") or ", ".join(self.data.get("commits", ()))
+        # The commit that added the figures, for measured commits that are no longer in the history.
+        self.commit += f", recorded in {self.data['recorded in']}" if "recorded in" in self.data else ""
         self.about = about
 
     def rows(self, pattern):
@@ -101,6 +103,11 @@ def peers_of(result):
     return found
 
 
+def in_our_terms(name):
+    """A row's name in the field's terms."""
+    return name.replace("processor ", "CPU ").replace("read truth", "read ground truth")
+
+
 def number(text):
     """The number at the beginning of a cell, without its unit."""
     return re.match(r"[\d.]+", text)[0]
@@ -172,7 +179,7 @@ def plain(kind, pattern, *heads):
         for result in results.newest(kind, lambda result: result.rows(pattern)):
             for row in result.rows(pattern):
                 peer = row["peer"].replace(" (pycocotools)", "")
-                table.add(result, result.machine, row["what"], row["ours"], peer, row["ratio"])
+                table.add(result, result.machine, in_our_terms(row["what"]), row["ours"], peer, row["ratio"])
         return table
     return table_of
 

@@ -80,7 +80,8 @@ class DetectionTask final : public cli::ImageTask {
 
  private:
   data::LoaderOptions loader_options(bool training) const;
-  // This rank's detections, encoded by append_detection; none if request.stop was set. Adds to the counts `batches` and `images`.
+  // This rank's detections, encoded by append_detection; none if request.stop was set. Adds to the counts `batches` and
+  // `images`.
   std::optional<std::string> detect(const ValidationSplit& split, const EvaluationRequest& request, int64_t& batches,
                                     data::LoaderStats& images);
   // Broadcasts the chief's metrics to all ranks.

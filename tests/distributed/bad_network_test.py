@@ -63,7 +63,8 @@ RELAYED = [
     ("texts cut", once(cut, TEXTS, UP, in_collective(CHECKS)), 4, f"lost {LOST_1} in '{CHECKS}'.* in {STEP}", HERE, ()),
     ("answers cut", once(cut, TEXTS, DOWN, in_collective(CHECKS)), 4, f"lost {LOST_0} in '{CHECKS}'.* in {STEP}",
      HERE, ()),
-    ("sums cut", once(cut, SUMS, UP, after(FIRST_SUMS)), 4, f"of {STEP}.*: lost {LOST_1}ended", HERE, ()),
+    ("sums cut", once(cut, SUMS, UP, after(FIRST_SUMS)), 4, f"of {STEP}.*: lost {LOST_1}the connection was closed",
+     HERE, ()),
     ("texts reset", once(reset, TEXTS, UP, in_collective(CHECKS)), 4,
      f"lost rank . on .*in {STEP}.*: Connection reset by peer",
      HERE, ()),
@@ -71,13 +72,13 @@ RELAYED = [
      f"of {STEP}.*: lost rank . on .*: Connection reset by peer", HERE,
      ()),
     ("texts half closed", once(half_close, TEXTS, UP, in_collective(CHECKS), True), 4, f"lost {LOST_1}", HERE, ()),
-    ("sums half closed", once(half_close, SUMS, UP, after(FIRST_SUMS), True), 4, f"of {STEP}.*: lost {LOST_1}ended",
-     HERE, ()),
+    ("sums half closed", once(half_close, SUMS, UP, after(FIRST_SUMS), True), 4,
+     f"of {STEP}.*: lost {LOST_1}the connection was closed", HERE, ()),
     ("texts lost one way", once(lose, TEXTS, UP, in_collective(CHECKS), True), 4,
      f"{LOST_1} did not reach .* in {STEP}", HERE,
      ()),
     ("answers lost one way", once(lose, TEXTS, DOWN, in_collective(CHECKS), True), 4,
-     f"{LOST_0} did not come to|lost {LOST_0}",
+     f"{LOST_0} did not reach|lost {LOST_0}",
      HERE, ()),
     ("sums lost one way", once(lose, SUMS, UP, after(FIRST_SUMS), True), 4,
      f"has waited . s for gradients .* of {STEP}", HERE, ()),
@@ -127,7 +128,7 @@ def small_packets(hosts):
 
 
 LONG = ("--num_batches=1000000",)
-LOST = r"rank \d on .* has waited . s for|rank \d on .* did not come to|lost rank \d on"
+LOST = r"rank \d on .* has waited . s for|rank \d on .* did not reach|lost rank \d on"
 # name, what is done before the start, what is done to it, codes, what a line says, flags
 HOSTS = [
     ("packets of 576 bytes", small_packets, None, 0, None, ()),

@@ -140,7 +140,7 @@ def test_training_survives_a_host_that_is_cut_off_at_an_end():
     with job() as one:
         one.start()
         one.cluster.workers[1].cut_off()
-        one.expect_end({4}, "rank 1 on job-worker-1 did not answer: stopped, or cut off", "and 1 do not answer",
+        one.expect_end({4}, "rank 1 on job-worker-1 did not answer: stopped, or cut off", "but 1 do not respond",
                        before="rank 0 on job-worker-0 " + WAITED)
         one.cluster.workers[1].reconnect()
         one.expect_same_as_undisturbed()

@@ -110,7 +110,7 @@ ROWS = [
      "does not follow the protocol of ranks"),
     ("rank 0 is late for ever", INFO, zero_says(late_for_ever), None, 1, 4,
      "rank 0 on .*it does not follow the protocol of rank 0"),
-    ("rank 0 is silent", INFO, zero_says(stays_silent), None, 1, 4, "rank 0 on .* did not come to"),
+    ("rank 0 is silent", INFO, zero_says(stays_silent), None, 1, 4, "rank 0 on .* did not reach"),
     ("rank 0 passes on too few texts", INFO, zero_says(lambda _, n, text: [(RESULT, n, join(b""))]), None, 1, 4,
      "rank 0 on .*it does not follow the protocol of rank 0"),
     ("rank 0 welcomes too many", INFO, lambda _, to_zero, kind, n, text:

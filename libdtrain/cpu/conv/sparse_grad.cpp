@@ -22,8 +22,6 @@ constexpr int64_t kMinSparsity = 8;
 constexpr int64_t kProbes = 64;
 // Rows in a GEMM of the data gradient.
 constexpr int64_t kRows = 256;
-// Products in a row from which packing pays.
-constexpr int64_t kMinProducts = 16384;
 
 // Ors all bits but the sign, which vectorises, unlike comparisons.
 template <class T>

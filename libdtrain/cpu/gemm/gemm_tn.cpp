@@ -23,8 +23,8 @@ constexpr int64_t kAmxUnit = 16;  // packed rows of a tile
 constexpr int64_t kItemRows = 128;
 // Words beyond a panel, or beyond a row of a transposed one: an odd number of lines avoids conflicts in one cache set.
 constexpr int64_t kPadWords = 16;
-// Packing pays from so many products in a row on.
-constexpr int64_t kMinProducts = 16384, kMinProductsBf16 = 8192;
+// Products in a row from which packing pays in bf16.
+constexpr int64_t kMinProductsBf16 = 8192;
 // Columns of a micro-kernel of several panels, at most.
 constexpr int64_t kMaxWide = 2 * kMaxTileColumns;
 // Rows before a row is packed that it is prefetched.

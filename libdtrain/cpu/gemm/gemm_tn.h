@@ -35,6 +35,9 @@ struct GemmTnShape {
   int64_t products() const { return n * taps * run; }  // of one row
 };
 
+// Products in a row from which packing pays in f32.
+inline constexpr int64_t kMinProducts = 16384;
+
 // Whether runs and n fill panels.
 bool gemm_tn_supports(const Context&, const GemmTnShape&);
 // Whether there are enough products in a row to pay for the packing, against oneDNN; bf16 needs Capabilities::bf16.

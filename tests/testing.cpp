@@ -104,8 +104,16 @@ std::filesystem::path test_data(const std::string& name) {
   return from_environment("DTRAIN_TEST_DATA", source_dir() / ".." / "shared" / "data") / name;
 }
 
-TempDirectory::TempDirectory() {
-  std::string name = (std::filesystem::temp_directory_path() / "dtrain-test-XXXXXX").string();
+std::filesystem::path memory_directory() {
+  const std::filesystem::path memory = "/dev/shm";
+  std::error_code error;
+  const auto space = std::filesystem::space(memory, error);
+  const bool usable = !error && space.available >= uint64_t{1} << 30 && access(memory.c_str(), W_OK) == 0;
+  return usable ? memory : std::filesystem::temp_directory_path();
+}
+
+TempDirectory::TempDirectory(const std::filesystem::path& parent) {
+  std::string name = (parent / "dtrain-test-XXXXXX").string();
   DT_CHECK(mkdtemp(name.data()), "cannot create a directory like ", name, ": ", std::strerror(errno));
   path_ = name;
 }

@@ -42,10 +42,14 @@ std::filesystem::path bin_dir();
 // If the path does not exist, the test is skipped with "SKIPPED: " and the path.
 std::filesystem::path test_data(const std::string& name);
 
+// For tests whose results depend on how long a save takes: a directory in memory where there is one with 1 GiB free,
+// otherwise the system's directory for temporary files.
+std::filesystem::path memory_directory();
+
 // A temporary directory, removed recursively.
 class TempDirectory {
  public:
-  TempDirectory();
+  explicit TempDirectory(const std::filesystem::path& parent = std::filesystem::temp_directory_path());
   ~TempDirectory();
   TempDirectory(const TempDirectory&) = delete;
   TempDirectory& operator=(const TempDirectory&) = delete;

@@ -1,7 +1,7 @@
 #include "libdtrain/cpu/kernels/batch_norm.h"
 
-#include "libdtrain/cpu/kernels/isa/vectors.h"
 #include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/kernels/isa/isa.h"
 
 namespace dtrain::cpu::DT_ISA {
 namespace {

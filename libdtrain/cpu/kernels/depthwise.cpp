@@ -1,8 +1,8 @@
 // Longer than usual: it is the whole source of two loops, each in a form for every number of taps.
 #include "libdtrain/cpu/kernels/depthwise.h"
 
-#include "libdtrain/cpu/kernels/isa/vectors.h"
 #include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/kernels/isa/isa.h"
 
 namespace dtrain::cpu::DT_ISA {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "libdtrain/cpu/kernels/gemm.h"
-#include "libdtrain/cpu/kernels/isa/vectors.h"
+#include "libdtrain/cpu/kernels/isa/isa.h"
 
 namespace dtrain::cpu::DT_ISA {
 

@@ -1,15 +1,14 @@
-#include "libdtrain/cpu/kernels/epilogue.h"
-#include "libdtrain/cpu/kernels/isa/transpose.h"
-#include "libdtrain/cpu/kernels/isa/vectors.h"
 #include "libdtrain/cpu/kernels/prefetcher.h"
+#include "libdtrain/cpu/kernels/epilogue.h"
 #include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/kernels/isa/isa.h"
 
 namespace dtrain::cpu::DT_ISA {
 namespace {
 
 constexpr int kColumns = 2 * kLanes;
 // Twice as many accumulators, two vectors of the panel and one of `a` fit the registers: 16, or 32 of AVX-512.
-constexpr int kRows = kLanes == 16 ? 12 : 6;
+constexpr int kRows = kRegisters == 32 ? 12 : 6;
 
 constexpr int64_t kPiece = 32;  // words of a row between prefetches
 template <class T>
@@ -33,21 +32,9 @@ struct OfFloats {
 #ifdef __AVX512BF16__
 struct OfPairs {
   using Word = Bf16Pair;
-  [[gnu::always_inline]] static __m512bh words(const void* from) {
-    return reinterpret_cast<__m512bh>(_mm512_loadu_si512(from));
-  }
-  [[gnu::always_inline]] static __m512bh broadcast(const void* word) {
-    int bits;
-    std::memcpy(&bits, word, sizeof bits);
-    __m512i words = _mm512_set1_epi32(bits);
-#ifdef __clang__
-    asm("" : "+v"(words));  // Clang 16 never ends where it may make this a broadcast of bf16
-#endif
-    return reinterpret_cast<__m512bh>(words);
-  }
-  [[gnu::always_inline]] static void add_products(Floats& sum, __m512bh a, __m512bh b) {
-    sum = reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), a, b));
-  }
+  [[gnu::always_inline]] static Pairs words(const void* from) { return load_pairs(from); }
+  [[gnu::always_inline]] static Pairs broadcast(const void* word) { return broadcast_pair(word); }
+  [[gnu::always_inline]] static void add_products(Floats& sum, Pairs a, Pairs b) { sum = dot_pairs(sum, a, b); }
 };
 #endif
 
@@ -75,8 +62,7 @@ template <int R, class Arithmetic, int P, int kPrefetchDistance = 0, class Word,
   for (int64_t p = 0; p < words; ++p, panel += row) {
     decltype(Arithmetic::words(panel)) b[2 * P];
 #pragma GCC unroll 4
-    for (int i = 0; i < 2 * P; ++i)
-      b[i] = Arithmetic::words(panel + i / 2 * panel_step + i % 2 * kPackFactor<T> * kLanes);
+    for (int i = 0; i < 2 * P; ++i) b[i] = Arithmetic::words(panel + i / 2 * panel_step + i % 2 * kPackFactor<T> * kLanes);
     if constexpr (kPrefetchDistance > 0)
 #pragma GCC unroll 4
       for (int i = 0; i < P * kColumns; i += kLine<T>)
@@ -208,8 +194,7 @@ struct IndirectTile {
       StatisticsVectors sums(end.sums, panel * kColumns);
 #pragma GCC unroll 12
       for (int r = 0; r < R; ++r)
-        finish_row<kNonTemporal>(end, bias, offset(r) + panel * kColumns, sum[r][2 * panel], sum[r][2 * panel + 1], g.y,
-                                 sums);
+        finish_row<kNonTemporal>(end, bias, offset(r) + panel * kColumns, sum[r][2 * panel], sum[r][2 * panel + 1], g.y, sums);
       sums.store_sums();
     }
   }
@@ -284,35 +269,26 @@ void strided_panels(const StridedGemm<typename Arithmetic::Word>& o) {
 void transposed_a_bf16(const StridedGemm<Bf16Pair>& o) { strided_panels<true, OfPairs>(o); }
 
 void interleave_pairs(const Bf16* first, const Bf16* second, int64_t count, Bf16Pair* to, int64_t step) {
-  constexpr uint16_t kFirst = 0, kSecond = 32;  // of the 64 elements that two vectors hold
-  uint16_t low[32], high[32];
-  for (uint16_t i = 0; i < 16; ++i) {
-    low[2 * i] = kFirst + i, low[2 * i + 1] = kSecond + i;
-    high[2 * i] = kFirst + 16 + i, high[2 * i + 1] = kSecond + 16 + i;
-  }
-  const __m512i at_low = _mm512_loadu_si512(low), at_high = _mm512_loadu_si512(high);
-  for (int64_t i = 0; i < count; i += kColumns, to += step) {
-    const __m512i a = _mm512_loadu_si512(first + i), b = _mm512_loadu_si512(second + i);
-    _mm512_storeu_si512(to, _mm512_permutex2var_epi16(a, at_low, b));
-    _mm512_storeu_si512(to + kLanes, _mm512_permutex2var_epi16(a, at_high, b));
-  }
+  const PairInterleaver interleave;
+  for (int64_t i = 0; i < count; i += kColumns, to += step) interleave(first + i, second + i, to);
 }
 #endif
 
 void pack_b(int64_t rows, int64_t words, const void* from, int64_t stride, void* panel) {
   constexpr int kBlock = 8;
+  using Block = VectorOf<kBlock>::Type;
   const auto at = [&](int64_t row, int64_t word) { return static_cast<const char*>(from) + row * stride + 4 * word; };
   float* const to = static_cast<float*>(panel);
   int64_t word = 0;
   for (; word + kBlock <= words; word += kBlock)
     for (int64_t row = 0; row < kColumns; row += kBlock) {
-      __m256 block[kBlock];
+      Block block[kBlock];
 #pragma GCC unroll 8
       for (int i = 0; i < kBlock; ++i)
-        block[i] = row + i < rows ? _mm256_loadu_ps(reinterpret_cast<const float*>(at(row + i, word))) : __m256{};
+        block[i] = row + i < rows ? load<Block>(reinterpret_cast<const float*>(at(row + i, word))) : Block{};
       transpose(block);
 #pragma GCC unroll 8
-      for (int i = 0; i < kBlock; ++i) _mm256_storeu_ps(to + (word + i) * kColumns + row, block[i]);
+      for (int i = 0; i < kBlock; ++i) store(to + (word + i) * kColumns + row, block[i]);
     }
   for (; word < words; ++word)
     for (int64_t row = 0; row < kColumns; ++row) {
@@ -346,7 +322,8 @@ void indirect(const IndirectGemm<T>& g) {
 }  // namespace
 
 GemmKernels gemm_kernels() {
-  GemmKernels kernels{kRows, kColumns, kPanels, strided_panels<false>, strided_panels<true>, indirect<float>, pack_b};
+  GemmKernels kernels{kRows,    kColumns, kPanels, strided_panels<false>, strided_panels<true>, indirect<float>,
+                         pack_b};
 #ifdef __AVX512BF16__
   kernels.indirect_bf16 = indirect<Bf16>;
   kernels.transposed_a_bf16 = transposed_a_bf16;

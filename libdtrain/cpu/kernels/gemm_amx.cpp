@@ -3,10 +3,10 @@
 #include "libdtrain/cpu/kernels/table.h"
 
 #ifdef __AMX_TILE__
-#include "libdtrain/cpu/kernels/amx_config.h"
-#include "libdtrain/cpu/kernels/epilogue.h"
 #include "libdtrain/cpu/kernels/prefetcher.h"
 #include "libdtrain/cpu/kernels/requantize.h"
+#include "libdtrain/cpu/kernels/epilogue.h"
+#include "libdtrain/cpu/kernels/isa/isa.h"
 #endif
 
 namespace dtrain::cpu::DT_ISA {
@@ -17,24 +17,24 @@ namespace {
 constexpr int64_t kColumns = 2 * kLanes;  // of a panel: of two tiles
 constexpr int64_t kPanelRow = kColumns * kWordBytes;
 
-// The sums += the rows times the columns. The intrinsics take the numbers of tiles as they are written.
+// The sums += the rows times the columns. 
 template <class T>
 struct Products;
 template <>
 struct Products<Bf16> {
   using Sum = float;
-  [[gnu::always_inline]] static void first_low() { _tile_dpbf16ps(0, 4, 5); }
-  [[gnu::always_inline]] static void first_high() { _tile_dpbf16ps(1, 4, 5); }
-  [[gnu::always_inline]] static void second_low() { _tile_dpbf16ps(2, 4, 5); }
-  [[gnu::always_inline]] static void second_high() { _tile_dpbf16ps(3, 4, 5); }
+  template <int tile>
+  [[gnu::always_inline]] static void dot() {
+    tile_dot_bf16<tile>();
+  }
 };
 template <>
 struct Products<uint8_t> {
   using Sum = int32_t;
-  [[gnu::always_inline]] static void first_low() { _tile_dpbusd(0, 4, 5); }
-  [[gnu::always_inline]] static void first_high() { _tile_dpbusd(1, 4, 5); }
-  [[gnu::always_inline]] static void second_low() { _tile_dpbusd(2, 4, 5); }
-  [[gnu::always_inline]] static void second_high() { _tile_dpbusd(3, 4, 5); }
+  template <int tile>
+  [[gnu::always_inline]] static void dot() {
+    tile_dot_u8s8<tile>();
+  }
 };
 
 // The sums += the products of one piece: up to 16 rows at `first`, `step` bytes apart, as many at `second` where
@@ -42,16 +42,16 @@ struct Products<uint8_t> {
 template <bool kSecond, class T>
 [[gnu::always_inline]] inline void multiply_piece(const char* first, const char* second, int64_t step,
                                                   const char* panel) {
-  _tile_loadd(5, panel, kPanelRow);
-  _tile_loadd(4, first, step);
-  Products<T>::first_low();
-  _tile_loadd(5, panel + kPanelRow / 2, kPanelRow);
-  Products<T>::first_high();
+  tile_load<5>(panel, kPanelRow);
+  tile_load<4>(first, step);
+  Products<T>::template dot<0>();
+  tile_load<5>(panel + kPanelRow / 2, kPanelRow);
+  Products<T>::template dot<1>();
   if constexpr (kSecond) {
-    _tile_loadd(4, second, step);
-    Products<T>::second_high();
-    _tile_loadd(5, panel, kPanelRow);
-    Products<T>::second_low();
+    tile_load<4>(second, step);
+    Products<T>::template dot<3>();
+    tile_load<5>(panel, kPanelRow);
+    Products<T>::template dot<2>();
   }
 }
 
@@ -73,11 +73,11 @@ template <bool kSecond, class T, class Between>
   const int64_t step = g.step * static_cast<int64_t>(sizeof(T)), bytes = words * kWordBytes;
   const int64_t pieces = g.k * static_cast<int64_t>(sizeof(T)) / bytes;
   const char* panel = static_cast<const char*>(g.panel);
-  _tile_zero(0);
-  _tile_zero(1);
+  tile_zero<0>();
+  tile_zero<1>();
   if constexpr (kSecond) {
-    _tile_zero(2);
-    _tile_zero(3);
+    tile_zero<2>();
+    tile_zero<3>();
   }
   for (int64_t tap = 0; tap < g.taps; ++tap) {
     const char* row = reinterpret_cast<const char*>(g.at[tap] + first * g.step);
@@ -87,11 +87,11 @@ template <bool kSecond, class T, class Between>
     }
   }
   constexpr int64_t kSumsRow = kColumns * kWordBytes;
-  _tile_stored(0, sums[0], kSumsRow);
-  _tile_stored(1, sums[0] + kLanes, kSumsRow);
+  tile_store<0>(sums[0], kSumsRow);
+  tile_store<1>(sums[0] + kLanes, kSumsRow);
   if constexpr (kSecond) {
-    _tile_stored(2, sums[second], kSumsRow);
-    _tile_stored(3, sums[second] + kLanes, kSumsRow);
+    tile_store<2>(sums[second], kSumsRow);
+    tile_store<3>(sums[second] + kLanes, kSumsRow);
   }
 }
 
@@ -117,7 +117,7 @@ template <class T, class Finish>
   const int64_t second = g.rows < both ? g.rows - tile_rows : kTileRows;  // of two tiles: rows from one to the other
   const int64_t pieces = g.taps * (run / words), rows_per_piece = (both + pieces - 1) / pieces;
   Prefetcher prefetcher(g.prefetch, (g.rows + both - 1) / both * pieces);
-  configure_tiles(tile_rows, words);
+  tile_configure(gemm_tiles(tile_rows, words));
   Ready<T> ready;
   int number = 0;
   const auto between = [&]() __attribute__((always_inline)) {
@@ -136,7 +136,7 @@ template <class T, class Finish>
     ready = {&sums[number], first, done, first + size};
     done = first + size;
   }
-  _tile_release();
+  tile_release();
   ready.finish(both, finish);
 }
 
@@ -147,8 +147,7 @@ void whole_rows_of_pairs(const AmxGemm<Bf16> g, const Epilogue<Bf16> end, Bf16* 
   StatisticsVectors all{end.sums, 0};
   for_each_row(
       g, [&](int64_t row, const float* sums) __attribute__((always_inline)) {
-        if (g.places[row] >= 0)
-          finish_row<kNonTemporal>(end, bias, g.places[row], load(sums), load(sums + kLanes), y, all);
+        if (g.places[row] >= 0) finish_row<kNonTemporal>(end, bias, g.places[row], load(sums), load(sums + kLanes), y, all);
       });
   all.store_sums();
 }
@@ -175,60 +174,30 @@ void bytes(const AmxGemm<uint8_t>& g, const Requantize& end, const RequantizeOut
   });
 }
 
-// 16 by 16 pairs.
-[[gnu::always_inline]] inline void turn_block(const Bf16Pair* from, Bf16Pair* to, int64_t row) {
-  constexpr int kQuarter = 4;  // pairs of 128 bits
-  const auto load_quarter = [&](int64_t line, int64_t at) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + line * kColumns + at));
-  };
-#pragma GCC unroll 4
-  for (int64_t at = 0; at < kTileWords; at += kQuarter) {
-    __m512i line[kQuarter];
-#pragma GCC unroll 4
-    for (int i = 0; i < kQuarter; ++i) {
-      line[i] = _mm512_zextsi128_si512(load_quarter(i, at));
-      line[i] = _mm512_inserti32x4(line[i], load_quarter(kQuarter + i, at), 1);
-      line[i] = _mm512_inserti32x4(line[i], load_quarter(2 * kQuarter + i, at), 2);
-      line[i] = _mm512_inserti32x4(line[i], load_quarter(3 * kQuarter + i, at), 3);
-    }
-    // The forms with a mask: see vectors.h.
-    constexpr __mmask16 kAll16 = 0xffff;
-    constexpr __mmask8 kAll8 = 0xff;
-    const __m512i low01 = _mm512_maskz_unpacklo_epi32(kAll16, line[0], line[1]),
-                  high01 = _mm512_maskz_unpackhi_epi32(kAll16, line[0], line[1]),
-                  low23 = _mm512_maskz_unpacklo_epi32(kAll16, line[2], line[3]),
-                  high23 = _mm512_maskz_unpackhi_epi32(kAll16, line[2], line[3]);
-    Bf16Pair* const out = to + at * row;
-    _mm512_storeu_si512(out, _mm512_maskz_unpacklo_epi64(kAll8, low01, low23));
-    _mm512_storeu_si512(out + row, _mm512_maskz_unpackhi_epi64(kAll8, low01, low23));
-    _mm512_storeu_si512(out + 2 * row, _mm512_maskz_unpacklo_epi64(kAll8, high01, high23));
-    _mm512_storeu_si512(out + 3 * row, _mm512_maskz_unpackhi_epi64(kAll8, high01, high23));
-  }
-}
-
 void turn(int64_t depth, const Bf16Pair* panel, Bf16Pair* to, int64_t row) {
   for (int64_t line = 0; line < depth; line += kTileRows)
     for (int64_t column = 0; column < kColumns; column += kTileWords)
-      turn_block(panel + line * kColumns + column, to + column * row + line, row);
+      transpose_16x16(reinterpret_cast<const uint32_t*>(panel + line * kColumns + column), kColumns,
+                      reinterpret_cast<uint32_t*>(to + column * row + line), row);
 }
 
 void transposed_a(const TransposedPanels& a, const Bf16Pair* b, float* y, int64_t y_stride, bool add,
-                  const PrefetchRange& prefetch) {
+                     const PrefetchRange& prefetch) {
   const int64_t row = a.row * kWordBytes, y_row = y_stride * kWordBytes;
   Prefetcher prefetcher(prefetch, a.count * a.depth / kTileWords);
-  configure_tiles(kTileRows, kTileWords);
+  tile_configure(gemm_tiles(kTileRows, kTileWords));
   for (int64_t panel = 0; panel < a.count; ++panel, y += kColumns * y_stride) {
     float* const second = y + kTileRows * y_stride;
     if (add) {
-      _tile_loadd(0, y, y_row);
-      _tile_loadd(1, y + kLanes, y_row);
-      _tile_loadd(2, second, y_row);
-      _tile_loadd(3, second + kLanes, y_row);
+      tile_load<0>(y, y_row);
+      tile_load<1>(y + kLanes, y_row);
+      tile_load<2>(second, y_row);
+      tile_load<3>(second + kLanes, y_row);
     } else {
-      _tile_zero(0);
-      _tile_zero(1);
-      _tile_zero(2);
-      _tile_zero(3);
+      tile_zero<0>();
+      tile_zero<1>();
+      tile_zero<2>();
+      tile_zero<3>();
     }
     const char* first = reinterpret_cast<const char*>(a.data + panel * a.step);
     const char* pairs = reinterpret_cast<const char*>(b);
@@ -237,12 +206,12 @@ void transposed_a(const TransposedPanels& a, const Bf16Pair* b, float* y, int64_
       multiply_piece<true, Bf16>(first, first + kTileRows * row, row, pairs);
       first += kTileWords * kWordBytes, pairs += kTileWords * kPanelRow;
     }
-    _tile_stored(0, y, y_row);
-    _tile_stored(1, y + kLanes, y_row);
-    _tile_stored(2, second, y_row);
-    _tile_stored(3, second + kLanes, y_row);
+    tile_store<0>(y, y_row);
+    tile_store<1>(y + kLanes, y_row);
+    tile_store<2>(second, y_row);
+    tile_store<3>(second + kLanes, y_row);
   }
-  _tile_release();
+  tile_release();
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ void quantize(int64_t count, const float* x, float scale, float zero, uint8_t* t
 }  // namespace
 
 GemmKernelsU8S8 gemm_kernels_u8s8() {
-  return {kByteRows, kByteColumns, kBytePanels, kMostOfPair, indirect_u8s8, quantize};
+  return {kByteRows, kByteColumns, kBytePanels, kMaxPairSum, indirect_u8s8, quantize};
 }
 
 }  // namespace dtrain::cpu::DT_ISA

@@ -6,32 +6,9 @@
 
 namespace dtrain::cpu::DT_ISA {
 
-#ifdef __AVX512F__
 // Twice as many accumulators, two vectors of the panel and one of a row fit 32 registers. So do the sums of half as
 // many rows by two panels, which take fewer loads.
-inline constexpr int kByteRows = 12, kBytePanels = 2;
-#else
-inline constexpr int kByteRows = 6, kBytePanels = 1;
-#endif
-
-// sum + the products of quads of a row and of filters.
-#ifdef __AVX512VNNI__
-inline constexpr int kMostOfPair = 254;  // as much as two of them can be
-[[gnu::always_inline]] inline Ints add_quads(Ints sum, Ints a, Ints b) { return _mm512_dpbusd_epi32(sum, a, b); }
-#else
-// Pairs of products are added in 16 bits, which saturate beyond 128.5 * 255. Both sides widened to 16 bits could be
-// added whatever they are, and take half as long again.
-inline constexpr int kMostOfPair = 128;
-#ifdef __AVX512F__
-[[gnu::always_inline]] inline Ints add_quads(Ints sum, Ints a, Ints b) {
-  return _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_maddubs_epi16(a, b), _mm512_set1_epi16(1)));
-}
-#else
-[[gnu::always_inline]] inline Ints add_quads(Ints sum, Ints a, Ints b) {
-  return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1)));
-}
-#endif
-#endif
+inline constexpr int kByteRows = kRegisters == 32 ? 12 : 6, kBytePanels = kLanes == 16 ? 2 : 1;
 
 inline constexpr int64_t kPiece = 64;  // bytes of a run between prefetches
 
@@ -48,9 +25,9 @@ template <int R, int P>
     for (int r = 0; r < R; ++r) {
       int32_t quad;
       std::memcpy(&quad, at[r] + p, sizeof quad);
-      const Ints a = all_of(quad);
+      const Ints a = broadcast(quad);
 #pragma GCC unroll 4
-      for (int i = 0; i < 2 * P; ++i) sum[r][i] = add_quads(sum[r][i], a, b[i]);
+      for (int i = 0; i < 2 * P; ++i) sum[r][i] = dot_quads(sum[r][i], a, b[i]);
     }
   }
 }

@@ -1,7 +1,7 @@
 #include "libdtrain/cpu/kernels/max_pool.h"
 
-#include "libdtrain/cpu/kernels/isa/vectors.h"
 #include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/kernels/isa/isa.h"
 
 namespace dtrain::cpu::DT_ISA {
 namespace {
@@ -14,13 +14,8 @@ template <class V>
 [[gnu::always_inline]] inline Cells<V> load_cells(const uint8_t* from) {
   if constexpr (sizeof(V) == sizeof(float))
     return *from;
-  else if constexpr (sizeof(V) == sizeof(__m256))
-    return reinterpret_cast<Cells<V>>(_mm256_cvtepu8_epi32(_mm_loadu_si64(from)));
-#ifdef __AVX512F__
   else
-    return reinterpret_cast<Cells<V>>(
-        _mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
-#endif
+    return widen_bytes(from);
 }
 
 template <class V>

@@ -1,10 +1,7 @@
 #include "libdtrain/cpu/kernels/peak.h"
 
-#include "libdtrain/cpu/kernels/isa/vectors.h"
 #include "libdtrain/cpu/kernels/table.h"
-#ifdef __AMX_TILE__
-#include "libdtrain/cpu/kernels/amx_config.h"
-#endif
+#include "libdtrain/cpu/kernels/isa/isa.h"
 
 namespace dtrain::cpu::DT_ISA {
 namespace {
@@ -22,7 +19,7 @@ template <class Next>
 #pragma GCC unroll 12
     for (int i = 0; i < kSums; ++i) {
       sums[i] = next(sums[i]);
-      asm("" : "+v"(sums[i]));  // each is computed, and none becomes an element of a wider loop
+      keep(sums[i]);  // each is computed, and none becomes an element of a wider loop
     }
   Floats sum{};
 #pragma GCC unroll 12
@@ -44,36 +41,37 @@ double multiply_add_pairs(int64_t rounds, float* sink) {
   for (auto& row : halves)
     for (uint16_t& half : row) half = 0x3f00;  // 0.5 in bf16
   float sums[kTileRows][kTileWords];
-  configure_tiles(kTileRows, kTileWords);
-  _tile_loadd(4, halves, sizeof halves[0]);
-  _tile_loadd(5, halves, sizeof halves[0]);
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
+  tile_configure(gemm_tiles(kTileRows, kTileWords));
+  tile_load<4>(halves, sizeof halves[0]);
+  tile_load<5>(halves, sizeof halves[0]);
+  tile_zero<0>();
+  tile_zero<1>();
+  tile_zero<2>();
+  tile_zero<3>();
   for (int64_t round = 0; round < rounds; ++round) {
-    _tile_dpbf16ps(0, 4, 5);
-    _tile_dpbf16ps(1, 4, 5);
-    _tile_dpbf16ps(2, 4, 5);
-    _tile_dpbf16ps(3, 4, 5);
+    tile_dot_bf16<0>();
+    tile_dot_bf16<1>();
+    tile_dot_bf16<2>();
+    tile_dot_bf16<3>();
   }
   *sink = 0;
-  _tile_stored(0, sums, sizeof sums[0]);
+  tile_store<0>(sums, sizeof sums[0]);
   *sink += sums[0][0];
-  _tile_stored(1, sums, sizeof sums[0]);
+  tile_store<1>(sums, sizeof sums[0]);
   *sink += sums[0][0];
-  _tile_stored(2, sums, sizeof sums[0]);
+  tile_store<2>(sums, sizeof sums[0]);
   *sink += sums[0][0];
-  _tile_stored(3, sums, sizeof sums[0]);
+  tile_store<3>(sums, sizeof sums[0]);
   *sink += sums[0][0];
-  _tile_release();
+  tile_release();
   return 2.0 * kTiles * kElements * kProducts * static_cast<double>(rounds);
 }
 #elif defined(__AVX512BF16__)
 double multiply_add_pairs(int64_t rounds, float* sink) {
-  const auto halves = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f00));  // 0.5 in bf16
+  constexpr uint32_t kHalves = 0x3f003f00;  // 0.5 in bf16, twice
+  const Pairs halves = broadcast_pair(&kHalves);
   *sink = sum_after(rounds, [&](const Floats& sum) {
-    return reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), halves, halves));
+    return dot_pairs(sum, halves, halves);
   });
   return 4.0 * kSums * kLanes * static_cast<double>(rounds);
 }

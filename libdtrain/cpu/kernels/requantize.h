@@ -1,8 +1,8 @@
 // What is done to a row of a tile of sums of bytes before it is stored; see ByteEnd.
 #pragma once
 
+#include "libdtrain/cpu/kernels/isa/isa.h"
 #include "libdtrain/cpu/kernels/gemm_u8s8.h"
-#include "libdtrain/cpu/kernels/isa/ints.h"
 
 namespace dtrain::cpu::DT_ISA {
 
@@ -23,9 +23,9 @@ struct Place {
 };
 
 [[gnu::always_inline]] inline void end_vector(const Ints& sum, const Requantize& end, const Place& at) {
-  Floats value = multiply_add(floats_of(sum), load(end.scale + at.column), load(end.shift + at.column));
+  Floats value = multiply_add(to_floats(sum), load(end.scale + at.column), load(end.shift + at.column));
   const Floats factor = end.residual_scale - Floats{};
-  if (at.residual_bytes) value = multiply_add(bytes_as_floats(at.residual_bytes), factor, value);
+  if (at.residual_bytes) value = multiply_add(bytes_to_floats(at.residual_bytes), factor, value);
   if (at.residual) value = multiply_add(load(at.residual), factor, value);
   const Floats floor = end.floor - Floats{};
   value = value < floor ? floor : value;  // lets a NaN through
@@ -58,7 +58,7 @@ struct Place {
 
 // The columns from `column` on, where two vectors begin, of the row at `at`, up to the first `valid` ones.
 [[gnu::always_inline]] inline void finish_partial_row(const Requantize& end, int64_t column, int64_t at, int64_t valid,
-                                                      const Ints& low, const Ints& high, const RequantizeOutput& y) {
+                                                   const Ints& low, const Ints& high, const RequantizeOutput& y) {
   const int64_t left = valid - column, after = left - kLanes;
   if (left > 0) finish_lanes(low, end, Place(end, y, at + column, column), left < kLanes ? left : kLanes);
   column += kLanes;
@@ -99,9 +99,9 @@ class RequantizeRow {
 
  private:
   [[gnu::always_inline]] Floats half_of_row(const Ints& sum, int half, int64_t at) const {
-    Floats value = multiply_add(floats_of(sum), scale_[half], shift_[half]);
+    Floats value = multiply_add(to_floats(sum), scale_[half], shift_[half]);
     if constexpr (kResidual == Residual::bytes)
-      value = multiply_add(bytes_as_floats(residual_bytes_ + at), factor_, value);
+      value = multiply_add(bytes_to_floats(residual_bytes_ + at), factor_, value);
     if constexpr (kResidual == Residual::floats) value = multiply_add(load(residual_ + at), factor_, value);
     if constexpr (!kBytes) value = value < floor_ ? floor_ : value;  // lets a NaN through
     return value;
@@ -126,7 +126,7 @@ template <Residual kResidual, class Use>
 }
 template <class Use>
 [[gnu::always_inline]] inline void with_requantize_row(const Requantize& end, const RequantizeOutput& y, int64_t column,
-                                                       const Use& use) {
+                                                const Use& use) {
   if (end.residual_bytes)
     with_residual<Residual::bytes>(end, y, column, use);
   else if (end.residual)

@@ -1,8 +1,7 @@
 #include "libdtrain/cpu/kernels/winograd.h"
 
-#include "libdtrain/cpu/kernels/isa/transpose.h"
-#include "libdtrain/cpu/kernels/isa/vectors.h"
 #include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/cpu/kernels/isa/isa.h"
 #include "libdtrain/cpu/kernels/winograd_math.h"
 
 namespace dtrain::cpu::DT_ISA {
@@ -117,13 +116,13 @@ template <class T>
   for (int o = 0; o < kColumns; ++o) __builtin_prefetch(from + o * f.outer_step + kLanes);
   for (int o = 0; o < kColumns; o += kBlock)
     for (int i = 0; i < kLanes; i += kBlock) {
-      __m256 block[kBlock];
+      Block block[kBlock];
 #pragma GCC unroll 8
       for (int j = 0; j < kBlock; ++j)
-        block[j] = reinterpret_cast<__m256>(load<Block>(from + (o + j) * f.outer_step + i));
+        block[j] = load<Block>(from + (o + j) * f.outer_step + i);
       transpose(block);
 #pragma GCC unroll 8
-      for (int j = 0; j < kBlock; ++j) _mm256_storeu_ps(&to[i + j][o], block[j]);
+      for (int j = 0; j < kBlock; ++j) store(&to[i + j][o], block[j]);
     }
 }
 

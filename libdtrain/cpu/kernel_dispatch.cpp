@@ -1,49 +1,71 @@
+#include <cstdio>
+#include <cstdlib>
+
 #include "libdtrain/cpu/kernels/table.h"
 
 namespace dtrain::cpu {
+
+namespace avx2 {
+void add_kernels(Kernels&);
+}
+namespace avx512 {
+void add_kernels(Kernels&);
+}
+namespace avx512_vnni {
+void add_gemm_u8s8(Kernels&);
+}
+namespace avx512_bf16 {
+void add_kernels(Kernels&);
+void add_gemm_bf16(Kernels&);
+}  // namespace avx512_bf16
+namespace amx {
+void add_gemm_amx(Kernels&);
+void add_peak_amx(Kernels&);
+}  // namespace amx
+
 namespace {
 
-#ifndef DTRAIN_AVX2_ONLY
-Kernels with_vnni() {
-  Kernels kernels = avx512::kernels();
-  kernels.gemm_u8s8 = avx512_vnni::gemm_kernels_u8s8();
-  return kernels;
+// Stands for every kernel that an instruction set lacks.
+template <class Result, class... Arguments>
+Result unsupported(Arguments...) {
+  std::fputs("dtrain: a CPU kernel was called that the instruction set lacks; Kernels::capabilities tells which\n",
+             stderr);
+  std::abort();
 }
 
-Kernels with_tiles() {
-  Kernels kernels = avx512_bf16::kernels();
-  kernels.capabilities.amx = true;
-  kernels.amx = amx::amx_kernels();
-  kernels.peak = amx::peak_kernels();
-  return kernels;
-}
-#endif
-
-// The table is made when it is first asked for: what makes it is code of the set.
-template <Kernels (*make)()>
+// Made when it is first asked for: what fills it is code of the set.
+template <void (*... add)(Kernels&)>
 const Kernels& table() {
-  static const Kernels kernels = make();
+  static const Kernels kernels = [] {
+    Kernels all{};
+    all.gemm.indirect_bf16 = unsupported;
+    all.gemm.transposed_a_bf16 = unsupported;
+    all.gemm.interleave_pairs = unsupported;
+    all.amx = {unsupported, unsupported, unsupported, unsupported};
+    all.peak.multiply_add_pairs = unsupported;
+    (add(all), ...);
+    return all;
+  }();
   return kernels;
 }
 
 }  // namespace
 
-const Kernels& kernels_of([[maybe_unused]] CpuIsa isa) {
-#ifndef DTRAIN_AVX2_ONLY
+const Kernels& kernels_of(CpuIsa isa) {
   switch (isa) {
+#ifndef DTRAIN_AVX2_ONLY
     case CpuIsa::amx:
-      return table<with_tiles>();
+      return table<avx512_bf16::add_kernels, avx512_bf16::add_gemm_bf16, amx::add_gemm_amx, amx::add_peak_amx>();
     case CpuIsa::avx512_bf16:
-      return table<avx512_bf16::kernels>();
+      return table<avx512_bf16::add_kernels, avx512_bf16::add_gemm_bf16>();
     case CpuIsa::avx512_vnni:
-      return table<with_vnni>();
+      return table<avx512::add_kernels, avx512_vnni::add_gemm_u8s8>();
     case CpuIsa::avx512:
-      return table<avx512::kernels>();
-    case CpuIsa::avx2:
-      break;
-  }
+      return table<avx512::add_kernels>();
 #endif
-  return table<avx2::kernels>();
+    default:
+      return table<avx2::add_kernels>();
+  }
 }
 
 }  // namespace dtrain::cpu

@@ -1,15 +1,15 @@
 #include "libdtrain/cpu/kernels/batch_norm.h"
 
-#include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/kernels/isa/isa.h"
+#include "libdtrain/cpu/kernels/table.h"
 
 namespace dtrain::cpu::DT_ISA {
 namespace {
 
-// Vectors of channels whose sums stay in registers while the rows of a block go by.
-constexpr int kWidth = kLanes == 16 ? 8 : 4;
-// Rows up to this long go four at a time, so that the constants of a channel are loaded once for four; longer ones, a
-// multiple of 4 KiB apart, would push each other out of the cache.
+// Vectors of channels whose sums stay in registers over the rows.
+constexpr int kWidth = kRegisters == 32 ? 8 : 4;
+// Rows of at most this many channels go four at a time, so that a channel's constants are loaded once for four. Longer
+// rows, a multiple of 4 KiB apart, would evict each other from the cache.
 constexpr int64_t kShortRow = 64;
 
 template <int n>
@@ -17,19 +17,19 @@ struct Constant {
   static constexpr int value = n;
 };
 
-// Calls body(V(), Constant<n>(), i) for the channels [i, i + n lanes of V) until all c are done.
+// Calls body(V(), Constant<n>(), i) for each group of n vectors V of channels, [i, i + n * lanes).
 template <class Body>
-[[gnu::always_inline]] inline void across(int64_t c, const Body& body) {
+[[gnu::always_inline]] inline void for_each_group(int64_t c, const Body& body) {
   int64_t i = 0;
   for (; i + kWidth * kLanes <= c; i += kWidth * kLanes) body(Floats(), Constant<kWidth>(), i);
   for (; i + kLanes <= c; i += kLanes) body(Floats(), Constant<1>(), i);
   for (; i < c; ++i) body(float(), Constant<1>(), i);
 }
 
-// Calls body(V(), Constant<n>(), at, i) for n rows, the first of which begins at element `at`, and the channels of a V
-// from i on, until `rows` rows of c channels, `stride` apart, are done.
+// Calls body(V(), Constant<n>(), at, i) for each block of n rows, `stride` apart, by one vector V of channels from i
+// on; its first element is at `at`.
 template <class Body>
-[[gnu::always_inline]] inline void in_tiles(int64_t rows, int64_t c, int64_t stride, const Body& body) {
+[[gnu::always_inline]] inline void for_each_block(int64_t rows, int64_t c, int64_t stride, const Body& body) {
   int64_t row = 0;
   const auto along = [&](auto count) __attribute__((always_inline)) {
     int64_t i = 0;
@@ -47,7 +47,7 @@ template <class V>
 
 template <class T>
 void moments(const T* x, int64_t rows, int64_t c, int64_t stride, const float* shift, float* sum, float* square) {
-  across(
+  for_each_group(
       c, [&]<class V, int n>(V, Constant<n>, int64_t i) __attribute__((always_inline)) {
         constexpr int64_t lanes = sizeof(V) / sizeof(float);
         V mean[n], s[n] = {}, q[n] = {};
@@ -67,7 +67,7 @@ void moments(const T* x, int64_t rows, int64_t c, int64_t stride, const float* s
 
 template <class T, Activation act, bool residual, bool non_temporal>
 void apply_rows(const NormalizedRows<T>& o) {
-  in_tiles(
+  for_each_block(
       o.rows, o.c, o.stride, [&]<class V, int n>(V, Constant<n>, int64_t at, int64_t i) __attribute__((always_inline)) {
         const V mean = load<V>(o.mean + i), scale = load<V>(o.scale + i), beta = load<V>(o.beta + i);
         for (int r = 0; r < n; ++r, at += o.stride) {
@@ -104,7 +104,7 @@ void apply(const NormalizedRows<T>& o) {
   }
 }
 
-// The gradient at the activation's input of the elements at `at`, in the channels at i.
+// The gradient at the activation's input: elements from `at` on, channels from i on.
 template <ReluGate gate, class V, class T>
 [[gnu::always_inline]] inline V gated(const GradientRows<T>& o, int64_t at, int64_t i) {
   const V all = load<V>(o.dy + at);
@@ -121,7 +121,7 @@ template <ReluGate gate, class V, class T>
   }
 }
 
-// Calls use(Gate<g>()) for the gate of `o`.
+// Calls use(Gate<g>()) with the gate of `o` as a constant.
 template <ReluGate g>
 struct Gate {
   static constexpr ReluGate value = g;
@@ -144,7 +144,7 @@ template <class T, class Use>
 
 template <class T, ReluGate gate, bool keep>
 void sum_rows(const GradientRows<T>& o, float* sum, float* product, T* kept) {
-  across(
+  for_each_group(
       o.c, [&]<class V, int n>(V, Constant<n>, int64_t i) __attribute__((always_inline)) {
         constexpr int64_t lanes = sizeof(V) / sizeof(float);
         V mean[n], s[n] = {}, p[n] = {};
@@ -175,7 +175,7 @@ void sums(const GradientRows<T>& o, float* sum, float* product, T* kept) {
 template <class T>
 void gate_rows(const GradientRows<T>& o, T* dz) {
   with_gate(o, [&](auto gate) {
-    in_tiles(
+    for_each_block(
         o.rows, o.c,
         o.stride, [&]<class V, int n>(V, Constant<n>, int64_t at, int64_t i) __attribute__((always_inline)) {
           for (int r = 0; r < n; ++r, at += o.stride) store(dz + at, gated<decltype(gate)::value, V>(o, at, i));
@@ -185,7 +185,7 @@ void gate_rows(const GradientRows<T>& o, T* dz) {
 
 template <class T, ReluGate gate, bool constant, StoreMode into>
 void dx_rows(const GradientRows<T>& o, const float* offset, const float* slope, T* dx) {
-  in_tiles(
+  for_each_block(
       o.rows, o.c, o.stride, [&]<class V, int n>(V, Constant<n>, int64_t at, int64_t i) __attribute__((always_inline)) {
         for (int r = 0; r < n; ++r, at += o.stride) {
           V value = load<V>(o.scale + i) * gated<gate, V>(o, at, i);
@@ -228,6 +228,6 @@ BatchNormLoops<T> loops() {
 
 }  // namespace
 
-BatchNormKernels batch_norm_kernels() { return {loops<float>(), loops<Bf16>()}; }
+void add_batch_norm(Kernels& kernels) { kernels.batch_norm = {loops<float>(), loops<Bf16>()}; }
 
 }  // namespace dtrain::cpu::DT_ISA

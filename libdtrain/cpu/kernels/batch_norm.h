@@ -1,6 +1,6 @@
-// The inner loops of batch norm, and of group norm, over rows of c channels, or over some channels of rows that are
-// `stride` elements apart. Elements are of T, float or Bf16; statistics, parameters and
-// all arithmetic are float. A channel is summed in the order of its rows by all instruction sets.
+// The inner loops of batch norm and group norm over rows of c channels, `stride` elements apart. Elements are of T,
+// float or Bf16; statistics, parameters and all arithmetic are float. All instruction sets sum a channel in the order
+// of its rows.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,12 @@ struct NormalizedRows {
   const float *mean, *scale, *beta;
   int64_t rows, c, stride;
   Activation act = Activation::none;
-  // Whether y is too large to stay in a cache: then it is written without being read. Its rows begin at multiples of 64
-  // bytes.
+  // Non-temporal stores, for a y that is too large to stay in a cache. Its rows are aligned to 64 bytes.
   bool non_temporal = false;
 };
 
-// What decides whether the activation let an element through: nothing (there is none), y, or y made again from x; for
-// relu, and for relu6.
+// The mask of the activation's gradient comes from y, or from y recomputed from x; of relu, or of relu6. none:
+// identity.
 enum class ReluGate : uint8_t { none, y, x, y6, x6 };
 
 // The operands of the gradient; x and y may be null where neither the gate nor the loop reads them.
@@ -36,12 +35,12 @@ struct GradientRows {
   ReluGate gate = ReluGate::none;
 };
 
-// How a gradient is stored. Past the caches: without being read, as in NormalizedRows.
+// How a gradient is stored; non_temporal as in NormalizedRows.
 enum class StoreMode : uint8_t { store, add, non_temporal };
 
 template <class T>
 struct BatchNormLoops {
-  // sum[c] and square[c]: those of x - shift and of its square.
+  // sum[c] of x - shift, and square[c] of its square.
   void (*moments)(const T* x, int64_t rows, int64_t c, int64_t stride, const float* shift, float* sum, float* square);
   void (*apply)(const NormalizedRows<T>&);
   // With dz the gradient at the activation's input: sum[c] of dz and product[c] of dz * (x - mean), and dz itself into
@@ -49,8 +48,8 @@ struct BatchNormLoops {
   void (*sums)(const GradientRows<T>&, float* sum, float* product, T* kept);
   // dz alone, which may be dy.
   void (*gate)(const GradientRows<T>&, T* dz);
-  // dx = or += scale * dz - (offset + (x - mean) * slope), or scale * dz where offset is null. dx may be dy, unless it
-  // is stored past the caches.
+  // dx = or += scale * dz - (offset + (x - mean) * slope), or scale * dz where offset is null. dx may be dy, unless
+  // stores are non-temporal.
   void (*dx)(const GradientRows<T>&, const float* offset, const float* slope, StoreMode, T* dx);
 };
 

@@ -1,26 +1,26 @@
-// Longer than usual: it is the whole source of two loops, each in a form for every number of taps.
+// Two loops, each unrolled for every number of taps.
 #include "libdtrain/cpu/kernels/depthwise.h"
 
-#include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/kernels/isa/isa.h"
+#include "libdtrain/cpu/kernels/table.h"
 
 namespace dtrain::cpu::DT_ISA {
 namespace {
 
-// Vectors of channels, [begin, end); of each the first `done` channels have their results and keep them.
+// Channels [begin, end), a multiple of a vector; the first `done` of a vector are already finished and keep their
+// results.
 struct Channels {
   int64_t begin, end, done = 0;
 };
-// Of pixels from `pixel` on, and of all.
+// For pixels from `pixel` on, and for all.
 template <class T>
 using SumTaps = void (*)(const DepthwiseRun<T>&, int64_t pixel, const Channels&);
 template <class T>
 using AddProducts = void (*)(const DepthwiseProducts<T>&, const Channels&);
 
-// Stores `value`, or adds it to what is there; in part but for the first `done` elements, which are the same already
-// where nothing is added.
+// Stores `value`, or adds it to `to`; kPart: leaves the first `done` elements, which a store would not change.
 template <bool kPart, class V, class T>
-[[gnu::always_inline]] inline void put(T* to, V value, bool add, int64_t done) {
+[[gnu::always_inline]] inline void store_or_add(T* to, V value, bool add, int64_t done) {
   if (!kPart || !add) return store<V>(to, add ? load<V>(to) + value : value);
   constexpr int64_t kElements = sizeof(V) / sizeof(float);
   T elements[kElements];
@@ -33,8 +33,8 @@ struct Flag {
   static constexpr bool value = kValue;
 };
 
-// Calls use(Channels, Flag) for the whole vectors of `lanes` of at least as many channels, and for the last ones, the
-// flag set: what does not fill a vector is taken from one that ends with the last channel.
+// Calls use(Channels, Flag) for the whole vectors of at least `lanes` channels, and with the flag set for the rest: a
+// vector that ends with the last channel and overlaps the one before it.
 template <int lanes, class Use>
 [[gnu::always_inline]] inline void for_vectors(int64_t channels, const Use& use) {
   const int64_t end = channels / lanes * lanes, rest = channels - end;
@@ -42,8 +42,8 @@ template <int lanes, class Use>
   if (rest) use(Channels{channels - lanes, channels, lanes - rest}, Flag<true>());
 }
 
-// Q pixels that are A taps apart, with rows of S taps: each vector of x is loaded once for all pixels that read it. The
-// sums, a row of weights and the vector fit the sixteen registers of AVX2.
+// Q pixels, A taps apart, with rows of S taps: each vector of x is loaded once for all pixels that read it. The sums, a
+// row of weights and the vector fit the sixteen registers of AVX2.
 template <class T, int lanes, int Q, int S, int A, bool kPart>
 void sum_rows(const DepthwiseRun<T>& run, int64_t pixel, const Channels& channels) {
   using V = typename VectorOf<lanes>::Type;
@@ -76,11 +76,11 @@ void sum_rows(const DepthwiseRun<T>& run, int64_t pixel, const Channels& channel
     }
     T* to = run.y + pixel * run.y_pixel_step + c;
 #pragma GCC unroll 8
-    for (int q = 0; q < Q; ++q, to += run.y_pixel_step) put<kPart>(to, sum[q], run.add, channels.done);
+    for (int q = 0; q < Q; ++q, to += run.y_pixel_step) store_or_add<kPart>(to, sum[q], run.add, channels.done);
   }
 }
 
-// One pixel with any taps.
+// One pixel with any number of taps.
 template <class T, int lanes, bool kPart = false>
 void sum_any(const DepthwiseRun<T>& run, int64_t pixel, const Channels& channels) {
   using V = typename VectorOf<lanes>::Type;
@@ -91,7 +91,7 @@ void sum_any(const DepthwiseRun<T>& run, int64_t pixel, const Channels& channels
       const float* w = run.rows[r].w + c;
       for (int64_t s = 0; s < run.taps; ++s, x += run.x_tap_step, w += run.w_tap_step) sum += load<V>(w) * load<V>(x);
     }
-    put<kPart>(run.y + pixel * run.y_pixel_step + c, sum, run.add, channels.done);
+    store_or_add<kPart>(run.y + pixel * run.y_pixel_step + c, sum, run.add, channels.done);
   }
 }
 
@@ -106,7 +106,7 @@ constexpr SumTaps<T> kSumRows[] = {nullptr,
                                    sum_rows<T, lanes, Q, 7, A, kPart>};
 constexpr int kMostTaps = 7;
 
-// Six pixels at a time, which registers allow, and then four, two and one: every call loads the weights anew.
+// Six pixels at a time, as registers allow, then four, two and one: every call loads the weights again.
 template <class T, int lanes, int A, bool kPart>
 void sum_all_pixels(const DepthwiseRun<T>& run, const Channels& channels) {
   int64_t pixel = 0;
@@ -131,8 +131,8 @@ void sum_channels(const DepthwiseRun<T>& run, const Channels& channels) {
     for (int64_t pixel = 0; pixel < run.pixels; ++pixel) sum_any<T, lanes, kPart>(run, pixel, channels);
 }
 
-// Channels that fill no vector of the widest go in narrower ones, in the form that takes any taps: forms for each
-// number of them would double the size of this code.
+// Fewer channels than the widest vector holds go in narrower vectors, in the loop for any number of taps: unrolled ones
+// would double the code size.
 template <class T, int lanes>
 void sum_few_channels(const DepthwiseRun<T>& run, int64_t begin) {
   const int64_t end = begin + (run.channels - begin) / lanes * lanes;
@@ -151,7 +151,7 @@ void sum_taps(const DepthwiseRun<T>& run) {
     });
 }
 
-// Q pixels that are A taps apart of R rows of S taps, added to their sums.
+// Adds Q pixels, A taps apart, to the sums of R rows of S taps.
 template <class V, int Q, int R, int S, int A, class T>
 inline void add_pixels(const DepthwiseProducts<T>& p, const T* dy, const T* const (&x)[R], V (&sum)[R][S]) {
   V gradient[Q];
@@ -197,12 +197,12 @@ void add_rows(const DepthwiseProducts<T>& p, int64_t first, const Channels& chan
     for (int r = 0; r < R; ++r) {
       float* to = p.rows[first + r].sums + c;
 #pragma GCC unroll 8
-      for (int s = 0; s < S; ++s, to += p.sums_tap_step) put<kPart>(to, sum[r][s], true, channels.done);
+      for (int s = 0; s < S; ++s, to += p.sums_tap_step) store_or_add<kPart>(to, sum[r][s], true, channels.done);
     }
   }
 }
 
-// Any taps, one after the other.
+// Any number of taps, one after the other.
 template <class T, int lanes, bool kPart = false>
 void add_any(const DepthwiseProducts<T>& p, const Channels& channels) {
   using V = typename VectorOf<lanes>::Type;
@@ -213,11 +213,11 @@ void add_any(const DepthwiseProducts<T>& p, const Channels& channels) {
         V sum = {};
         for (int64_t i = 0; i < p.pixels; ++i, dy += p.dy_pixel_step, x += p.x_pixel_step)
           sum += load<V>(dy) * load<V>(x);
-        put<kPart>(p.rows[r].sums + s * p.sums_tap_step + c, sum, true, channels.done);
+        store_or_add<kPart>(p.rows[r].sums + s * p.sums_tap_step + c, sum, true, channels.done);
       }
 }
 
-// Three rows at a time of few taps, so that an addition need not wait for the one before it.
+// Three rows at a time of few taps, which breaks the dependency chain of additions.
 template <class T, int lanes, int S, int A, bool kPart>
 void add_all_rows(const DepthwiseProducts<T>& p, const Channels& channels) {
   int64_t row = 0;
@@ -265,6 +265,6 @@ DepthwiseLoops<T> loops() {
 
 }  // namespace
 
-DepthwiseKernels depthwise_kernels() { return {loops<float>(), loops<Bf16>()}; }
+void add_depthwise(Kernels& kernels) { kernels.depthwise = {loops<float>(), loops<Bf16>()}; }
 
 }  // namespace dtrain::cpu::DT_ISA

@@ -1,5 +1,5 @@
-// The inner loops of depthwise convolutions. Images are of T, float or Bf16; filters and all arithmetic are float. An
-// element is summed in the same order by all instruction sets, so that the bits of floats are the same.
+// The inner loops of depthwise convolutions. Images are of T, float or Bf16; filters and all arithmetic are float. All
+// instruction sets sum in the same order, so that float results are bitwise equal.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace dtrain::cpu {
 
 inline constexpr int kDepthwiseRows = 7;  // of taps, at most
 
-// Neighbouring pixels of one row of y, each of which is a sum over the same taps, rows of `taps` of them:
+// Neighbouring pixels of one row of y, each a sum over the same row_count x taps filter taps:
 // y[pixel] = bias + sum over row, tap of w[row][tap] * x[row][pixel, tap], or += it, rounded once. Steps are in
 // elements. `taps` is 0 where there are no rows.
 template <class T>
@@ -25,11 +25,10 @@ struct DepthwiseRun {
   const float* bias;  // null: zeros
   T* y;
   bool add;
-  int64_t
-      ahead;  // from the last rows to those that the next row of y reads, which are fetched; may be beyond the image
+  int64_t ahead;  // from the last rows to those of the next row of y, which are prefetched; may be beyond the image
 };
 
-// The gradient of the same taps: sums[row][tap] += the sum over the pixels of dy[pixel] * x[row][pixel, tap].
+// The filter gradient of the same taps: sums[row][tap] += the sum over the pixels of dy[pixel] * x[row][pixel, tap].
 template <class T>
 struct DepthwiseProducts {
   struct Row {

@@ -1,168 +1,162 @@
 #include "libdtrain/cpu/kernels/gemm_amx.h"
 
+#include "libdtrain/cpu/kernels/epilogue.h"
+#include "libdtrain/cpu/kernels/prefetch.h"
+#include "libdtrain/cpu/kernels/requantize.h"
 #include "libdtrain/cpu/kernels/table.h"
 
-#ifdef __AMX_TILE__
-#include "libdtrain/cpu/kernels/prefetcher.h"
-#include "libdtrain/cpu/kernels/requantize.h"
-#include "libdtrain/cpu/kernels/epilogue.h"
-#include "libdtrain/cpu/kernels/isa/isa.h"
-#endif
-
 namespace dtrain::cpu::DT_ISA {
-
-#ifdef __AMX_TILE__
 namespace {
 
-constexpr int64_t kColumns = 2 * kLanes;  // of a panel: of two tiles
-constexpr int64_t kPanelRow = kColumns * kWordBytes;
+constexpr int64_t kPanelRow = kColumns * kWordBytes;  // bytes: a row of two tiles
+constexpr int64_t kBlockRows = 2 * kTileRows;
 
-// The sums += the rows times the columns. 
 template <class T>
-struct Products;
+struct TileArithmetic;
 template <>
-struct Products<Bf16> {
-  using Sum = float;
+struct TileArithmetic<Bf16> {
+  using Accumulator = float;
   template <int tile>
   [[gnu::always_inline]] static void dot() {
     tile_dot_bf16<tile>();
   }
 };
 template <>
-struct Products<uint8_t> {
-  using Sum = int32_t;
+struct TileArithmetic<uint8_t> {
+  using Accumulator = int32_t;
   template <int tile>
   [[gnu::always_inline]] static void dot() {
     tile_dot_u8s8<tile>();
   }
 };
 
-// The sums += the products of one piece: up to 16 rows at `first`, `step` bytes apart, as many at `second` where
-// `kSecond`, and the columns of a panel.
-template <bool kSecond, class T>
-[[gnu::always_inline]] inline void multiply_piece(const char* first, const char* second, int64_t step,
-                                                  const char* panel) {
+// Accumulates one step of the inner dimension: up to 16 rows of A at `first`, `stride` bytes apart, and as many at
+// `second` where kTwoTiles, times the columns of a panel.
+template <bool kTwoTiles, class T>
+[[gnu::always_inline]] inline void accumulate_step(const char* first, const char* second, int64_t stride,
+                                                   const char* panel) {
   tile_load<5>(panel, kPanelRow);
-  tile_load<4>(first, step);
-  Products<T>::template dot<0>();
+  tile_load<4>(first, stride);
+  TileArithmetic<T>::template dot<0>();
   tile_load<5>(panel + kPanelRow / 2, kPanelRow);
-  Products<T>::template dot<1>();
-  if constexpr (kSecond) {
-    tile_load<4>(second, step);
-    Products<T>::template dot<3>();
+  TileArithmetic<T>::template dot<1>();
+  if constexpr (kTwoTiles) {
+    tile_load<4>(second, stride);
+    TileArithmetic<T>::template dot<3>();
     tile_load<5>(panel, kPanelRow);
-    Products<T>::template dot<2>();
+    TileArithmetic<T>::template dot<2>();
   }
 }
 
-// Words of a piece: as many as fit a row of a tile and divide those of a run.
-int64_t piece_of(int64_t words) {
-  int64_t pieces = (words + kTileWords - 1) / kTileWords;
-  while (words % pieces != 0) ++pieces;
-  return words / pieces;
+// Words of a step: as many as fit a row of a tile and divide the words of a run.
+int64_t step_of(int64_t words) {
+  int64_t steps = (words + kTileWords - 1) / kTileWords;
+  while (words % steps != 0) ++steps;
+  return words / steps;
 }
 
 template <class T>
-using Sums = typename Products<T>::Sum[2 * kTileRows][kColumns];
+using BlockSums = typename TileArithmetic<T>::Accumulator[kBlockRows][kColumns];
 
-// The sums of up to 32 rows from `first` on: a tile of rows and, where `kSecond`, the tile `second` rows after it.
-// Calls between() after each piece: what it does takes no time from the tiles.
-template <bool kSecond, class T, class Between>
+// The sums of up to 32 rows from `first` on: one tile of rows and, where kTwoTiles, another `second` rows after it.
+// Calls interleaved() after each step: what it does runs in the shadow of the tile instructions.
+template <bool kTwoTiles, class T, class Interleaved>
 [[gnu::always_inline]] inline void multiply(const AmxGemm<T>& g, int64_t first, int64_t second, int64_t words,
-                                            Sums<T>& sums, const Between& between) {
-  const int64_t step = g.step * static_cast<int64_t>(sizeof(T)), bytes = words * kWordBytes;
-  const int64_t pieces = g.k * static_cast<int64_t>(sizeof(T)) / bytes;
+                                            BlockSums<T>& sums, const Interleaved& interleaved) {
+  const int64_t stride = g.step * static_cast<int64_t>(sizeof(T)), bytes = words * kWordBytes;
+  const int64_t steps = g.k * static_cast<int64_t>(sizeof(T)) / bytes;
   const char* panel = static_cast<const char*>(g.panel);
   tile_zero<0>();
   tile_zero<1>();
-  if constexpr (kSecond) {
+  if constexpr (kTwoTiles) {
     tile_zero<2>();
     tile_zero<3>();
   }
   for (int64_t tap = 0; tap < g.taps; ++tap) {
     const char* row = reinterpret_cast<const char*>(g.at[tap] + first * g.step);
-    for (int64_t piece = 0; piece < pieces; ++piece, row += bytes, panel += words * kPanelRow) {
-      multiply_piece<kSecond, T>(row, row + second * step, step, panel);
-      between();
+    for (int64_t step = 0; step < steps; ++step, row += bytes, panel += words * kPanelRow) {
+      accumulate_step<kTwoTiles, T>(row, row + second * stride, stride, panel);
+      interleaved();
     }
   }
-  constexpr int64_t kSumsRow = kColumns * kWordBytes;
-  tile_store<0>(sums[0], kSumsRow);
-  tile_store<1>(sums[0] + kLanes, kSumsRow);
-  if constexpr (kSecond) {
-    tile_store<2>(sums[second], kSumsRow);
-    tile_store<3>(sums[second] + kLanes, kSumsRow);
+  tile_store<0>(sums[0], kPanelRow);
+  tile_store<1>(sums[0] + kLanes, kPanelRow);
+  if constexpr (kTwoTiles) {
+    tile_store<2>(sums[second], kPanelRow);
+    tile_store<3>(sums[second] + kLanes, kPanelRow);
   }
 }
 
-// Rows [at, last) whose sums are there, and which are not finished yet.
+// Rows [at, last) of a block that are accumulated but have not been through the epilogue. `first`: the row of sums[0].
 template <class T>
-struct Ready {
-  Sums<T>* sums = nullptr;
-  int64_t first = 0, at = 0, last = 0;  // first: that of sums[0]
+struct PendingRows {
+  BlockSums<T>* sums = nullptr;
+  int64_t first = 0, at = 0, last = 0;
 
   template <class Finish>
-  [[gnu::always_inline]] void finish(int64_t count, const Finish& one) {
-    for (const int64_t end = last - at < count ? last : at + count; at < end; ++at) one(at, (*sums)[at - first]);
+  [[gnu::always_inline]] void finish(int64_t count, const Finish& finish_row) {
+    for (const int64_t end = last - at < count ? last : at + count; at < end; ++at) finish_row(at, (*sums)[at - first]);
   }
 };
 
-// Calls finish(row, sums of that row) for all rows, those of a tile while the next one is computed. What it writes and
-// adds is not fetched before: where it is in a cache, which it mostly is, that takes longer than waiting for it.
+// Calls finish(row, its sums) for all rows, those of a block while the next one is accumulated. The rows of y and of
+// the residual are not prefetched: they mostly are in a cache, and prefetching takes longer than waiting for the
+// others.
 template <class T, class Finish>
 [[gnu::always_inline]] inline void for_each_row(const AmxGemm<T>& g, const Finish& finish) {
-  alignas(64) Sums<T> sums[2];
-  const int64_t run = g.k * static_cast<int64_t>(sizeof(T)) / kWordBytes, words = piece_of(run), both = 2 * kTileRows;
+  alignas(64) BlockSums<T> sums[2];
+  const int64_t run = g.k * static_cast<int64_t>(sizeof(T)) / kWordBytes, words = step_of(run);
   const int64_t tile_rows = g.rows < kTileRows ? g.rows : kTileRows;
-  const int64_t second = g.rows < both ? g.rows - tile_rows : kTileRows;  // of two tiles: rows from one to the other
-  const int64_t pieces = g.taps * (run / words), rows_per_piece = (both + pieces - 1) / pieces;
-  Prefetcher prefetcher(g.prefetch, (g.rows + both - 1) / both * pieces);
+  const int64_t second = g.rows < kBlockRows ? g.rows - tile_rows : kTileRows;  // rows between the tiles of a block
+  const int64_t steps = g.taps * (run / words), rows_per_step = (kBlockRows + steps - 1) / steps;
+  Prefetcher prefetcher(g.prefetch, (g.rows + kBlockRows - 1) / kBlockRows * steps);
   tile_configure(gemm_tiles(tile_rows, words));
-  Ready<T> ready;
-  int number = 0;
-  const auto between = [&]() __attribute__((always_inline)) {
+  PendingRows<T> pending;
+  int buffer = 0;
+  const auto interleaved = [&]() __attribute__((always_inline)) {
     prefetcher.fetch();
-    ready.finish(rows_per_piece, finish);
+    pending.finish(rows_per_step, finish);
   };
-  for (int64_t done = 0; done < g.rows; number ^= 1) {
-    // The last rows are computed with some of those before them, which fill the tiles, and which are there already.
+  for (int64_t done = 0; done < g.rows; buffer ^= 1) {
+    // The last rows are computed together with finished rows before them, so that the tiles are full.
     const int64_t left = g.rows - done, size = left <= tile_rows ? tile_rows : tile_rows + second;
     const int64_t first = left < size ? g.rows - size : done;
     if (size == tile_rows)
-      multiply<false>(g, first, 0, words, sums[number], between);
+      multiply<false>(g, first, 0, words, sums[buffer], interleaved);
     else
-      multiply<true>(g, first, second, words, sums[number], between);
-    ready.finish(both, finish);
-    ready = {&sums[number], first, done, first + size};
+      multiply<true>(g, first, second, words, sums[buffer], interleaved);
+    pending.finish(kBlockRows, finish);
+    pending = {&sums[buffer], first, done, first + size};
     done = first + size;
   }
   tile_release();
-  ready.finish(both, finish);
+  pending.finish(kBlockRows, finish);
 }
 
-// By value: what is elsewhere the compiler would read again after each store of a tile.
+// Operands by value: members of references would be loaded again after each store of a tile.
 template <bool kNonTemporal>
-void whole_rows_of_pairs(const AmxGemm<Bf16> g, const Epilogue<Bf16> end, Bf16* y) {
-  const BiasVectors bias(end.bias);
-  StatisticsVectors all{end.sums, 0};
+void bf16_all_columns(const AmxGemm<Bf16> g, const Epilogue<Bf16> epilogue, Bf16* y) {
+  const BiasVectors bias(epilogue.bias);
+  StatisticsVectors statistics{epilogue.sums, 0};
   for_each_row(
       g, [&](int64_t row, const float* sums) __attribute__((always_inline)) {
-        if (g.places[row] >= 0) finish_row<kNonTemporal>(end, bias, g.places[row], load(sums), load(sums + kLanes), y, all);
+        if (g.places[row] >= 0)
+          finish_row<kNonTemporal>(epilogue, bias, g.places[row], load(sums), load(sums + kLanes), y, statistics);
       });
-  all.store_sums();
+  statistics.flush();
 }
 
-void pairs(const AmxGemm<Bf16>& g, const Epilogue<Bf16>& end, Bf16* y, bool non_temporal) {
+void bf16(const AmxGemm<Bf16>& g, const Epilogue<Bf16>& epilogue, Bf16* y, bool non_temporal) {
   if (g.valid == kColumns)
-    return non_temporal ? whole_rows_of_pairs<true>(g, end, y) : whole_rows_of_pairs<false>(g, end, y);
+    return non_temporal ? bf16_all_columns<true>(g, epilogue, y) : bf16_all_columns<false>(g, epilogue, y);
   for_each_row(g, [&](int64_t row, const float* sums) {
-    if (g.places[row] >= 0) finish_partial_row(end, 0, g.places[row], g.valid, load(sums), load(sums + kLanes), y);
+    if (g.places[row] >= 0) finish_partial_row(epilogue, 0, g.places[row], g.valid, load(sums), load(sums + kLanes), y);
   });
 }
 
-void bytes(const AmxGemm<uint8_t>& g, const Requantize& end, const RequantizeOutput& y) {
-  if (g.valid == kColumns && fast_requantize_suffices(end, y))
-    return with_requantize_row(end, y, 0, [&](const auto& finish_row) {
+void u8s8(const AmxGemm<uint8_t>& g, const Requantize& epilogue, const RequantizeOutput& y) {
+  if (g.valid == kColumns && requantize_row_applies(epilogue, y))
+    return with_requantize_row(epilogue, y, 0, [&](const auto& finish_row) {
       for_each_row(
           g, [&](int64_t row, const int32_t* sums) __attribute__((always_inline)) {
             if (g.places[row] >= 0) finish_row(g.places[row], load_ints(sums), load_ints(sums + kLanes));
@@ -170,19 +164,18 @@ void bytes(const AmxGemm<uint8_t>& g, const Requantize& end, const RequantizeOut
     });
   for_each_row(g, [&](int64_t row, const int32_t* sums) {
     if (g.places[row] >= 0)
-      finish_partial_row(end, 0, g.places[row], g.valid, load_ints(sums), load_ints(sums + kLanes), y);
+      finish_partial_row(epilogue, 0, g.places[row], g.valid, load_ints(sums), load_ints(sums + kLanes), y);
   });
 }
 
-void turn(int64_t depth, const Bf16Pair* panel, Bf16Pair* to, int64_t row) {
+void transpose_panel(int64_t depth, const Bf16Pair* panel, Bf16Pair* to, int64_t row) {
   for (int64_t line = 0; line < depth; line += kTileRows)
     for (int64_t column = 0; column < kColumns; column += kTileWords)
-      transpose_16x16(reinterpret_cast<const uint32_t*>(panel + line * kColumns + column), kColumns,
-                      reinterpret_cast<uint32_t*>(to + column * row + line), row);
+      transpose_16x16(&panel[line * kColumns + column].bits, kColumns, &to[column * row + line].bits, row);
 }
 
 void transposed_a(const TransposedPanels& a, const Bf16Pair* b, float* y, int64_t y_stride, bool add,
-                     const PrefetchRange& prefetch) {
+                  const PrefetchRange& prefetch) {
   const int64_t row = a.row * kWordBytes, y_row = y_stride * kWordBytes;
   Prefetcher prefetcher(prefetch, a.count * a.depth / kTileWords);
   tile_configure(gemm_tiles(kTileRows, kTileWords));
@@ -199,12 +192,12 @@ void transposed_a(const TransposedPanels& a, const Bf16Pair* b, float* y, int64_
       tile_zero<2>();
       tile_zero<3>();
     }
-    const char* first = reinterpret_cast<const char*>(a.data + panel * a.step);
-    const char* pairs = reinterpret_cast<const char*>(b);
+    const char* rows = reinterpret_cast<const char*>(a.data + panel * a.step);
+    const char* b_panel = reinterpret_cast<const char*>(b);
     for (int64_t line = 0; line < a.depth; line += kTileWords) {
       prefetcher.fetch();
-      multiply_piece<true, Bf16>(first, first + kTileRows * row, row, pairs);
-      first += kTileWords * kWordBytes, pairs += kTileWords * kPanelRow;
+      accumulate_step<true, Bf16>(rows, rows + kTileRows * row, row, b_panel);
+      rows += kTileWords * kWordBytes, b_panel += kTileWords * kPanelRow;
     }
     tile_store<0>(y, y_row);
     tile_store<1>(y + kLanes, y_row);
@@ -216,9 +209,9 @@ void transposed_a(const TransposedPanels& a, const Bf16Pair* b, float* y, int64_
 
 }  // namespace
 
-AmxKernels amx_kernels() { return {pairs, bytes, turn, transposed_a}; }
-#else
-AmxKernels amx_kernels() { return {}; }
-#endif
+void add_gemm_amx(Kernels& kernels) {
+  kernels.capabilities.amx = true;
+  kernels.amx = {bf16, u8s8, transpose_panel, transposed_a};
+}
 
 }  // namespace dtrain::cpu::DT_ISA

@@ -1,5 +1,5 @@
-// The micro-kernels of products by tile registers (AMX): 16 rows by 64 bytes, and sums of 16 by 16. They take the
-// panels of product.h and product_int8.h, and rows of the left-hand side that lie a constant distance apart.
+// GEMM micro-kernels for tile registers (AMX): 16 rows by 64 bytes, and 16 x 16 sums. B is packed as for gemm.h and
+// gemm_u8s8.h; rows of A lie a constant distance apart.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace dtrain::cpu {
 
-// Row i of the result is the sum over `taps` runs of k elements each, of run t from at[t] + i * step on, times the
-// panel. T is Bf16 or uint8_t.
+// Row i of the result is the sum over `taps` runs of k elements, of run t from at[t] + i * step on, times the panel. T
+// is Bf16 or uint8_t.
 template <class T>
 struct AmxGemm {
   int64_t rows;     // any number
@@ -18,28 +18,28 @@ struct AmxGemm {
   const T* const* at;
   int64_t step;
   const void* panel;
-  const int64_t* places;  // [rows]: where each begins in y, and in the residual; negative: it is not stored
+  const int64_t* places;  // [rows]: offset of each in y, and in the residual; negative: not stored
   int64_t valid;          // columns that are stored, from 1 to `columns`
   PrefetchRange prefetch{};
 };
 
-// Panels [depth][columns] of pairs, turned: [columns][row], of which `depth` are there, a multiple of 16.
+// Panels [depth][columns] of pairs, transposed to [columns][row], of which `depth` are present, a multiple of 16.
 struct TransposedPanels {
   int64_t count, depth;
   const Bf16Pair* data;
   int64_t row, step;  // pairs from one row to the next, and from one panel
 };
 
-// The place of a row is that in `y` and in the residual. Null where the set has no tile registers.
+// Capabilities::amx only.
 struct AmxKernels {
-  // `streams`: as in GatheredRows.
-  void (*bf16)(const AmxGemm<Bf16>&, const Epilogue<Bf16>&, Bf16* y, bool non_temporal) = nullptr;
-  void (*u8s8)(const AmxGemm<uint8_t>&, const Requantize&, const RequantizeOutput& y) = nullptr;
-  // Turns one panel [depth][columns]; rows of `to` are `row` pairs apart.
-  void (*transpose_panel)(int64_t depth, const Bf16Pair* panel, Bf16Pair* to, int64_t row) = nullptr;
-  // y [count * columns][columns] = or += the products of the turned panels and panel b [depth][columns].
+  // `non_temporal`: as in IndirectGemm.
+  void (*bf16)(const AmxGemm<Bf16>&, const Epilogue<Bf16>&, Bf16* y, bool non_temporal);
+  void (*u8s8)(const AmxGemm<uint8_t>&, const Requantize&, const RequantizeOutput& y);
+  // Transposes one panel [depth][columns]; rows of `to` are `row` pairs apart.
+  void (*transpose_panel)(int64_t depth, const Bf16Pair* panel, Bf16Pair* to, int64_t row);
+  // y [count * columns][columns] = or += the transposed panels times panel b [depth][columns].
   void (*transposed_a)(const TransposedPanels&, const Bf16Pair* b, float* y, int64_t y_stride, bool add,
-                       const PrefetchRange&) = nullptr;
+                       const PrefetchRange&);
 };
 
 }  // namespace dtrain::cpu

@@ -1,12 +1,12 @@
 #include "libdtrain/cpu/kernels/max_pool.h"
 
-#include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/kernels/isa/isa.h"
+#include "libdtrain/cpu/kernels/table.h"
 
 namespace dtrain::cpu::DT_ISA {
 namespace {
 
-// Cells of as many channels as a V has lanes, as wide as the values.
+// Window cells of the channels of a V, widened to 32 bits.
 template <class V>
 using Cells = typename Lanes<V>::Bits;
 
@@ -29,9 +29,9 @@ template <class V>
   }
 }
 
-// Calls body(V(), i) for the channels of a V from i on, until all c are done.
+// Calls body(V(), i) for each vector V of channels [i, i + lanes), then for each single channel of the rest.
 template <class Body>
-[[gnu::always_inline]] inline void across(int64_t c, const Body& body) {
+[[gnu::always_inline]] inline void for_each_vector(int64_t c, const Body& body) {
   int64_t i = 0;
   for (; i + kLanes <= c; i += kLanes) body(Floats(), i);
   for (; i < c; ++i) body(float(), i);
@@ -39,7 +39,7 @@ template <class Body>
 
 template <class T, bool kWinner>
 void window_as(const MaxWindow<T>& o) {
-  across(
+  for_each_vector(
       o.c, [&]<class V>(V, int64_t i) __attribute__((always_inline)) {
         V best = load<V>(o.pixels[0] + i);
         Cells<V> winner = Cells<V>{} + o.cells[0];
@@ -61,7 +61,7 @@ void window(const MaxWindow<T>& o) {
 
 template <class T>
 void gradient(const MaxGradient<T>& o) {
-  across(
+  for_each_vector(
       o.c, [&]<class V>(V, int64_t i) __attribute__((always_inline)) {
         V sum = {};
         if (o.add) sum = load<V>(o.dx + i);
@@ -75,6 +75,8 @@ void gradient(const MaxGradient<T>& o) {
 
 }  // namespace
 
-MaxPoolKernels max_pool_kernels() { return {{window<float>, gradient<float>}, {window<Bf16>, gradient<Bf16>}}; }
+void add_max_pool(Kernels& kernels) {
+  kernels.max_pool = {{window<float>, gradient<float>}, {window<Bf16>, gradient<Bf16>}};
+}
 
 }  // namespace dtrain::cpu::DT_ISA

@@ -1,5 +1,5 @@
-// The inner loops of max pooling: one window, and what the windows that cover one pixel give it. Elements are of T,
-// float or Bf16, c channels to a pixel; sums are float.
+// The inner loops of max pooling: one window of the forward pass, and one pixel of the backward pass. Elements are of
+// T, float or Bf16, with c channels to a pixel; sums are float.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct MaxWindow {
   int count;
   int64_t c;
   T* best;          // [c]
-  uint8_t* winner;  // [c], the cell that the best is from; null: not wanted
+  uint8_t* winner;  // [c], the cell of the maximum; null: not wanted
 };
 
 // The windows that cover a pixel, and the number of the pixel among the cells of each.
@@ -27,7 +27,7 @@ struct MaxGradient {
   const uint8_t* cells;
   int count;
   int64_t c;
-  T* dx;  // [c], = or += the sum of those that the pixel has won
+  T* dx;  // [c], = or += the sum of dy of the windows whose maximum the pixel is
   bool add;
 };
 

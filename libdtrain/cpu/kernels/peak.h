@@ -1,4 +1,4 @@
-// What a core computes at most: loops of multiply-adds in registers.
+// Peak arithmetic of a core: loops of multiply-adds in registers.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 namespace dtrain::cpu {
 
 struct PeakKernels {
-  // Does `rounds` rounds and returns how many operations these were, a multiply-add counting twice. `sink` takes the
-  // result, so that the loop is not left out.
+  // Runs `rounds` rounds and returns the number of operations; a multiply-add counts as two. `sink` takes the result,
+  // so that the loop is not optimised away.
   double (*multiply_add)(int64_t rounds, float* sink);
-  // The same of pairs of bf16 whose products go into one sum; null where the instruction set has none.
-  double (*multiply_add_pairs)(int64_t rounds, float* sink) = nullptr;
+  // Dot products of bf16 pairs. Capabilities::bf16 only.
+  double (*multiply_add_pairs)(int64_t rounds, float* sink);
 };
 
 }  // namespace dtrain::cpu

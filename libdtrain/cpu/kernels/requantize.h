@@ -1,33 +1,34 @@
-// What is done to a row of a tile of sums of bytes before it is stored; see ByteEnd.
+// The epilogue of int8 GEMMs: rows of 32-bit sums are scaled, shifted, added to a residual and stored as float or
+// requantised to bytes. See Requantize.
 #pragma once
 
-#include "libdtrain/cpu/kernels/isa/isa.h"
 #include "libdtrain/cpu/kernels/gemm_u8s8.h"
+#include "libdtrain/cpu/kernels/register_blocking.h"
 
 namespace dtrain::cpu::DT_ISA {
 
-// Where the elements of a vector of one row are, and their columns.
-struct Place {
+// The operands of one vector of a row, at the vector's first element.
+struct RequantizeLanes {
   const uint8_t* residual_bytes;
   const float* residual;
   uint8_t* y_bytes;
   float* y;
   int64_t column;
 
-  Place(const Requantize& end, const RequantizeOutput& to, int64_t at, int64_t first)
-      : residual_bytes(end.residual_bytes ? end.residual_bytes + at : nullptr),
-        residual(end.residual ? end.residual + at : nullptr),
+  RequantizeLanes(const Requantize& epilogue, const RequantizeOutput& to, int64_t at, int64_t first)
+      : residual_bytes(epilogue.residual_bytes ? epilogue.residual_bytes + at : nullptr),
+        residual(epilogue.residual ? epilogue.residual + at : nullptr),
         y_bytes(to.bytes ? to.bytes + at : nullptr),
         y(to.floats ? to.floats + at : nullptr),
         column(first) {}
 };
 
-[[gnu::always_inline]] inline void end_vector(const Ints& sum, const Requantize& end, const Place& at) {
-  Floats value = multiply_add(to_floats(sum), load(end.scale + at.column), load(end.shift + at.column));
-  const Floats factor = end.residual_scale - Floats{};
+[[gnu::always_inline]] inline void requantize(const Ints& sum, const Requantize& epilogue, const RequantizeLanes& at) {
+  Floats value = multiply_add(to_floats(sum), load(epilogue.scale + at.column), load(epilogue.shift + at.column));
+  const Floats factor = broadcast(epilogue.residual_scale);
   if (at.residual_bytes) value = multiply_add(bytes_to_floats(at.residual_bytes), factor, value);
   if (at.residual) value = multiply_add(load(at.residual), factor, value);
-  const Floats floor = end.floor - Floats{};
+  const Floats floor = broadcast(epilogue.floor);
   value = value < floor ? floor : value;  // lets a NaN through
   if (at.y_bytes)
     store_bytes(at.y_bytes, value);
@@ -35,8 +36,9 @@ struct Place {
     store(at.y, value);
 }
 
-// Ends the first `valid` lanes of a vector, by way of memory that has room for all.
-[[gnu::noinline]] inline void finish_lanes(const Ints& sum, const Requantize& end, Place at, int64_t valid) {
+// Finishes the first `valid` lanes of a vector, by way of memory for a whole one.
+[[gnu::noinline]] inline void finish_lanes(const Ints& sum, const Requantize& epilogue, RequantizeLanes at,
+                                           int64_t valid) {
   uint8_t residual_bytes[kLanes] = {}, y_bytes[kLanes];
   float residual[kLanes] = {}, y[kLanes];
   uint8_t* const to_bytes = at.y_bytes;
@@ -49,42 +51,45 @@ struct Place {
   if (at.residual) at.residual = residual;
   if (to_bytes) at.y_bytes = y_bytes;
   if (to) at.y = y;
-  end_vector(sum, end, at);
+  requantize(sum, epilogue, at);
   for (int64_t i = 0; i < valid; ++i) {
     if (to_bytes) to_bytes[i] = y_bytes[i];
     if (to) to[i] = y[i];
   }
 }
 
-// The columns from `column` on, where two vectors begin, of the row at `at`, up to the first `valid` ones.
-[[gnu::always_inline]] inline void finish_partial_row(const Requantize& end, int64_t column, int64_t at, int64_t valid,
-                                                   const Ints& low, const Ints& high, const RequantizeOutput& y) {
+// Finishes those of a panel's columns, from `column` on, that are among the first `valid` of the row at `at`.
+[[gnu::always_inline]] inline void finish_partial_row(const Requantize& epilogue, int64_t column, int64_t at,
+                                                      int64_t valid, const Ints& low, const Ints& high,
+                                                      const RequantizeOutput& y) {
   const int64_t left = valid - column, after = left - kLanes;
-  if (left > 0) finish_lanes(low, end, Place(end, y, at + column, column), left < kLanes ? left : kLanes);
+  if (left > 0)
+    finish_lanes(low, epilogue, RequantizeLanes(epilogue, y, at + column, column), left < kLanes ? left : kLanes);
   column += kLanes;
-  if (after > 0) finish_lanes(high, end, Place(end, y, at + column, column), after < kLanes ? after : kLanes);
+  if (after > 0)
+    finish_lanes(high, epilogue, RequantizeLanes(epilogue, y, at + column, column), after < kLanes ? after : kLanes);
 }
 
 enum class Residual { none, bytes, floats };
 
-// Whether ByteRowEnd does all that is asked for: it gives bytes no other floor than 0.
-[[gnu::always_inline]] inline bool fast_requantize_suffices(const Requantize& end, const RequantizeOutput& y) {
-  return !y.bytes || !(end.floor > 0);
+// RequantizeRow applies no floor to bytes, which saturate at 0 anyway.
+[[gnu::always_inline]] inline bool requantize_row_applies(const Requantize& epilogue, const RequantizeOutput& y) {
+  return !y.bytes || !(epilogue.floor > 0);
 }
 
-// The two vectors of columns from `column` on; keeps what does not differ between rows in registers.
+// Finishes rows of a panel's columns, from `column` on; keeps what all rows share in registers.
 template <Residual kResidual, bool kBytes>
 class RequantizeRow {
  public:
-  [[gnu::always_inline]] RequantizeRow(const Requantize& end, const RequantizeOutput& to, int64_t column)
-      : residual_bytes_(kResidual == Residual::bytes ? end.residual_bytes + column : nullptr),
-        residual_(kResidual == Residual::floats ? end.residual + column : nullptr),
+  [[gnu::always_inline]] RequantizeRow(const Requantize& epilogue, const RequantizeOutput& to, int64_t column)
+      : residual_bytes_(kResidual == Residual::bytes ? epilogue.residual_bytes + column : nullptr),
+        residual_(kResidual == Residual::floats ? epilogue.residual + column : nullptr),
         y_bytes_(kBytes ? to.bytes + column : nullptr),
         y_(kBytes ? nullptr : to.floats + column),
-        factor_(end.residual_scale - Floats{}),
-        floor_(end.floor - Floats{}),
-        scale_{load(end.scale + column), load(end.scale + column + kLanes)},
-        shift_{load(end.shift + column), load(end.shift + column + kLanes)} {}
+        factor_(broadcast(epilogue.residual_scale)),
+        floor_(broadcast(epilogue.floor)),
+        scale_{load(epilogue.scale + column), load(epilogue.scale + column + kLanes)},
+        shift_{load(epilogue.shift + column), load(epilogue.shift + column + kLanes)} {}
 
   // The row at `at`.
   [[gnu::always_inline]] void operator()(int64_t at, const Ints& low, const Ints& high) const {
@@ -107,7 +112,7 @@ class RequantizeRow {
     return value;
   }
 
-  // Copies: what is stored as bytes might be any object, so that those of `end` would be read again for each row.
+  // Copies: stores of bytes may alias any object, so that members of the epilogue would be loaded again for each row.
   const uint8_t* residual_bytes_;
   const float* residual_;
   uint8_t* y_bytes_;
@@ -115,24 +120,67 @@ class RequantizeRow {
   Floats factor_, floor_, scale_[2], shift_[2];
 };
 
-// Calls use(end of a row) with the ByteRowEnd for what there is.
+// Calls use(RequantizeRow) with the specialisation for the operands that are present.
 template <Residual kResidual, class Use>
-[[gnu::always_inline]] inline void with_residual(const Requantize& end, const RequantizeOutput& y, int64_t column,
+[[gnu::always_inline]] inline void with_residual(const Requantize& epilogue, const RequantizeOutput& y, int64_t column,
                                                  const Use& use) {
   if (y.bytes)
-    use(RequantizeRow<kResidual, true>(end, y, column));
+    use(RequantizeRow<kResidual, true>(epilogue, y, column));
   else
-    use(RequantizeRow<kResidual, false>(end, y, column));
+    use(RequantizeRow<kResidual, false>(epilogue, y, column));
 }
 template <class Use>
-[[gnu::always_inline]] inline void with_requantize_row(const Requantize& end, const RequantizeOutput& y, int64_t column,
-                                                const Use& use) {
-  if (end.residual_bytes)
-    with_residual<Residual::bytes>(end, y, column, use);
-  else if (end.residual)
-    with_residual<Residual::floats>(end, y, column, use);
+[[gnu::always_inline]] inline void with_requantize_row(const Requantize& epilogue, const RequantizeOutput& y,
+                                                       int64_t column, const Use& use) {
+  if (epilogue.residual_bytes)
+    with_residual<Residual::bytes>(epilogue, y, column, use);
+  else if (epilogue.residual)
+    with_residual<Residual::floats>(epilogue, y, column, use);
   else
-    with_residual<Residual::none>(end, y, column, use);
+    with_residual<Residual::none>(epilogue, y, column, use);
 }
+
+// The epilogue of a block of R rows, from row `first` of `g` on, by P panels.
+template <int R, int P>
+struct RequantizedOutput {
+  const IndirectGemmU8S8& g;
+  int64_t first;
+
+  int64_t offset(int r) const { return (first + r) * g.y_stride; }
+
+  template <class T>
+  [[gnu::always_inline]] static void prefetch_row(const T* row, bool written) {
+    constexpr auto kLine = static_cast<int>(64 / sizeof(T));
+#pragma GCC unroll 4
+    for (int i = 0; i < P * kColumns; i += kLine)
+      written ? __builtin_prefetch(row + i, 1) : __builtin_prefetch(row + i);
+  }
+  // Prefetches what the epilogue reads and writes of a row.
+  [[gnu::always_inline]] void prefetch(int row) const {
+    if (g.y.bytes) prefetch_row(g.y.bytes + offset(row), true);
+    if (g.y.floats) prefetch_row(g.y.floats + offset(row), true);
+    if (g.end.residual_bytes) prefetch_row(g.end.residual_bytes + offset(row), false);
+    if (g.end.residual) prefetch_row(g.end.residual + offset(row), false);
+  }
+
+  bool all_columns() const { return g.valid >= P * kColumns && requantize_row_applies(g.end, g.y); }
+
+  [[gnu::always_inline]] void store_rows(const IntSums<R, P>& sum) const {
+    const int64_t begin = offset(0), stride = g.y_stride;  // copies, as those of RequantizeRow
+#pragma GCC unroll 2
+    for (int panel = 0; panel < P; ++panel)
+      with_requantize_row(
+          g.end, g.y, panel * kColumns, [&](const auto& finish_row) __attribute__((always_inline)) {
+#pragma GCC unroll 12
+            for (int r = 0; r < R; ++r) finish_row(begin + r * stride, sum[r][2 * panel], sum[r][2 * panel + 1]);
+          });
+  }
+  // Only the valid columns.
+  [[gnu::noinline]] void store_valid_columns(const IntSums<R, P>& sum) const {
+    for (int panel = 0; panel < P; ++panel)
+      for (int r = 0; r < R; ++r)
+        finish_partial_row(g.end, panel * kColumns, offset(r), g.valid, sum[r][2 * panel], sum[r][2 * panel + 1], g.y);
+  }
+};
 
 }  // namespace dtrain::cpu::DT_ISA

@@ -2,13 +2,14 @@
 
 namespace dtrain::cpu::DT_ISA {
 
-Kernels kernels() {
-  Capabilities capabilities;
-#ifdef __AVX512BF16__
-  capabilities.bf16 = true;
-#endif
-  return {capabilities,        gemm_kernels(), gemm_kernels_u8s8(),  amx_kernels(),     winograd_kernels(),
-          depthwise_kernels(), peak_kernels(), batch_norm_kernels(), max_pool_kernels()};
+void add_kernels(Kernels& kernels) {
+  add_gemm_f32(kernels);
+  add_gemm_u8s8(kernels);
+  add_winograd(kernels);
+  add_depthwise(kernels);
+  add_batch_norm(kernels);
+  add_max_pool(kernels);
+  add_peak(kernels);
 }
 
 }  // namespace dtrain::cpu::DT_ISA

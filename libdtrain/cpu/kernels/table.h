@@ -1,6 +1,6 @@
-// All kernels of one instruction set. The sources of this folder are compiled once for each set, into the namespace
-// DT_ISA of that set: all of them, or, for sets that only add to another, those that make use of what they add. A
-// context keeps the table of the set that it was made for.
+// All kernels of one instruction set. The sources of this folder are compiled once per set, into the namespace DT_ISA
+// of that set: all of them, or, for a set that extends another, those that use what it adds. A context keeps the table
+// of its set.
 #pragma once
 
 #include "libdtrain/core/cpu_isa.h"
@@ -15,7 +15,7 @@
 
 namespace dtrain::cpu {
 
-// What an instruction set computes natively. Kernels of what it lacks must not be called.
+// The optional kernels that an instruction set has. Calling others ends the program.
 struct Capabilities {
   bool bf16 = false;  // dot products of bf16 pairs (AVX512_BF16)
   bool amx = false;   // tile registers (AMX_TILE, AMX_BF16, AMX_INT8)
@@ -36,35 +36,20 @@ struct Kernels {
 // The caller has made sure that the processor has the instruction set.
 const Kernels& kernels_of(CpuIsa isa);
 
-namespace avx2 {
-Kernels kernels();
-}
-namespace avx512 {
-Kernels kernels();
-}
-namespace avx512_bf16 {
-Kernels kernels();
-}
-
-// What these sets add: to avx512 and to avx512_bf16.
-namespace avx512_vnni {
-GemmKernelsU8S8 gemm_kernels_u8s8();
-}
-namespace amx {
-AmxKernels amx_kernels();
-PeakKernels peak_kernels();
-}  // namespace amx
-
 #ifdef DT_ISA
+// Each enters its kernels into the table.
 namespace DT_ISA {
-GemmKernels gemm_kernels();
-GemmKernelsU8S8 gemm_kernels_u8s8();
-AmxKernels amx_kernels();
-WinogradKernels winograd_kernels();
-DepthwiseKernels depthwise_kernels();
-PeakKernels peak_kernels();
-BatchNormKernels batch_norm_kernels();
-MaxPoolKernels max_pool_kernels();
+void add_kernels(Kernels&);  // those that every set has
+void add_gemm_f32(Kernels&);
+void add_gemm_bf16(Kernels&);
+void add_gemm_u8s8(Kernels&);
+void add_gemm_amx(Kernels&);
+void add_winograd(Kernels&);
+void add_depthwise(Kernels&);
+void add_batch_norm(Kernels&);
+void add_max_pool(Kernels&);
+void add_peak(Kernels&);
+void add_peak_amx(Kernels&);
 }  // namespace DT_ISA
 #endif
 

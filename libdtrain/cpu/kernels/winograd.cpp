@@ -1,7 +1,7 @@
 #include "libdtrain/cpu/kernels/winograd.h"
 
-#include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/kernels/isa/isa.h"
+#include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/kernels/winograd_math.h"
 
 namespace dtrain::cpu::DT_ISA {
@@ -11,8 +11,8 @@ constexpr int kPoints = 36;
 constexpr int kColumns = 2 * kLanes;
 using Block6 = Floats[6][6];
 
-[[gnu::always_inline]] inline void put(float* to, int64_t point_step, const Block6& block) {
-#pragma GCC unroll 36  // else each store's place in the block is computed
+[[gnu::always_inline]] inline void store_points(float* to, int64_t point_step, const Block6& block) {
+#pragma GCC unroll 36  // else the address of each element is computed
   for (int point = 0; point < kPoints; ++point) store(to + point * point_step, block[point / 6][point % 6]);
 }
 
@@ -30,12 +30,13 @@ template <int N, class T, class Transform>
 #pragma GCC unroll 6
       for (int j = 0; j < N; ++j) in[i][j] = load(window.pixels[i * 6 + j] + c);
     transform_2d<N, 6>(in, out, one);
-    if (place.run < channels) {  // the next tile is written after this one, at too many places to be foreseen
+    if (place.run <
+        channels) {  // the next tile is written after this one: too many streams for the hardware prefetcher
 #pragma GCC unroll 36
       for (int point = 0; point < kPoints; ++point)
         __builtin_prefetch(to + run + point * place.point_step + place.run, 1);
     }
-    put(to + run, place.point_step, out);
+    store_points(to + run, place.point_step, out);
     run += kLanes;
     if (run < place.run) continue;
     run = 0;
@@ -53,7 +54,7 @@ void gradient_tile(const WinogradWindow<T>& window, int64_t channels, const Wino
   window_tile<4>(window, channels, place, winograd_output_adjoint<Floats>);
 }
 
-// `rows`, `columns` and what `end` lacks are numbers that the compiler knows where it matters.
+// `rows`, `columns` and the operands that `end` lacks are constants after inlining, where it matters.
 template <class T>
 [[gnu::always_inline]] inline void output_pixels(const float* products, int64_t channels, const WinogradPixels<T>& y,
                                                  int64_t rows, int64_t columns, const Epilogue<T>& end) {
@@ -98,8 +99,8 @@ void output_tile(const float* products, int64_t channels, const WinogradPixels<T
   output_pixels(products, channels, y, 4, 4, Epilogue<T>{});
 }
 
-// One tap of the filters, as [inner][outer]. What is read next, of the inner channels after these, lies in lines that
-// the processor does not foresee.
+// One tap of the filters, as [inner][outer]. Prefetches the next inner channels, which the hardware prefetcher does not
+// foresee.
 template <class T>
 [[gnu::always_inline]] inline void filter_tap(const WinogradFilters<T>& f, const T* from,
                                               float (&to)[kLanes][kColumns]) {
@@ -118,8 +119,7 @@ template <class T>
     for (int i = 0; i < kLanes; i += kBlock) {
       Block block[kBlock];
 #pragma GCC unroll 8
-      for (int j = 0; j < kBlock; ++j)
-        block[j] = load<Block>(from + (o + j) * f.outer_step + i);
+      for (int j = 0; j < kBlock; ++j) block[j] = load<Block>(from + (o + j) * f.outer_step + i);
       transpose(block);
 #pragma GCC unroll 8
       for (int j = 0; j < kBlock; ++j) store(&to[i + j][o], block[j]);
@@ -137,7 +137,7 @@ void filters(const WinogradFilters<T>& f) {
 #pragma GCC unroll 9
       for (int tap = 0; tap < 9; ++tap) in[tap / 3][tap % 3] = load(&g[tap][i][o]);
       transform_2d<3, 6>(in, u, winograd_filter<Floats>);
-      put(f.to + i * kColumns + o, f.point_step, u);
+      store_points(f.to + i * kColumns + o, f.point_step, u);
     }
 }
 
@@ -164,6 +164,8 @@ WinogradTransforms<T> transforms() {
 
 }  // namespace
 
-WinogradKernels winograd_kernels() { return {{transforms<float>(), transforms<Bf16>()}, kLanes, filter_gradient}; }
+void add_winograd(Kernels& kernels) {
+  kernels.winograd = {{transforms<float>(), transforms<Bf16>()}, kLanes, filter_gradient};
+}
 
 }  // namespace dtrain::cpu::DT_ISA

@@ -1,7 +1,7 @@
-// The transforms of Winograd's F(4x4, 3x3), a tile at a time: all channels of it, in vectors. Channels fill vectors.
-// Images and filters are of T, float or Bf16; transformed ones, and all arithmetic, are float: bf16 lacks the digits
-// that these transforms lose. Where a transformed tile lies: channel c of point p, of 36, at to[p * point_step + c /
-// run * run_step + c % run].
+// The transforms of Winograd's F(4x4, 3x3), one tile at a time, with the channels in vectors; channels are a multiple
+// of a vector's lanes. Images and filters are of T, float or Bf16. Transformed ones and all arithmetic are float: bf16
+// lacks the digits that these transforms lose. Channel c of point p, of 36, of a transformed tile lies at to[p *
+// point_step + c / run * run_step + c % run].
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct WinogradTileLayout {
   int64_t point_step, run, run_step;  // run: whole vectors
 };
 
-// Where the transform of products is written: up to 4x4 pixels of an NHWC image.
+// The output of the inverse transform: up to 4x4 pixels of an NHWC image.
 template <class T>
 struct WinogradPixels {
   T* to;  // of the first pixel; `end.residual` likewise
@@ -31,9 +31,9 @@ struct WinogradPixels {
 };
 
 // Filters of `outer` columns by kLanes inner channels: the element of outer channel o, inner channel i and tap t, of 9,
-// is w[o * outer_step + t * tap_step + i * inner_step]; one of outer_step and inner_step is 1. The tap is counted from
-// the last one where `turned`. The transform of inner channel i goes to to[p * point_step + i * columns], outer
-// channels last.
+// is w[o * outer_step + t * tap_step + i * inner_step]; one of outer_step and inner_step is 1. Taps are counted
+// from the last one where `turned` (rotated by 180 degrees). The transform of inner channel i goes to to[p * point_step
+// + i * columns], outer channels last.
 template <class T>
 struct WinogradFilters {
   const T* w;

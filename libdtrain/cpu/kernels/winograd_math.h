@@ -1,4 +1,4 @@
-// The transforms of F(4x4, 3x3) with the points 0, 1, -1, 2, -2, on whatever has + - *.
+// The transforms of Winograd's F(4x4, 3x3) with the points 0, 1, -1, 2, -2, for any T with + - *.
 //   y = A^T [(G g G^T) . (B^T d B)] A,  g a 3x3 filter, d a 6x6 tile of the image, y 4x4
 #pragma once
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #if defined(DT_SCALAR)
+#define DT_BF16  // there are dot products of bf16 pairs
 #include "libdtrain/cpu/kernels/isa/scalar.h"
 #elif defined(__AVX512F__)
 #include "libdtrain/cpu/kernels/isa/avx512.h"
@@ -13,6 +14,7 @@
 #include "libdtrain/cpu/kernels/isa/vnni.h"
 #endif
 #ifdef __AVX512BF16__
+#define DT_BF16
 #include "libdtrain/cpu/kernels/isa/bf16.h"
 #endif
 #ifdef __AMX_TILE__

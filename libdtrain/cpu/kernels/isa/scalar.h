@@ -115,10 +115,10 @@ inline void transpose_16x16(const uint32_t* from, int64_t from_stride, uint32_t*
 
 // The tile registers of a thread.
 struct Tiles {
-  TileConfig config;
-  uint32_t words[8][kTileRows][kTileWords];
+  TileConfig config{};
+  uint32_t words[8][kTileRows][kTileWords] = {};
 };
-inline thread_local Tiles tiles;
+inline constinit thread_local Tiles tiles;
 
 inline void tile_configure(const TileConfig& config) { tiles.config = config; }
 inline void tile_release() { tiles.config = {}; }

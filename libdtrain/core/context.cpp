@@ -95,7 +95,7 @@ CpuIsa chosen_isa(std::optional<CpuIsa> asked) {
   DT_CHECK(!asked || *asked <= best, "a CPU context of ", name_of(*asked), ": this processor has ", name_of(best),
            " at most");
   const CpuIsa isa = asked.value_or(best);
-  if (isa == CpuIsa::avx2) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
+  if (isa <= CpuIsa::avx2) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2);
   if (isa == CpuIsa::avx512) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core);
   if (isa == CpuIsa::avx512_vnni && best > isa) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_vnni);
   if (isa == CpuIsa::avx512_bf16 && best > isa) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);

@@ -9,7 +9,7 @@
 namespace dtrain {
 namespace {
 
-constexpr std::array<const char*, 5> kNames{"avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
+constexpr std::array<const char*, 6> kNames{"scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
 
 // CPUID, since compilers disagree on the names of these features.
 bool has_tiles() {

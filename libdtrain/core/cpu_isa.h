@@ -1,4 +1,4 @@
-// CpuIsa: instruction sets that CPU kernels are compiled for, and their detection.
+// The instruction sets that the CPU kernels are compiled for.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,25 @@
 
 namespace dtrain {
 
-// Ascending: each implies those before it.
+// Ascending: a processor that has one of them has those before it. `scalar` is for tests, and is never the best: it
+// also implements the bf16 and AMX kernels, which the order does not tell. Ask Kernels::capabilities.
 enum class CpuIsa : uint8_t {
-  avx2,         // with FMA, 8 floats per vector; required by all builds
-  avx512,       // F, BW, DQ and VL; 16 floats per vector
-  avx512_vnni,  // VNNI: int8 dot products of 4
-  avx512_bf16,  // BF16: bf16 dot products of 2
-  amx,          // AMX: tile matrix multiplication of bf16 and int8
+  scalar,       // plain C++ with the results of all instructions below
+  avx2,         // with FMA: vectors of 8 floats; what all builds need
+  avx512,       // F, BW, DQ and VL: vectors of 16 floats
+  avx512_vnni,  // with VNNI: dot products of quads of int8
+  avx512_bf16,  // with BF16: dot products of bf16 pairs
+  amx,          // with tile registers of bf16 and int8
 };
 
-// Name of the enumerator.
+// As the enumerator is spelled.
 const char* name_of(CpuIsa isa);
-// Inverse of name_of(); nullopt for unknown names.
+// The set of this name; nothing where there is none.
 std::optional<CpuIsa> cpu_isa_of(std::string_view name);
-// All names, ascending, joined by ", ".
+// All names, ascending, with ", " between them.
 std::string cpu_isa_names();
 
-// Highest instruction set that the processor and the operating system support.
+// The highest set that this processor and its operating system offer.
 CpuIsa best_cpu_isa();
 
 }  // namespace dtrain

@@ -5,6 +5,12 @@
 
 namespace dtrain::cpu {
 
+namespace scalar {
+void add_kernels(Kernels&);
+void add_gemm_bf16(Kernels&);
+void add_gemm_amx(Kernels&);
+void add_peak_amx(Kernels&);
+}  // namespace scalar
 namespace avx2 {
 void add_kernels(Kernels&);
 }
@@ -63,6 +69,8 @@ const Kernels& kernels_of(CpuIsa isa) {
     case CpuIsa::avx512:
       return table<avx512::add_kernels>();
 #endif
+    case CpuIsa::scalar:
+      return table<scalar::add_kernels, scalar::add_gemm_bf16, scalar::add_gemm_amx, scalar::add_peak_amx>();
     default:
       return table<avx2::add_kernels>();
   }

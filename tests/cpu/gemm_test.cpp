@@ -1,6 +1,7 @@
 // The micro-kernels against sums in the order of k, to the bit: the width of vectors must not show.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "libdtrain/cpu/kernels/table.h"
@@ -36,18 +37,18 @@ Numbers with_sums(const Numbers& before, int64_t stride, int64_t columns, bool a
   return y;
 }
 
-class Product : public testing::TestWithParam<CpuIsa> {
+class Gemm : public testing::TestWithParam<CpuIsa> {
  protected:
   const cpu::GemmKernels kernels = cpu::kernels_of(GetParam()).gemm;
   const int64_t columns = kernels.columns, most_columns = kernels.panels * columns;
 
-  // Where rows of that many elements are stored.
+  // Offsets of rows of `stride` elements.
   static std::vector<int64_t> places_of(int64_t rows, int64_t stride) {
     std::vector<int64_t> places;
     for (int64_t i = 0; i < rows; ++i) places.push_back(i * stride);
     return places;
   }
-  // How many columns of gathered rows are tried.
+  // Numbers of valid columns that are tried.
   std::vector<int64_t> valid_columns() const {
     std::vector<int64_t> valid{columns, columns - 3, columns / 2, 1};
     if (kernels.panels > 1) valid.insert(valid.end(), {most_columns, most_columns - 3, columns + 1});
@@ -55,7 +56,9 @@ class Product : public testing::TestWithParam<CpuIsa> {
   }
 };
 
-TEST_P(Product, RowsAreSumsInOrder) {
+class GemmBf16 : public Gemm {};
+
+TEST_P(Gemm, StridedIsSumsInOrder) {
   for (const int64_t k : {1, 2, 17, 256})
     for (int64_t rows = 1; rows <= 2 * kernels.rows + 2; ++rows)
       for (int64_t panels = 1; panels <= kernels.panels; ++panels) {
@@ -87,7 +90,7 @@ TEST_P(Product, RowsAreSumsInOrder) {
       }
 }
 
-TEST_P(Product, ColumnsAreSumsInOrder) {
+TEST_P(Gemm, TransposedAIsSumsInOrder) {
   for (const int64_t k : {1, 5, 256})
     for (int64_t rows = 1; rows <= kernels.rows + 1; ++rows)
       for (int64_t panels = 1; panels <= kernels.panels; ++panels) {
@@ -118,7 +121,7 @@ TEST_P(Product, ColumnsAreSumsInOrder) {
       }
 }
 
-TEST_P(Product, GatheredRowsAreSumsOverTapsAndEndAsAsked) {
+TEST_P(Gemm, IndirectRowsAreSumsOverTapsWithTheEpilogue) {
   const int64_t k = 9, taps = 4, y_stride = most_columns + 3;
   const Numbers from = drawn(500, 1), panels = drawn(taps * k * most_columns, 2), bias = drawn(most_columns, 4);
   for (int64_t rows = 1; rows <= kernels.rows; ++rows)
@@ -163,9 +166,7 @@ TEST_P(Product, GatheredRowsAreSumsOverTapsAndEndAsAsked) {
 
 // Sums of pairs have no stated order: they are held against double precision, within a rounding per product and one to
 // bf16.
-TEST_P(Product, GatheredRowsOfBf16AreSumsOverTapsAndEndAsAsked) {
-  if (!cpu::kernels_of(GetParam()).capabilities.bf16)
-    GTEST_SKIP() << "SKIPPED: no bf16 kernels for " << name_of(GetParam());
+TEST_P(GemmBf16, IndirectRowsAreSumsOverTapsWithTheEpilogue) {
   const int64_t k = 70, taps = 3, y_stride = most_columns + 3;
   const auto from = elements_of<Bf16>(drawn(900, 1)), panels = elements_of<Bf16>(drawn(taps * k * most_columns, 2));
   const Numbers bias = drawn(most_columns, 4);
@@ -213,8 +214,40 @@ TEST_P(Product, GatheredRowsOfBf16AreSumsOverTapsAndEndAsAsked) {
       }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, Product, testing::ValuesIn(instruction_sets()),
-                         [](const auto& set) { return std::string(name_of(set.param)); });
+// The scalar set computes what the instructions of the others do, with subnormal products, too.
+TEST(GemmBf16Sets, AgreeBitForBit) {
+  const int64_t rows = 13, k = 20, columns = 32;
+  const auto pairs = [](int64_t count, uint64_t stream, float scale) {
+    std::vector<cpu::Bf16Pair> pairs(static_cast<size_t>(count));
+    Numbers values = drawn(2 * count, stream);
+    for (float& value : values) value *= scale;
+    const auto elements = elements_of<Bf16>(values);
+    std::memcpy(pairs.data(), elements.data(), elements.size() * sizeof elements[0]);
+    return pairs;
+  };
+  for (const float scale : {1.0f, 0x1p-62f}) {
+    const auto a = pairs(k * rows, 1, scale), b = pairs(k * columns, 2, scale);
+    Numbers first;
+    for (const CpuIsa isa : instruction_sets_with(&cpu::Capabilities::bf16)) {
+      Numbers y(static_cast<size_t>(rows * columns));
+      cpu::kernels_of(isa).gemm.transposed_a_bf16({.rows = rows,
+                                                   .k = k,
+                                                   .a = a.data(),
+                                                   .a_stride = rows,
+                                                   .b = b.data(),
+                                                   .b_stride = columns,
+                                                   .y = y.data(),
+                                                   .y_stride = columns});
+      if (first.empty()) first = y;
+      EXPECT_EQ(y, first) << name_of(isa) << " " << scale;
+    }
+  }
+}
+
+std::string set_name(const testing::TestParamInfo<CpuIsa>& set) { return name_of(set.param); }
+
+INSTANTIATE_TEST_SUITE_P(Sets, Gemm, testing::ValuesIn(instruction_sets()), set_name);
+INSTANTIATE_TEST_SUITE_P(Sets, GemmBf16, testing::ValuesIn(instruction_sets_with(&cpu::Capabilities::bf16)), set_name);
 
 }  // namespace
 }  // namespace dtrain

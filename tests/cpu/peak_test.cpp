@@ -20,11 +20,10 @@ TEST(PeakKernel, DoesTheOperationsThatItCounts) {
 
 // Each sum grows by two products of 0.5 and 0.5 in a round, and by 32 where tile registers add, which begin at zero.
 TEST(PeakKernel, CountsTheProductsOfPairs) {
-  for (const CpuIsa isa : instruction_sets()) {
-    if (!cpu::kernels_of(isa).capabilities.bf16) continue;
+  for (const CpuIsa isa : instruction_sets_with(&cpu::Capabilities::bf16)) {
     const cpu::PeakKernels& kernels = cpu::kernels_of(isa).peak;
     float sink = 0;
-    const bool tiles = isa == CpuIsa::amx;
+    const bool tiles = cpu::kernels_of(isa).capabilities.amx;
     EXPECT_EQ(kernels.multiply_add_pairs(3, &sink), tiles ? 2 * 32 * 4 * 256 * 3 : 2 * 2 * 12 * 16 * 3);
     EXPECT_EQ(sink, tiles ? 4 * 3 * 8 : 66 + 12 * 3 * 0.5);
   }

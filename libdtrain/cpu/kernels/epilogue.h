@@ -93,6 +93,7 @@ struct FloatOutput {
 
   int64_t offset(int r) const { return g.places[first + r]; }
 
+  void prefetch_all() const {}  // but by halves, while the sums are accumulated
   // Prefetches what the epilogue reads and writes of a row.
   [[gnu::always_inline]] void prefetch(int row) const {
     constexpr auto kLine = static_cast<int>(64 / sizeof(T));

@@ -13,16 +13,17 @@ namespace {
 template <class T>
 constexpr int kLine = 64 / sizeof(T);  // elements of a cache line
 
-// Arithmetic types have the element type A, the accumulators Sums, the epilogue Output, kPrefetchStep (words of a row
-// between prefetches), load_b(panel), broadcast_a(word) and multiply_add(accumulator, a, b).
+// Arithmetic types have the element type A, the accumulators Sums, the epilogue Output, kPrefetchStep (32-bit words of
+// a row between prefetches), load_b(panel), broadcast_a(word) and multiply_add(accumulator, a, b).
 
-// sum[r] += the product of the words word(r, 0), word(r, 1) ... of row r and the panels, whose rows are `row` elements
-// apart, and they themselves `panel_step`. Prefetches the panels kPrefetchRows of their rows ahead, 0: not at all.
-template <int R, class Arithmetic, int P, int kPrefetchRows = 0, class Word, class T>
-[[gnu::always_inline]] inline void accumulate(const Word& word, int64_t words, const T* panel, int64_t row,
+// sum[r] += the product of `k` elements of row r, of which at(r, p) is the address, and the panels, whose rows are
+// `row` elements apart, and they themselves `panel_step`. Prefetches the panels kPrefetchRows of their rows ahead, 0:
+// not at all.
+template <int R, class Arithmetic, int P, int kPrefetchRows = 0, class Address, class T>
+[[gnu::always_inline]] inline void accumulate(const Address& at, int64_t k, const T* panel, int64_t row,
                                               int64_t panel_step, typename Arithmetic::template Sums<R, P>& sum) {
 #pragma GCC unroll 2  // loop overhead would take every tenth slot; larger factors have been slower
-  for (int64_t p = 0; p < words; ++p, panel += row) {
+  for (int64_t p = 0; p < k; p += kPackFactor<T>, panel += row) {
     decltype(Arithmetic::load_b(panel)) b[2 * P];
 #pragma GCC unroll 4
     for (int i = 0; i < 2 * P; ++i)
@@ -33,22 +34,22 @@ template <int R, class Arithmetic, int P, int kPrefetchRows = 0, class Word, cla
         __builtin_prefetch(panel + kPrefetchRows * row + i / kColumns * panel_step + i % kColumns);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
-      const auto a = Arithmetic::broadcast_a(word(r, p));
+      const auto a = Arithmetic::broadcast_a(at(r, p));
 #pragma GCC unroll 4
       for (int i = 0; i < 2 * P; ++i) Arithmetic::multiply_add(sum[r][i], a, b[i]);
     }
   }
 }
 
-// The words of R rows of A at any addresses.
+// R rows of A at any addresses.
 template <int R, class T>
 struct RowPointers {
   const T* at[R];
 
-  [[gnu::always_inline]] const T* operator()(int r, int64_t p) const { return at[r] + p * kPackFactor<T>; }
-  [[gnu::always_inline]] void advance(int64_t words) {
+  [[gnu::always_inline]] const T* operator()(int r, int64_t p) const { return at[r] + p; }
+  [[gnu::always_inline]] void advance(int64_t elements) {
 #pragma GCC unroll 12
-    for (int r = 0; r < R; ++r) at[r] += words * kPackFactor<T>;
+    for (int r = 0; r < R; ++r) at[r] += elements;
   }
 };
 
@@ -60,12 +61,12 @@ template <int R, class Prefetch>
   for (const int end = row + kHalf < R ? row + kHalf : R; row < end; ++row) prefetch(row);
 }
 
-// Calls body(words) for the `count` words of a row, `step` of them at a time, with a prefetch before each.
+// Calls body(count) for the k elements of a row, `step` of them at a time, with a prefetch before each.
 template <int64_t step, class Body>
-[[gnu::always_inline]] inline void for_each_step(int64_t count, Prefetcher& prefetcher, const Body& body) {
-  for (int64_t done = 0; done < count; done += step) {
+[[gnu::always_inline]] inline void for_each_step(int64_t k, Prefetcher& prefetcher, const Body& body) {
+  for (int64_t done = 0; done < k; done += step) {
     prefetcher.fetch();
-    body(count - done < step ? count - done : step);
+    body(k - done < step ? k - done : step);
   }
 }
 
@@ -86,18 +87,23 @@ template <int R, int P, class Arithmetic, class Gemm, class Output>
   using A = typename Arithmetic::A;
   const A* const* tap = g.at + first;
   auto* panel = g.panel;
-  int prefetched = 0;
+  [[maybe_unused]] int prefetched = 0;
+  output.prefetch_all();
   for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step) {
     RowPointers<R, A> rows;
 #pragma GCC unroll 12
-    for (int r = 0; r < R; ++r) rows.at[r] = tap[r] + g.skip;
-    for_each_step<Arithmetic::kPrefetchStep>(
-        g.k / kPackFactor<A>, prefetcher, [&](int64_t words) __attribute__((always_inline)) {
-          prefetch_half<R>(
-              prefetched, [&](int r) __attribute__((always_inline)) { output.prefetch(r); });
-          accumulate<R, Arithmetic, P>(rows, words, panel, kPackFactor<A> * kColumns, g.panel_step, sum);
-          rows.advance(words);
-          panel += words * kPackFactor<A> * kColumns;
+    for (int r = 0; r < R; ++r) {
+      rows.at[r] = tap[r];
+      if constexpr (requires { g.skip; }) rows.at[r] += g.skip;
+    }
+    for_each_step<Arithmetic::kPrefetchStep * kPackFactor<A>>(
+        g.k, prefetcher, [&](int64_t k) __attribute__((always_inline)) {
+          if constexpr (requires { output.prefetch(0); })
+            prefetch_half<R>(
+                prefetched, [&](int r) __attribute__((always_inline)) { output.prefetch(r); });
+          accumulate<R, Arithmetic, P>(rows, k, panel, kPackFactor<A> * kColumns, g.panel_step, sum);
+          rows.advance(k);
+          panel += k * kColumns;
         });
   }
 }
@@ -163,26 +169,26 @@ void strided_block(const StridedGemm<typename Arithmetic::Word>& g, const typena
     const int64_t step = g.a_stride;
     int prefetched = g.add ? 0 : R;
     for_each_step<Arithmetic::kPrefetchStep>(
-        g.k, prefetcher, [&](int64_t words) __attribute__((always_inline)) {
+        g.k, prefetcher, [&](int64_t k) __attribute__((always_inline)) {
           prefetch_half<R>(
               prefetched, [&](int r) __attribute__((always_inline)) {
 #pragma GCC unroll 4
                 for (int i = 0; i < P * kColumns; i += kLine<float>) __builtin_prefetch(y + r * g.y_stride + i, 1);
               });
-          const auto word = [ a, step ](int r, int64_t p) __attribute__((always_inline)) { return a + p * step + r; };
-          accumulate<R, Arithmetic, P>(word, words, panel, g.b_stride, g.panel_step, sum);
-          a += words * step;
-          panel += words * g.b_stride;
+          const auto at = [ a, step ](int r, int64_t p) __attribute__((always_inline)) { return a + p * step + r; };
+          accumulate<R, Arithmetic, P>(at, k, panel, g.b_stride, g.panel_step, sum);
+          a += k * step;
+          panel += k * g.b_stride;
         });
   } else {
     RowPointers<R, Word> rows;
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) rows.at[r] = a + r * g.a_stride;
     for_each_step<Arithmetic::kPrefetchStep>(
-        g.k, prefetcher, [&](int64_t words) __attribute__((always_inline)) {
-          accumulate<R, Arithmetic, P, kPanelPrefetchRows>(rows, words, panel, kColumns, g.panel_step, sum);
-          rows.advance(words);
-          panel += words * kColumns;
+        g.k, prefetcher, [&](int64_t k) __attribute__((always_inline)) {
+          accumulate<R, Arithmetic, P, kPanelPrefetchRows>(rows, k, panel, kColumns, g.panel_step, sum);
+          rows.advance(k);
+          panel += k * kColumns;
         });
   }
   store_sums<R, P>(sum, y, g.y_stride, g.add);

@@ -34,7 +34,7 @@ struct RequantizeOutput {
 struct IndirectGemmU8S8 {
   int64_t rows, taps, k;  // at most `rows` of the kernel's block; k: bytes of a run, a multiple of 4
   const uint8_t* const* at;
-  int64_t row_step, skip = 0;
+  int64_t row_step;
   const int8_t* panel;
   int64_t panel_step;  // bytes to the next panel
   RequantizeOutput y;

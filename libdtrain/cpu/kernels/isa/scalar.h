@@ -51,25 +51,22 @@ inline void store_bytes(uint8_t* to, Floats first, Floats second) {
 
 // VPDPBUSD: sum + the dot products of quads of unsigned and signed bytes.
 inline constexpr int kMaxPairSum = 254;
-[[gnu::always_inline]] inline int32_t dot_quad(int32_t sum, uint32_t a, uint32_t b) {
-  for (int shift = 0; shift < 32; shift += 8)
-    sum += static_cast<int32_t>(a >> shift & 0xffu) * static_cast<int8_t>(b >> shift & 0xffu);
-  return sum;
-}
 inline Ints dot_quads(Ints sum, Ints a, Ints b) {
-  for (int i = 0; i < kLanes; ++i) sum[i] = dot_quad(sum[i], static_cast<uint32_t>(a[i]), static_cast<uint32_t>(b[i]));
+  for (int shift = 0; shift < 32; shift += 8) sum += (a >> shift & 0xff) * (b << (24 - shift) >> 24);
   return sum;
 }
 
-[[gnu::always_inline]] inline float flush_subnormal(float x) {
-  return x < 0x1p-126f && x > -0x1p-126f ? __builtin_copysignf(0, x) : x;
+[[gnu::always_inline]] inline Floats as_floats(Pairs bits) { return reinterpret_cast<Floats>(bits); }
+[[gnu::always_inline]] inline Floats flush_subnormals(Floats x) {
+  const auto bits = reinterpret_cast<Pairs>(x);
+  return as_floats((bits & 0x7f800000u) == 0u ? bits & 0x80000000u : bits);
 }
-// a * b + c of bf16 a and b, as Intel documents it: rounded once, subnormal operands and results are zero.
-[[gnu::always_inline]] inline float multiply_add_flushed(float a, float b, float c) {
-  return flush_subnormal(__builtin_fmaf(flush_subnormal(a), flush_subnormal(b), flush_subnormal(c)));
+// a * b + c as bf16 instructions compute it: rounded once, to nearest; subnormal operands and results are zero.
+[[gnu::always_inline]] inline Floats multiply_add_flushed(Floats a, Floats b, Floats c) {
+  return flush_subnormals(flush_subnormals(a) * flush_subnormals(b) + flush_subnormals(c));
 }
-[[gnu::always_inline]] inline float first_of(uint32_t pair) { return __builtin_bit_cast(float, pair << 16); }
-[[gnu::always_inline]] inline float second_of(uint32_t pair) { return __builtin_bit_cast(float, pair & 0xffff0000u); }
+[[gnu::always_inline]] inline Floats first_of(Pairs pairs) { return as_floats(pairs << 16); }
+[[gnu::always_inline]] inline Floats second_of(Pairs pairs) { return as_floats(pairs & 0xffff0000u); }
 
 [[gnu::always_inline]] inline Pairs load_pairs(const void* from) {
   Pairs pairs;
@@ -83,11 +80,7 @@ inline Ints dot_quads(Ints sum, Ints a, Ints b) {
 }
 // VDPBF16PS: sum + the dot products of pairs, the second elements first.
 inline Floats dot_pairs(Floats sum, Pairs a, Pairs b) {
-  for (int i = 0; i < kLanes; ++i) {
-    const float second = multiply_add_flushed(second_of(a[i]), second_of(b[i]), sum[i]);
-    sum[i] = multiply_add_flushed(first_of(a[i]), first_of(b[i]), second);
-  }
-  return sum;
+  return multiply_add_flushed(first_of(a), first_of(b), multiply_add_flushed(second_of(a), second_of(b), sum));
 }
 // The pairs (first[i], second[i]) of 32 elements each.
 struct PairInterleaver {
@@ -137,36 +130,30 @@ void tile_store(void* to, int64_t stride) {
   for (int row = 0; row < tiles.config.rows[tile]; ++row)
     std::memcpy(static_cast<char*>(to) + row * stride, tiles.words[tile][row], tiles.config.row_bytes[tile]);
 }
-// Calls use(sum, row of A, column of B, words) for each sum of `tile`, A in tile 4 and B in tile 5.
-template <int tile, class Use>
-void for_each_sum(const Use& use) {
-  const int words = tiles.config.rows[5];
-  for (int row = 0; row < tiles.config.rows[tile]; ++row)
-    for (int column = 0; column < tiles.config.row_bytes[tile] / kWordBytes; ++column)
-      use(tiles.words[tile][row][column], tiles.words[4][row], column, words);
-}
 // TDPBF16PS: the products of first and of second elements are summed apart, from zero.
 template <int tile>
 void tile_dot_bf16() {
-  for_each_sum<tile>([](uint32_t& sum, const uint32_t* a, int column, int words) {
-    float first = 0, second = 0;
-    for (int word = 0; word < words; ++word) {
-      const uint32_t b = tiles.words[5][word][column];
-      first = multiply_add_flushed(first_of(a[word]), first_of(b), first);
-      second = multiply_add_flushed(second_of(a[word]), second_of(b), second);
+  for (int row = 0; row < tiles.config.rows[tile]; ++row) {
+    Floats first{}, second{};
+    for (int word = 0; word < tiles.config.rows[5]; ++word) {
+      const Pairs a = broadcast_pair(&tiles.words[4][row][word]), b = load_pairs(tiles.words[5][word]);
+      first = multiply_add_flushed(first_of(a), first_of(b), first);
+      second = multiply_add_flushed(second_of(a), second_of(b), second);
     }
-    const float before = flush_subnormal(__builtin_bit_cast(float, sum));
-    sum = __builtin_bit_cast(uint32_t, flush_subnormal(before + flush_subnormal(first + second)));
-  });
+    const Floats before = flush_subnormals(as_floats(load_pairs(tiles.words[tile][row])));
+    const Floats sum = flush_subnormals(before + flush_subnormals(first + second));
+    std::memcpy(tiles.words[tile][row], &sum, sizeof sum);
+  }
 }
 // TDPBUSD.
 template <int tile>
 void tile_dot_u8s8() {
-  for_each_sum<tile>([](uint32_t& sum, const uint32_t* a, int column, int words) {
-    auto total = static_cast<int32_t>(sum);
-    for (int word = 0; word < words; ++word) total = dot_quad(total, a[word], tiles.words[5][word][column]);
-    sum = static_cast<uint32_t>(total);
-  });
+  for (int row = 0; row < tiles.config.rows[tile]; ++row) {
+    Ints sum = load_ints(tiles.words[tile][row]);
+    for (int word = 0; word < tiles.config.rows[5]; ++word)
+      sum = dot_quads(sum, broadcast(static_cast<int32_t>(tiles.words[4][row][word])), load_ints(tiles.words[5][word]));
+    std::memcpy(tiles.words[tile][row], &sum, sizeof sum);
+  }
 }
 
 }  // namespace dtrain::cpu::DT_ISA

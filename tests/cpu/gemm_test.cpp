@@ -218,12 +218,12 @@ TEST_P(GemmBf16, IndirectRowsAreSumsOverTapsWithTheEpilogue) {
 TEST(GemmBf16Sets, AgreeBitForBit) {
   const int64_t rows = 13, k = 20, columns = 32;
   const auto pairs = [](int64_t count, uint64_t stream, float scale) {
-    std::vector<cpu::Bf16Pair> pairs(static_cast<size_t>(count));
+    std::vector<cpu::Bf16Pair> result(static_cast<size_t>(count));
     Numbers values = drawn(2 * count, stream);
     for (float& value : values) value *= scale;
     const auto elements = elements_of<Bf16>(values);
-    std::memcpy(pairs.data(), elements.data(), elements.size() * sizeof elements[0]);
-    return pairs;
+    std::memcpy(result.data(), elements.data(), elements.size() * sizeof elements[0]);
+    return result;
   };
   for (const float scale : {1.0f, 0x1p-62f}) {
     const auto a = pairs(k * rows, 1, scale), b = pairs(k * columns, 2, scale);

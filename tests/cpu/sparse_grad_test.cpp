@@ -2,6 +2,7 @@
 // those of all algorithms.
 #include "libdtrain/cpu/conv/sparse_grad.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/cpu/drawn.h"
@@ -45,12 +46,24 @@ TEST(NonzeroRows, ThereMayBeNone) {
   EXPECT_EQ(kept, Floats(w.size(), 0.5f));
 }
 
-TEST(NonzeroRows, AreFoundByAllOfTheirChannels) {
+template <class T>
+void expect_found_by_all_channels() {
   const cpu::ConvShape o = conv_shape(1, 40, 40, 64, 80, 3, 1, 1, 1);
-  EXPECT_EQ(cpu::nonzero_rows(o, sparse_gradient(o, 9, true).data())->size(), 1600u / 9);
-  EXPECT_EQ(cpu::nonzero_rows(o, sparse_gradient(o, 9, true).data())->front(), 8);
-  EXPECT_FALSE(cpu::nonzero_rows(o, sparse_gradient(o, 7, true).data()));
-  EXPECT_FALSE(cpu::nonzero_rows(o, sparse_gradient(o, 1).data()));
+  const auto rows = [&](const Floats& dy) { return cpu::nonzero_rows(o, elements_of<T>(dy).data()); };
+  Floats dy = sparse_gradient(o, 9, true);
+  EXPECT_EQ(rows(dy)->size(), 1600u / 9);
+  EXPECT_EQ(rows(dy)->front(), 8);
+  std::ranges::replace(dy, 0.0f, -0.0f);
+  EXPECT_EQ(rows(dy)->size(), 1600u / 9) << "-0 is zero";
+  dy[3 * 80 + 7] = NAN;
+  EXPECT_EQ(rows(dy)->front(), 3) << "NAN is not";
+  EXPECT_FALSE(rows(sparse_gradient(o, 7, true)));
+  EXPECT_FALSE(rows(sparse_gradient(o, 1)));
+}
+
+TEST(NonzeroRows, AreFoundByAllOfTheirChannels) {
+  expect_found_by_all_channels<float>();
+  expect_found_by_all_channels<Bf16>();
 }
 
 TEST(NonzeroRows, AreLookedForWhereTheKernelsServe) {

@@ -86,9 +86,15 @@ TEST(FusedStatistics, AreThoseOfTheResult) {
 }
 
 TEST(FusedStatistics, AreNotMadeByOtherAlgorithms) {
-  const auto context = make_cpu_context();
-  const Tensor x = context->zeros({1, 4, 4, 16}), w = context->zeros({24, 1, 1, 16}), y = context->empty({1, 4, 4, 24});
-  EXPECT_FALSE(cpu::conv2d_with_sums(*context, x, {}, w, {}, y, 1).sum);
+  const auto plain = make_cpu_context(), forced = make_cpu_context({.conv_algorithm = "onednn"});
+  const auto has_sums = [](Context& context, int64_t filters) {
+    const Tensor x = context.zeros({1, 4, 4, 64}), w = context.zeros({filters, 1, 1, 64}),
+                 y = context.empty({1, 4, 4, filters});
+    return bool{cpu::conv2d_with_sums(context, x, {}, w, {}, y, 1).sum};
+  };
+  EXPECT_TRUE(has_sums(*plain, 64));
+  EXPECT_FALSE(has_sums(*plain, 24)) << "filters in parts of a panel";
+  EXPECT_FALSE(has_sums(*forced, 64)) << "oneDNN fuses no statistics";
 }
 
 TEST(FusedStatistics, TakeWholeBlocks) {

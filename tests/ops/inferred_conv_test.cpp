@@ -9,6 +9,7 @@
 #include "libdtrain/ops/matmul.h"
 #include "libdtrain/ops/pointwise.h"
 #include "tests/cpu/instruction_sets.h"
+#include "tests/ops/forced_algorithms.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -79,42 +80,39 @@ double relative_difference(const Array& found, const Array& expected) {
   return difference / scale;
 }
 
-TEST(InferredConv, AgreesWithTheComposition) {
-  for (const CpuIsa isa : instruction_sets())
-    for (const InferredCase& test : kCases)
-      for (const auto& [activation, adds] : {std::pair(Activation::none, false), std::pair(Activation::relu, true)}) {
-        SCOPED_TRACE(concat(name_of(isa), " ", test.name, " ", adds));
-        const auto context = context_of(isa);
-        const Inputs inputs(*context, test);
-        const ParameterStore store(*context);
-        PreparedWeights prepared(store);
-        Tape plain(*context, Mode::eval), first(*context, prepared), second(*context, prepared);
-        const Array expected = to_host(*context, inputs.conv_bn_act_of(plain, test, activation, adds));
-        poison(*context);
-        const Array found = to_host(*context, inputs.conv_bn_act_of(first, test, activation, adds));
-        EXPECT_LT(relative_difference(found, expected), 1e-5);  // Winograd rounds more than sums do
-        EXPECT_EQ(found.values, to_host(*context, inputs.conv_bn_act_of(second, test, activation, adds)).values);
-      }
+// Against the composition in f32. In bf16, weights are rounded once more after the norm's scale is folded into them.
+void expect_agreement(const InferredCase& test, DType dtype, Context& context) {
+  const auto reference = make_cpu_context();
+  const Inputs exact(*reference, test), inputs(context, test, dtype);
+  const ParameterStore store(context);
+  PreparedWeights prepared(store);
+  for (const auto& [activation, adds] : {std::pair(Activation::none, false), std::pair(Activation::relu, true)}) {
+    Tape plain(*reference, Mode::eval), first(context, prepared), second(context, prepared);
+    const Array expected = to_host(*reference, exact.conv_bn_act_of(plain, test, activation, adds));
+    poison(context);
+    const Tensor found = inputs.conv_bn_act_of(first, test, activation, adds);
+    EXPECT_EQ(found.dtype(), dtype);
+    const double bound = dtype == DType::f32 ? 1e-5 : bounds_of(dtype).value;  // Winograd rounds more than sums do
+    EXPECT_LT(relative_difference(to_host(context, found), expected), bound);
+    EXPECT_EQ(to_host(context, found).values,
+              to_host(context, inputs.conv_bn_act_of(second, test, activation, adds)).values);
+  }
 }
 
-// Filters are rounded once more when they are multiplied by the norm's scale.
-TEST(InferredConv, OfBf16AgreesWithTheCompositionInF32) {
-  for (const InferredCase& test : kCases)
-    for (const auto& [activation, adds] : {std::pair(Activation::none, false), std::pair(Activation::relu, true)}) {
-      SCOPED_TRACE(concat(test.name, " ", adds));
-      const auto context = context_of(best_cpu_isa());
-      const Inputs exact(*context, test), inputs(*context, test, DType::bf16);
-      const ParameterStore store(*context);
-      PreparedWeights prepared(store);
-      Tape plain(*context, Mode::eval), first(*context, prepared), second(*context, prepared);
-      const Array expected = to_host(*context, exact.conv_bn_act_of(plain, test, activation, adds));
-      poison(*context);
-      const Tensor found = inputs.conv_bn_act_of(first, test, activation, adds);
-      EXPECT_EQ(found.dtype(), DType::bf16);
-      EXPECT_LT(relative_difference(to_host(*context, found), expected), bounds_of(DType::bf16).value);
-      EXPECT_EQ(to_host(*context, found).values,
-                to_host(*context, inputs.conv_bn_act_of(second, test, activation, adds)).values);
+TEST(InferredConv, AgreesWithTheComposition) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    std::set<std::string> names;
+    for (const InferredCase& test : kCases) {
+      for (const auto& [isa, algorithm, context] : forced_contexts(test.x, test.w, test.conv, dtype)) {
+        SCOPED_TRACE(concat(dtype, " ", test.name, " ", name_of(isa), " ", algorithm));
+        expect_agreement(test, dtype, *context);
+        names.insert(algorithm);
+      }
+      SCOPED_TRACE(concat(dtype, " ", test.name));
+      expect_agreement(test, dtype, *make_cpu_context({.threads = 2}));
     }
+    expect_all_algorithms(names, kCases[0].x, kCases[0].w, dtype);
+  }
 }
 
 // A residual that is given up becomes the result where nobody else has it, to the same bits.

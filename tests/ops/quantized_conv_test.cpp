@@ -10,6 +10,7 @@
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/pool.h"
 #include "tests/cpu/instruction_sets.h"
+#include "tests/ops/forced_algorithms.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -106,13 +107,15 @@ struct Layer {
 
 // From floats and bytes, into floats and bytes, with residuals that are floats or bytes.
 TEST(QuantizedConv, AgreesWithFloatsOfTheSameNumbers) {
-  for (const CpuIsa isa : instruction_sets())
-    for (const QuantizedCase& test : kCases)
+  std::set<std::string> names;
+  for (const QuantizedCase& test : kCases)
+    for (const auto& [isa, algorithm, context] : forced_contexts(test.x, test.w, test.conv, DType::u8))
       for (const QuantParams& images : {kImages, kClosedImages})
         for (const std::optional<QuantParams>& form : {std::optional<QuantParams>(), std::optional(kSums),
                                                        std::optional(kRaisedSums), std::optional(kSignedSums)}) {
-          SCOPED_TRACE(concat(name_of(isa), " ", test.name, " ", int{images.zero}, " ", form ? int{form->zero} : -1));
-          const auto context = context_of(isa);
+          SCOPED_TRACE(concat(name_of(isa), " ", algorithm, " ", test.name, " ", int{images.zero}, " ",
+                              form ? int{form->zero} : -1));
+          names.insert(algorithm);
           const Layer layer(*context, test);
           const bool from_bytes = form && test.x[3] % 4 == 0;
           const Activation activation = form == kSignedSums ? Activation::none : Activation::relu;
@@ -143,6 +146,7 @@ TEST(QuantizedConv, AgreesWithFloatsOfTheSameNumbers) {
               ASSERT_NEAR((found.values[i] - form->zero) * form->scale, expected.values[i], off) << i;
             }
         }
+  expect_all_algorithms(names, kCases[0].x, kCases[0].w, DType::u8);
 }
 
 // A residual that is given up becomes the result where both are of one type and nobody else has it.

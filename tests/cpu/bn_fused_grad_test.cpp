@@ -49,26 +49,29 @@ class BnFusedGrads : public testing::TestWithParam<cpu::ConvShape> {};
 
 TEST_P(BnFusedGrads, HaveTheBitsOfThoseFromMemory) {
   const cpu::ConvShape& o = GetParam();
-  for (const CpuIsa isa : instruction_sets())
+  for (const CpuIsa isa : instruction_sets()) {
+    int of_bf16 = 0;
     for (const int threads : {1, 2, 3}) {
       SCOPED_TRACE(concat(name_of(isa), ", ", threads, " threads"));
       const auto context = context_of(isa, threads);
+      const bool bf16 = cpu::bn_fused_grads_declined(*context, o, DType::bf16) == nullptr;
+      of_bf16 += bf16;
       ASSERT_FALSE(cpu::bn_fused_grads_declined(*context, o, DType::f32));
-      const cpu::Capabilities has = context->kernels().capabilities;
-      const bool bf16 = has.bf16 && !has.amx;  // tiles multiply faster than what is saved
-      ASSERT_EQ(cpu::bn_fused_grads_declined(*context, o, DType::bf16) == nullptr, bf16);
       for (const bool add : {false, true}) {
         expect_equal_gradients<float>(*context, o, add);
         if (bf16) expect_equal_gradients<Bf16>(*context, o, add);
       }
     }
+    const cpu::Capabilities has = cpu::kernels_of(isa).capabilities;
+    EXPECT_EQ(of_bf16 > 0, has.bf16 && !has.amx) << name_of(isa);  // AMX multiplies faster than what is saved
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, BnFusedGrads,
-                         testing::Values(pointwise(3, 13, 11, 64, 256),     // pixels are odd, blocks several
-                                         pointwise(2, 15, 16, 128, 512),    // in whole blocks
-                                         pointwise(2, 33, 31, 96, 192),     // channels are no power of two
-                                         pointwise(2, 97, 101, 64, 288)));  // dx is stored past the caches
+                         testing::Values(pointwise(3, 13, 11, 64, 256),      // pixels are odd, blocks several
+                                         pointwise(2, 15, 16, 128, 512),     // in whole blocks
+                                         pointwise(2, 33, 31, 96, 192),      // channels are no power of two
+                                         pointwise(1, 129, 128, 64, 256)));  // dx is stored past the caches
 
 TEST(BnFusedGrads, PayWhereDyIsTheLargerOne) {
   for (const CpuIsa isa : instruction_sets()) {

@@ -1,9 +1,9 @@
 # Finds the CUDA toolkit, cuDNN and NCCL in PATH, $CUDA_HOME, $CUDA_PATH or /usr/local/cuda.
 if(DTRAIN_CUDA STREQUAL "EMULATED")
   set(DTRAIN_HAVE_CUDA ON)
-  set(DTRAIN_CUDA_RESULT "kernels run on the processor, for tests")
+  set(DTRAIN_CUDA_RESULT "kernels run on the CPU, for tests")
   set(DTRAIN_CUDA_ARCHITECTURES_RESULT "none")
-  dtrain_resolve(NCCL TRUE "processes stand in for GPUs, for tests" "")
+  dtrain_resolve(NCCL TRUE "processes replace GPUs, for tests" "")
   return()
 endif()
 set(DTRAIN_CUDA_ARCHITECTURES_RESULT "none")

@@ -1,7 +1,7 @@
 # Every find_package of the project. Versions are Debian 12's.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Threads REQUIRED)
-# Debian's dnnl-config.cmake asks for OpenCL, which its own library does not need: found by hand.
+# Debian's dnnl-config.cmake requires OpenCL, which the library does not need, so oneDNN is searched by name.
 find_library(DNNL_LIBRARY dnnl REQUIRED)
 find_path(DNNL_INCLUDE_DIR dnnl.hpp REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
@@ -10,21 +10,21 @@ find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 find_package(GIF REQUIRED)
 find_package(TIFF 4.5 REQUIRED)
-find_library(WEBP_LIBRARY webp REQUIRED)  # it brings no CMake package
+find_library(WEBP_LIBRARY webp REQUIRED)  # has no CMake package
 find_library(WEBPDEMUX_LIBRARY webpdemux REQUIRED)
 find_path(WEBP_INCLUDE_DIR webp/demux.h REQUIRED)
 find_package(ZLIB REQUIRED)
-find_package(Protobuf 3.21 REQUIRED)  # its lite runtime, and protoc
-find_package(prometheus-cpp REQUIRED)  # 1.0; its package does not say so
-find_library(HTTPLIB_LIBRARY cpp-httplib REQUIRED)  # 0.11; it brings no CMake package
+find_package(Protobuf 3.21 REQUIRED)  # lite runtime and protoc
+find_package(prometheus-cpp REQUIRED)  # 1.0; its CMake package states no version
+find_library(HTTPLIB_LIBRARY cpp-httplib REQUIRED)  # 0.11; has no CMake package
 find_path(HTTPLIB_INCLUDE_DIR httplib.h REQUIRED)
-find_library(SODIUM_LIBRARY sodium REQUIRED)  # it brings no CMake package
+find_library(SODIUM_LIBRARY sodium REQUIRED)  # has no CMake package
 find_path(SODIUM_INCLUDE_DIR sodium.h REQUIRED)
-find_library(HWLOC_LIBRARY hwloc REQUIRED)  # nor does hwloc
+find_library(HWLOC_LIBRARY hwloc REQUIRED)  # has no CMake package
 find_path(HWLOC_INCLUDE_DIR hwloc.h REQUIRED)
-find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)  # 3.3, headers alone; it brings no CMake package
+find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)  # 3.3, header-only; has no CMake package
 
-set(MPI_CXX_SKIP_MPICXX ON)  # MPI's own C++ bindings, which nobody uses any more
+set(MPI_CXX_SKIP_MPICXX ON)  # without MPI's removed C++ bindings
 find_package(MPI 3.1 QUIET COMPONENTS CXX)
 dtrain_resolve(MPI "${MPI_CXX_FOUND}" "MPI ${MPI_CXX_VERSION}, ${MPIEXEC_EXECUTABLE}" "no MPI found")
 if(DTRAIN_HAVE_MPI)

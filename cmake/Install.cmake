@@ -26,7 +26,7 @@ list(JOIN DTRAIN_OPENMP_LIBS " " DTRAIN_OPENMP_LIBS)
 configure_file(cmake/dtrain.pc.in dtrain.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/dtrain.pc DESTINATION ${pkgconfig_dir})
 
-# Documents and the examples that they describe. Relative links between them stay valid. A component of their own: the
+# Documents and the examples that they describe. Relative links between them stay valid. A separate component: the
 # images install the programs from a context without them.
 foreach(folder docs examples)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents FILES_MATCHING

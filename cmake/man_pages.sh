@@ -10,7 +10,7 @@ if ! "$program" --help=man >/dev/null 2>&1; then
 fi
 page() { "$program" "${@:2}" --help=man | gzip -9n >"$pages/$1.1.gz"; }
 page "$name"
-[ "$name" != dtrain-mpirun ] || exit 0  # it passes all else on
+[ "$name" != dtrain-mpirun ] || exit 0  # forwards all other arguments to mpirun
 "$program" --help=list | while IFS=$'\t' read -r command kind _; do
   [ "$kind" != command ] || page "$name-$command" "$command"
 done

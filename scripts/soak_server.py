@@ -127,7 +127,7 @@ class Checkpoints(threading.Thread):
                 if self.swaps % 4 == 0:
                     copy = self.put_damaged(version)
                     self.damaged += 1
-                    self.wait("refusal of a damaged checkpoint",
+                    self.wait("rejection of a damaged checkpoint",
                               lambda text: f"failed_checkpoints_total {self.damaged}\n" in text)
                     shutil.rmtree(copy)
         except Exception as problem:

@@ -70,7 +70,7 @@ class SourceGraph:
     def _text(self, file: str) -> str:
         try:
             return (self.root / file).read_text(encoding="utf-8", errors="replace")
-        except OSError:  # deleted, or a link to nowhere
+        except OSError:  # deleted, or a dangling link
             return ""
 
     @staticmethod

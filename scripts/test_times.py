@@ -122,7 +122,7 @@ def read_phases(path: pathlib.Path, missing: list[str]) -> list[Phase]:
         try:
             name, kind, tree, event, time, process, machine = line.split("\t")
             seconds = float(time.replace(",", "."))  # bash writes the locale's decimal point
-            cpu_s = sum(map(int, process.rpartition(")")[2].split()[11:15])) / tick  # user, system, those of children
+            cpu_s = sum(map(int, process.rpartition(")")[2].split()[11:15])) / tick  # user and system time of the shell and its children
             jiffies = [int(word) for word in machine.split()[1:9]]  # empty if /proc/stat is not readable
             if event == "start":
                 begun[name] = Phase(name, kind, tree, seconds), cpu_s, jiffies

@@ -1,4 +1,4 @@
-"""Attacks on the programs, one row each: title, command, exit code, and a pattern that a line of the output must match.
+"""Attacks on the programs, one row each: title, command, exit code, and a pattern that an output line must match.
 Each command runs in an empty folder, in a shell with $D (a set of TFRecords), cnn (a short training of lenet on the
 CPU) and scale (a small prediction). A row passes if the command ends by itself and no line of its output was forged by
 the input. Each new program adds rows. `attacks.py WORD...` runs the rows with one of the words in their title or
@@ -63,38 +63,38 @@ eval "$3"
 """
 
 ROWS = [
-    # User's files.
+    # Existing files.
     ("a plot to a full device", "mknod full c 1 7 && scale --plot=full; code=$?; [ -c full ] || exit 99; exit $code",
      6, r"full: No space left"),
     ("a plot through a link", "echo old > target; ln -s target link; scale --plot=link && [ -L link ] && "
      "grep -q svg target", 0, r""),
-    ("metrics over a letter", "echo dear > letter; cnn --num_batches=1 --metrics_file=letter; code=$?; "
+    ("metrics over another file", "echo dear > letter; cnn --num_batches=1 --metrics_file=letter; code=$?; "
      "grep -q dear letter || exit 99; exit $code", 2, r"error: metrics file letter, line 1: not a JSON object"),
     ("a report to a full device", "mknod full c 1 7 && echo '{\"step\":1,\"loss\":2}' > m.jsonl && dtrain-report m.jsonl "
      "--output=full; code=$?; [ -c full ] || exit 99; exit $code", 6, r"full: No space left"),
-    ("metrics without an end", "{ echo '{\"step\":1}'; printf '{\"step\":'; } > m.jsonl; truncate -s 20G m.jsonl; ulimit -v "
+    ("a huge metrics file", "{ echo '{\"step\":1}'; printf '{\"step\":'; } > m.jsonl; truncate -s 20G m.jsonl; ulimit -v "
      "4000000; cnn --num_batches=1 --metrics_file=m.jsonl; code=$?; [ $(stat -c %s m.jsonl) = 21474836480 ] || exit 99; "
      "exit $code", 2, r"error: metrics file m\.jsonl, line 2: not a JSON object"),
-    ("metrics in CSV without an end", "echo step,loss > m.csv; truncate -s 20G m.csv; ulimit -v 4000000; cnn "
+    ("a huge CSV metrics file", "echo step,loss > m.csv; truncate -s 20G m.csv; ulimit -v 4000000; cnn "
      "--num_batches=1 --metrics_file=m.csv; code=$?; [ $(stat -c %s m.csv) = 21474836480 ] || exit 99; exit $code", 2,
      r"error: metrics file m\.csv, line 2: not comma-separated values"),
-    ("a report of a letter", "echo dear > letter; dtrain-report letter", 2,
+    ("a report of a text file", "echo dear > letter; dtrain-report letter", 2,
      r"error: letter, line 1: no line of a metrics file"),
     ("a report of an empty folder", "mkdir N; dtrain-report N; code=$?; [ ! -e report.html ] || exit 99; exit $code", 2,
      r"error: N: no run, expected a folder"),
-    ("a report of brackets", "{ head -c 60000 /dev/zero | tr '\\0' '['; echo; } > m.jsonl; dtrain-report m.jsonl", 2,
+    ("a report of nested brackets", "{ head -c 60000 /dev/zero | tr '\\0' '['; echo; } > m.jsonl; dtrain-report m.jsonl", 2,
      r"error: m\.jsonl, line 1: no line"),
-    ("a report of a run with lines in its name", "N=$(printf 'a\\nerror: forged'); mkdir \"$N\"; dtrain-report \"$N\"", 2,
+    ("a report of a run with line breaks in its name", "N=$(printf 'a\\nerror: forged'); mkdir \"$N\"; dtrain-report \"$N\"", 2,
      r"error: a\\nerror"),
-    ("a gallery that leads out of its folder", "mkdir -p R/g; printf '{\"title\":\"\",\"notes\":[],\"score_name\":\"F1\",\"worst\":"
+    ("a gallery with paths outside of its folder", "mkdir -p R/g; printf '{\"title\":\"\",\"notes\":[],\"score_name\":\"F1\",\"worst\":"
      "[{\"picture\":\"../../secret.png\"}],\"best\":[],\"classes\":[]}' > R/g/gallery.json; dtrain-report R", 0,
      r"note: R/g/gallery.json: a picture that is not in the folder"),
-    ("a gallery without an end", "mkdir -p R/g; { printf '{\"title\":\"\",\"notes\":[],\"score_name\":\"F1\",\"best\":[],"
+    ("a huge gallery", "mkdir -p R/g; { printf '{\"title\":\"\",\"notes\":[],\"score_name\":\"F1\",\"best\":[],"
      "\"classes\":[],\"worst\":[{\"picture\":\"/\"}'; yes ',{\"picture\":\"/\"}' | head -n 400000; printf ']}'; } > "
      "R/g/gallery.json; dtrain-report R > log 2>&1; code=$?; [ $(wc -l < log) -lt 200 ] || exit 99; cat log; "
      "[ $(stat -c %s report.html) -lt 1000000 ] || exit 98; exit $code", 0,
      r"note: R/g/gallery\.json: 399901 of the 400001 items of .worst. are left out"),
-    ("galleries without end", "for i in 1 2 3 4 5 6; do mkdir -p R/$i; { printf '{\"title\":\"\",\"notes\":[],\"score_name\":"
+    ("many galleries with notices", "for i in 1 2 3 4 5 6; do mkdir -p R/$i; { printf '{\"title\":\"\",\"notes\":[],\"score_name\":"
      "\"F1\",\"best\":[],\"classes\":[],\"worst\":[{\"picture\":\"/\"}'; yes ',{\"picture\":\"/\"}' | head -n 99; printf "
      "']}'; } > R/$i/gallery.json; done; dtrain-report R > log 2>&1; code=$?; [ $(wc -l < log) -lt 510 ] || exit 99; "
      "cat log; exit $code", 0, r"note: R: 100 more notices are left out"),
@@ -102,7 +102,7 @@ ROWS = [
      r"error: R/g/gallery.json: JSON object of more than 10000 keys"),
     ("statistics of many keys", "mkdir R; { printf '['; keys 80000; printf ']'; } > R/stats.json; timeout 60 dtrain-report R",
      2, r"error: R/stats.json: JSON object of more than 10000 keys"),
-    ("an image of a report without an end", "truncate -s 20G x.jpg; echo '{\"file\":\"x.jpg\",\"top\":[{\"class\":1,"
+    ("a huge image of a report", "truncate -s 20G x.jpg; echo '{\"file\":\"x.jpg\",\"top\":[{\"class\":1,"
      "\"probability\":1}]}' > p.jsonl; ulimit -v 1000000; dtrain-report p.jsonl", 0,
      r"note: .*x\.jpg: 21474836480 bytes, expected at most 268435456"),
     ("a report of a million errors", "mkdir R; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; yes 'error: forged' | "
@@ -115,7 +115,7 @@ ROWS = [
      "html>\\n<html lang=\"en\">\\n<head>\\n<meta charset=\"utf-8\">\\n' > R/g/index.html; cp R/g/index.html kept; dtrain-report R "
      "--output=R/g/index.html; code=$?; cmp R/g/index.html kept || exit 99; exit $code", 1,
      r"error: --output=R/g/index\.html: exists and was not written by dtrain-report"),
-    ("a report over a letter", "echo dear > letter; echo '{\"step\":1,\"loss\":2}' > m.jsonl; dtrain-report m.jsonl "
+    ("a report over a text file", "echo dear > letter; echo '{\"step\":1,\"loss\":2}' > m.jsonl; dtrain-report m.jsonl "
      "--output=letter; code=$?; grep -q dear letter || exit 99; exit $code", 1,
      r"error: --output=letter: exists and was not written by dtrain-report"),
     ("a report after another in a redirected stdout", "echo '{\"step\":1,\"loss\":2}' > m.jsonl; echo dear > all; "
@@ -126,10 +126,10 @@ ROWS = [
      r"error: --output=page: exists and was not written by dtrain-report"),
     ("a report in the folder of its run, twice", "mkdir R; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; dtrain-report R "
      "--output=R/report.html >/dev/null && dtrain-report R --output=R/report.html", 0, r"Report: "),
-    ("a report over one of a version that named no generator", "mkdir R; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; "
+    ("a report over one of a version without a generator mark", "mkdir R; echo '{\"step\":1,\"loss\":2}' > R/m.jsonl; "
      "dtrain-report R >/dev/null && sed -i '/name=\"generator\"/d' report.html && dtrain-report R && "
      "grep -q 'name=\"generator\"' report.html", 0, r"Report: "),
-    ("an image without an end", "train lenet; truncate -s 20G x.jpg; ulimit -v 4000000; dtrain-classify --weights=$W "
+    ("a huge image", "train lenet; truncate -s 20G x.jpg; ulimit -v 4000000; dtrain-classify --weights=$W "
      "--device=cpu x.jpg", 2, r"x\.jpg: 21474836480 bytes, expected at most 268435456"),
     ("closed descriptors", "cnn --num_batches=2 --data_dir=$D --train_dir=T <&- >&-; [ $? = 0 ] && "
      "! grep -q image T/lock && head -c 300 T/checkpoints/step-2/model.safetensors | grep -aq __metadata__", 0, r""),
@@ -141,15 +141,15 @@ ROWS = [
      "cnn --num_batches=1 --train_dir=T; grep -q kept target && grep -q num_batches T/config.toml", 0, r""),
     ("a train_dir in a bucket", "cnn --num_batches=1 --train_dir=gs://bucket/run; code=$?; [ ! -e gs: ] || exit 99; "
      "exit $code", 1, r"error: --train_dir: expected a local path, found the URL gs://bucket/run: mount"),
-    ("a configuration of brackets", "{ printf 'x = '; head -c 100000 /dev/zero | tr '\\0' '['; } > c.toml; "
+    ("a configuration of nested brackets", "{ printf 'x = '; head -c 100000 /dev/zero | tr '\\0' '['; } > c.toml; "
      "cnn --config=c.toml", 1, r"error: c\.toml:1: "),
-    ("a configuration of a deep key", "{ printf a; head -c 16000 /dev/zero | sed 's/\\x00/.a/g'; echo ' = 1'; } > c.toml; "
+    ("a configuration with a deeply nested key", "{ printf a; head -c 16000 /dev/zero | sed 's/\\x00/.a/g'; echo ' = 1'; } > c.toml; "
      "cnn --config=c.toml", 1, r"error: c\.toml:1: a key or value of more than 16 parts"),
-    ("a configuration with lines in a key", "printf '\"a\\\\nerror: forged\" = 1\\n' > c.toml; cnn --config=c.toml", 1,
+    ("a configuration with a line break in a key", "printf '\"a\\\\nerror: forged\" = 1\\n' > c.toml; cnn --config=c.toml", 1,
      r"error: c\.toml:1: unknown flag a\\nerror"),
     ("a configuration that is a folder", "mkdir c.toml; cnn --config=c.toml", 1, r"error: .*c\.toml"),
     # Numbers.
-    ("more checkpoints than an int counts", "cnn --num_batches=8 --train_dir=T --save_model_steps=1 "
+    ("more checkpoints than an int can count", "cnn --num_batches=8 --train_dir=T --save_model_steps=1 "
      "--max_ckpts_to_keep=2147483648 >/dev/null && [ $(ls T/checkpoints | wc -l) = 8 ]", 0, r""),
     ("a save after 300 years", "cnn --num_batches=20 --train_dir=T --save_model_secs=10000000000; code=$?; "
      "[ $(ls -d T/checkpoints/step-* 2>/dev/null | wc -l) -le 1 ] || exit 99; [ $code -le 1 ]", 0, r""),
@@ -161,18 +161,18 @@ ROWS = [
      r"error: .*checkpoint_timeout"),
     ("endless accumulation", "cnn --num_batches=1 --gradient_accumulation=10000000000", 1,
      r"error: .*gradient_accumulation"),
-    ("a wall of an image", "cnn --num_batches=1 --image_size=100000", 1, r"error: .*image_size"),
-    ("workers below zero", "cnn --num_batches=1 --data_dir=$D --datasets_num_private_threads=-1", 1,
+    ("a huge image size", "cnn --num_batches=1 --image_size=100000", 1, r"error: .*image_size"),
+    ("negative number of workers", "cnn --num_batches=1 --data_dir=$D --datasets_num_private_threads=-1", 1,
      r"error: .*datasets_num_private_threads"),
-    # Output that cannot be written.
-    ("standard error that is full", "cnn --num_batches=1 --model=none 2>/dev/full", 1, r""),
-    ("a file that may not grow", "ulimit -f 1; cnn --num_batches=1 --train_dir=T", 6, r"File too large"),
+    # Output errors.
+    ("stderr on a full device", "cnn --num_batches=1 --model=none 2>/dev/full", 1, r""),
+    ("a file size limit", "ulimit -f 1; cnn --num_batches=1 --train_dir=T", 6, r"File too large"),
     ("too few descriptors", "ulimit -n 5; cnn --num_batches=2 --data_dir=$D --train_dir=T", 6, r"error: "),
-    ("metrics that nobody reads", "mkfifo pipe; dtrain-cnn-benchmarks --model=lenet --device=cpu --batch_size=2 "
+    ("metrics to a pipe without a reader", "mkfifo pipe; dtrain-cnn-benchmarks --model=lenet --device=cpu --batch_size=2 "
      "--image_size=28 --num_batches=100000000 --metrics_file=pipe > log & "
      "until grep -q images/sec log; do sleep 0.1; done; kill -TERM $!; wait $!", 75, r"stopped on request"),
     # Checkpoints.
-    ("a state of brackets", "cnn --num_batches=2 --train_dir=T >/dev/null 2>&1; head -c 60000000 /dev/zero | "
+    ("a state of nested brackets", "cnn --num_batches=2 --train_dir=T >/dev/null 2>&1; head -c 60000000 /dev/zero | "
      "tr '\\0' '[' > T/checkpoints/step-2/state.json; ulimit -v 4000000; cnn --num_batches=4 --train_dir=T", 5,
      r"error: .*step-2"),
     ("a flipped bit in the newest state", "cnn --num_batches=4 --save_model_steps=2 --train_dir=T >/dev/null 2>&1; "
@@ -182,9 +182,9 @@ ROWS = [
      "cnn --num_batches=1 --train_dir=T", 0, r""),
     ("a loop of links among the checkpoints", "cnn --num_batches=1 --train_dir=T >/dev/null 2>&1; "
      "ln -s step-5 T/checkpoints/step-5; cnn --num_batches=2 --train_dir=T", 0, r"Restored step 1"),
-    ("nothing but a loop of links", "mkdir -p T/checkpoints; ln -s step-5 T/checkpoints/step-5; "
+    ("only a loop of links", "mkdir -p T/checkpoints; ln -s step-5 T/checkpoints/step-5; "
      "cnn --num_batches=1 --train_dir=T && [ -d T/checkpoints/step-1 ]", 0, r"step-5 is a link that cannot be followed"),
-    ("nothing but a link to what is gone", "mkdir -p T/checkpoints; ln -s /archive/step-5 T/checkpoints/step-5; "
+    ("only a dangling link", "mkdir -p T/checkpoints; ln -s /archive/step-5 T/checkpoints/step-5; "
      "cnn --num_batches=1 --train_dir=T", 5, r"error: no usable checkpoint in T/checkpoints: .*step-5 is a link"),
     ("a loop in place of checkpoints/", "mkdir T; ln -s checkpoints T/checkpoints; cnn --num_batches=1 --train_dir=T",
      5, r"error: T/checkpoints: Too many levels of symbolic links"),
@@ -193,17 +193,17 @@ ROWS = [
     ("a loop in place of the best checkpoint", "mkdir T; ln -s best T/best; cnn --num_batches=1 --train_dir=T && "
      "[ -d T/checkpoints/step-1 ]", 0, r""),
     # Data.
-    ("a million zeros, packed", "mkdir E; head -c 100000000 /dev/zero | gzip > E/train-00000-of-00001; "
+    ("a gzip bomb", "mkdir E; head -c 100000000 /dev/zero | gzip > E/train-00000-of-00001; "
      "cnn --num_batches=1 --data_dir=E", 2, r"error: .*train-00000-of-00001"),
     ("no records at all", "mkdir E; : > E/train-00000-of-00001; cnn --num_batches=1 --data_dir=E", 2, r"error: .*E"),
     ("weights of another model", "cnn --num_batches=1 --train_dir=T >/dev/null 2>&1; dtrain-classify --model=resnet18 "
      "--weights=T/checkpoints/step-1/model.safetensors x.jpg", 1, r"error: --model=resnet18: .* was trained with lenet"),
-    ("annotations of brackets", "head -c 60000000 /dev/zero | tr '\\0' '[' > A.json; ulimit -v 4000000; score", 2,
+    ("annotations of nested brackets", "head -c 60000000 /dev/zero | tr '\\0' '[' > A.json; ulimit -v 4000000; score", 2,
      r"error: A.json: "),
-    ("an image beyond its folder", "mkdir -p annotations train; coco ../../etc/passwd 9 9 '[[0,0,5,0,5,5]]' > "
+    ("an image outside of its folder", "mkdir -p annotations train; coco ../../etc/passwd 9 9 '[[0,0,5,0,5,5]]' > "
      "annotations/instances_train.json; dtrain-data coco --input=. --output=R", 2, r"error: .*: image 1: file_name leads "
      "out"),
-    ("an address beyond its folder", "mkdir -p annotations train; printf '{\"images\":[{\"id\":1,\"coco_url\":"
+    ("a URL outside of its folder", "mkdir -p annotations train; printf '{\"images\":[{\"id\":1,\"coco_url\":"
      "\"http://h//secret.png\"}],\"categories\":[],\"annotations\":[]}' > annotations/instances_train.json; "
      "dtrain-data coco --input=. --output=R", 2, r"error: .*: no file secret\.png"),
     ("a name of ten megabytes", "coco \"$(head -c 10000000 /dev/zero | tr '\\0' '/')a\" 9 9 '[[0,0,5,0,5,5]]' > A.json; "
@@ -226,25 +226,25 @@ ROWS = [
      "--train_dir=T --images=I --annotations=A.json & stop_once_it_reads A.json", 0, r""),
     ("a forged error in the name of an image", "coco 'x\\nerror: forged' 9 0 '[]' > A.json; score --strict", 2,
      r"error: "),
-    ("weights that are a picture", "head -c 300 /dev/urandom > w; dtrain-mask-rcnn predict --device=cpu --load=w x.jpg",
+    ("weights of random bytes", "head -c 300 /dev/urandom > w; dtrain-mask-rcnn predict --device=cpu --load=w x.jpg",
      5, r"error: w: "),
-    ("weights to convert that are a pickle", "printf '\\200\\002}q\\000.' > w; dtrain-mask-rcnn convert --from=w "
+    ("a pickle as weights to convert", "printf '\\200\\002}q\\000.' > w; dtrain-mask-rcnn convert --from=w "
      "--to=x.npz; code=$?; [ ! -e x.npz ] || exit 99; exit $code", 5, r"error: w: pickled Python objects"),
     ("weights with a forged error as a name", r"""safetensors '{"x\nerror: forged":{"dtype":"F32","shape":[],"""
      r""""data_offsets":[0,4]},"rpn.head.cls_logits.bias":{"dtype":"F32","shape":[3],"data_offsets":[4,16]}}' > w; """
      "dtrain-mask-rcnn convert --from=w --to=x.npz", 0, r"Left over: +1"),
     # Calibrations.
-    ("a calibration that is not there", "int8 lenet c.json", 2, r"error: open c\.json: No such file or directory$"),
+    ("a missing calibration", "int8 lenet c.json", 2, r"error: open c\.json: No such file or directory$"),
     ("a calibration that is a folder", "mkdir c.json; int8 lenet c.json", 2,
      r"error: c\.json: is a directory, expected a file$"),
     ("a calibration that is a pipe", "mkfifo pipe; int8 lenet pipe", 2,
      r"error: pipe: is a FIFO, .* expected a regular file$"),
-    ("a calibration without an end", "int8 lenet /dev/zero", 2, r"error: /dev/zero: .* expected a regular file$"),
-    ("a calibration of brackets", "head -c 4000000 /dev/zero | tr '\\0' '[' > c.json; ulimit -v 4000000; "
+    ("an endless calibration", "int8 lenet /dev/zero", 2, r"error: /dev/zero: .* expected a regular file$"),
+    ("a calibration of nested brackets", "head -c 4000000 /dev/zero | tr '\\0' '[' > c.json; ulimit -v 4000000; "
      "int8 lenet c.json", 2, r"error: c\.json: JSON nested more than 4 deep; make one by dtrain-classify calibrate$"),
     ("a calibration of gigabytes", "truncate -s 9G c.json; ulimit -v 4000000; int8 lenet c.json", 2,
      r"error: c\.json: 9663676416 bytes, expected at most 4194304$"),
-    ("a cut calibration", "calibrate; head -c 300 c.json > cut; int8 lenet cut", 2,
+    ("a truncated calibration", "calibrate; head -c 300 c.json > cut; int8 lenet cut", 2,
      r"error: cut: invalid JSON .*; make one by dtrain-classify calibrate$"),
     ("a changed scale in a calibration", "calibrate; sed -i '0,/\"scale\": /s//&1/' c.json; int8 lenet c.json", 2,
      r"error: c\.json: damaged: checksum mismatch; make one by dtrain-classify calibrate$"),
@@ -253,47 +253,47 @@ ROWS = [
     ("a calibration with a forged error as a name", r"""echo '{"format":"dtrain calibration 1","identity":{},"""
      r""""weights":"","ranges":"","images":1,"layers":{"x\nerror: forged":{"x":{"scale":0,"zero":0}}}}' > c.json; """
      "int8 lenet c.json", 2, r"error: c\.json: damaged: x\\nerror: forged: scale is 0, expected a positive number"),
-    # Words.
+    # Forged text and malformed flags.
     ("a forged error in a path", "cnn --num_batches=1 --data_dir=$'x\\nerror: forged'", 2, r"error: "),
     ("a forged error in a flag", "cnn --model=$'x\\nerror: forged'", 1, r"error: "),
-    ("a switch that cannot be turned off", "dtrain-cnn-benchmarks --noeval=3", 1, r"error: "),
+    ("a negated switch with a value", "dtrain-cnn-benchmarks --noeval=3", 1, r"error: "),
     # Front ends.
     ("a log through a link", "mkdir T; echo kept > target; ln -s ../target T/hvd_train.log; dtrain-train-imagenet "
      "--synthetic --nofp16 -b 1 --num_batches=1 --log_dir=T -- --model=resnet20 --image_size=16; code=$?; "
      "[ \"$(cat target)\" = kept ] || exit 99; exit $code", 1, r"error: .*hvd_train.log"),
-    ("a folder that is not the log's to clear", "mkdir -p T/mine; dtrain-train-imagenet --synthetic --nofp16 -b 1 "
+    ("a log folder with other files", "mkdir -p T/mine; dtrain-train-imagenet --synthetic --nofp16 -b 1 "
      "--num_batches=1 --log_dir=T --clear_log -- --model=resnet20 --image_size=16; [ -d T/mine ]", 0, r"Finished in"),
     ("a seed of letters", "dtrain-imagenet-main two --use_synthetic_data", 1, r"error: expected an integer"),
     ("a forged error for a launcher", "dtrain-launch-benchmark -f tensorflow -m resnet50v1_5 -p fp32 -mo training "
      "--dry-run -d $'x\\nerror: forged'", 0, r"dtrain-imagenet-main 2 "),
-    ("a launcher that has no room for its log", "ulimit -f 0; dtrain-launch-benchmark -f tensorflow -m resnet50v1_5 "
+    ("a launcher whose log cannot be written", "ulimit -f 0; dtrain-launch-benchmark -f tensorflow -m resnet50v1_5 "
      "-p fp32 -mo training -b 1 --output-dir=T -- steps=1 train_epochs=1 --model=resnet20 --image_size=16", 6,
      r"error: "),
-    # The server. What clients do to it is in tests/serve.
-    ("weights to serve that are a picture", "head -c 300 /dev/urandom > w; serve --model=ssd300 --weights=w", 5,
+    # The server. Malicious clients are in tests/serve.
+    ("random bytes as weights to serve", "head -c 300 /dev/urandom > w; serve --model=ssd300 --weights=w", 5,
      r"error: w: "),
-    ("weights to serve that are a pickle", "printf '\\200\\002}q\\000.' > w; serve --model=mask_rcnn --weights=w", 5,
+    ("a pickle as weights to serve", "printf '\\200\\002}q\\000.' > w; serve --model=mask_rcnn --weights=w", 5,
      r"error: w: "),
-    ("weights to serve without an end", "serve --model=lenet --weights=/dev/zero", 5, r"error: /dev/zero: "),
-    ("a calibration to serve without an end", "serve --train_dir=T --precision=int8 --calibration=/dev/zero", 2,
+    ("endless weights to serve", "serve --model=lenet --weights=/dev/zero", 5, r"error: /dev/zero: "),
+    ("an endless calibration to serve", "serve --train_dir=T --precision=int8 --calibration=/dev/zero", 2,
      r"error: /dev/zero: .* expected a regular file$"),
     ("a flipped bit in weights to serve", "serve_broken 'printf x | dd of=T/checkpoints/step-1/model.safetensors bs=1 "
      "seek=9000 conv=notrunc status=none'", 0, r"warning: cannot load a checkpoint: .*model\.safetensors"),
     ("a flipped bit in a state to serve", "serve_broken 'sed -i s/cursor/dursor/ T/checkpoints/step-1/state.json'", 0,
      r"warning: cannot load a checkpoint: .*state\.json"),
-    ("images to serve beyond their folder", "coco ../../etc/passwd 9 9 '[[0,0,5,0,5,5]]' > A.json; serve --train_dir=T "
+    ("images to serve outside of their folder", "coco ../../etc/passwd 9 9 '[[0,0,5,0,5,5]]' > A.json; serve --train_dir=T "
      "--images=. --annotations=A.json", 2, r"error: A.json: image 1: "),
-    ("annotations to serve of brackets", "head -c 60000000 /dev/zero | tr '\\0' '[' > A.json; ulimit -v 4000000; serve "
+    ("annotations to serve of nested brackets", "head -c 60000000 /dev/zero | tr '\\0' '[' > A.json; ulimit -v 4000000; serve "
      "--train_dir=T --images=. --annotations=A.json", 2, r"error: A.json: "),
-    ("a token that all may read", "echo 0123456789abcdef > t; chmod 644 t; serve --train_dir=T --token_file=t", 1,
+    ("a world-readable token", "echo 0123456789abcdef > t; chmod 644 t; serve --train_dir=T --token_file=t", 1,
      r"error: --token_file=t: "),
-    ("a token that is short", "DTRAIN_SERVE_TOKEN=secret serve --train_dir=T", 1, r"error: .*16"),
-    ("a forged error in the name of what is served", "serve --train_dir=T --name=$'x\\nerror: forged'", 1,
+    ("a short token", "DTRAIN_SERVE_TOKEN=secret serve --train_dir=T", 1, r"error: .*16"),
+    ("a forged error in the name of the model", "serve --train_dir=T --name=$'x\\nerror: forged'", 1,
      r"error: --name=x\\nerror"),
     ("a forged error in the folder of images to serve", "serve --train_dir=T --images=$'x\\nerror: forged'", 2,
      r"error: --images=x\\nerror"),
     # The network.
-    ("a job without a secret beyond this host", "DTRAIN_RANK=0 DTRAIN_SIZE=2 DTRAIN_MASTER_ADDR=0.0.0.0 "
+    ("a job without a secret on a network", "DTRAIN_RANK=0 DTRAIN_SIZE=2 DTRAIN_MASTER_ADDR=0.0.0.0 "
      "DTRAIN_MASTER_PORT=29777 cnn --num_batches=1 --variable_update=horovod --collective_timeout=5", 1,
      r"error: .*secret"),
 ]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A real Prometheus watches a real training: examples/monitoring as a user would use it.
 
-Debian's Prometheus is taken from the PATH, or out of its package without installing it: installed, it would listen to
+Debian's Prometheus is taken from PATH, or extracted from its package: an installed one would listen on
 the network.
 """
 import json
@@ -23,7 +23,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def programs(folder):
-    """prometheus and promtool; ends the test where they cannot be had."""
+    """Paths of prometheus and promtool; skips the test without them."""
     if all(map(shutil.which, ("prometheus", "promtool"))):
         return "prometheus", "promtool"
     found = subprocess.run(["apt-get", "download", "-qq", "prometheus"], cwd=folder, capture_output=True, text=True)
@@ -46,7 +46,7 @@ def wait_for(what, attempt, seconds=120):
 
 
 class Server:
-    """Prometheus with the example's configuration, asked more often, for a training at `port`."""
+    """Prometheus with the example's configuration and a shorter scrape interval, for a training at `port`."""
 
     def __init__(self, program, folder, port):
         shutil.copy(EXAMPLE / "alerts.yml", folder)
@@ -61,7 +61,7 @@ class Server:
         self.port = wait_for("port of Prometheus", self.find_port)
 
     def find_port(self):
-        """Of the only socket that it listens at; its log does not name the port that it was given."""
+        """Port of its only listening socket; its log does not name an automatically chosen port."""
         listed = subprocess.run(["ss", "-ltnpH"], capture_output=True, text=True).stdout
         ports = re.findall(rf":(\d+)\s.*pid={self.process.pid},", listed)
         return int(ports[0]) if ports else None
@@ -78,13 +78,13 @@ class Server:
         return self.get("query", query=expression)["result"]
 
     def losses_if_more_than(self, count):
-        """The different losses of the last minute, None while there are no more than `count` of them."""
+        """Distinct losses of the last minute; None while there are no more than `count`."""
         losses = {float(sample[1]) for sample in self.query("dtrain_loss[1m]")[0]["values"]}
         return losses if len(losses) > count else None
 
 
 def expressions():
-    """Of the dashboard's panels, for all trainings."""
+    """Expressions of the dashboard's panels, for all trainings."""
     dashboard = json.loads((EXAMPLE / "grafana-dashboard.json").read_text())
     return [target["expr"].replace("$instance", ".*") for panel in dashboard["panels"] for target in panel["targets"]]
 
@@ -106,14 +106,14 @@ def check_what_prometheus_sees(server, folder):
     for group in server.get("rules")["groups"]:
         for rule in group["rules"]:
             assert rule["health"] == "ok", rule
-            # On a busy machine a rank is slow at times; an alert fires once it has been for minutes.
+            # On a busy machine a rank is slow at times; the alert fires only after minutes.
             assert rule["state"] != "firing", rule
     assert len(server.query("dtrain_rank_step_seconds")) == 2
     losses = wait_for("four losses", lambda: server.losses_if_more_than(3))
     lines = [json.loads(line) for line in (folder / "metrics.json").read_text().splitlines()]
     written = [line["loss"] for line in lines if "loss" in line]
     strange = [loss for loss in losses if not any(abs(loss - one) <= 1e-6 * abs(one) for one in written)]
-    assert not strange, f"{strange} are no losses of the metrics file"
+    assert not strange, f"{strange} are not losses in the metrics file"
 
 
 def check_what_prometheus_does_not_see(folder, port):

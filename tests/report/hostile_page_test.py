@@ -1,5 +1,5 @@
 """Pages of dtrain-report and `dtrain-data check` with hostile names of series, events, runs, titles, classes, files and
-pictures, in a real browser: names are displayed verbatim, nothing is executed, and no request leaves the page.
+images, in a real browser: names are displayed verbatim, nothing is executed, and no request leaves the page.
 
 Exit codes: 0 passed, 1 failed, 77 a tool is missing.
 """
@@ -23,7 +23,7 @@ def chunk(name, data):
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
-# A PNG of one pixel.
+# A PNG with one pixel.
 PNG = (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)) +
        chunk(b"IDAT", zlib.compress(b"\0\x80")) + chunk(b"IEND", b""))
 
@@ -53,12 +53,12 @@ class Page:
         self.title = self.page.value("document.title")
 
     def has(self, text):
-        check(text in self.text, f"the page does not say {text[:200]!r}")
+        check(text in self.text, f"the page does not contain {text[:200]!r}")
 
     def unharmed(self):
         page = self.page
         check(page.value("document.title") == self.title and page.value("typeof window.forged") == "undefined",
-              "a name ran as a script")
+              "a name was executed as a script")
         check(not page.errors and not page.complaints and not page.requests,
               f"{page.errors} {page.complaints} {page.requests}")
         width = page.value("document.documentElement.scrollWidth")
@@ -66,7 +66,7 @@ class Page:
 
 
 def write_run(folder):
-    """A run with each name as series, event, class, picture and annotated image."""
+    """A run with each name as series, event, class, image and annotated image."""
     folder.mkdir()
     with open(folder / "metrics.jsonl", "w") as file:
         for step in (1, 2, 3):
@@ -157,7 +157,7 @@ def main():
             one(page, folder, attempt)
     for title, problems in outcomes.items():
         print(f"FAILED {title}:", "; ".join(problems))
-    print(f"{len(NAMES) - len(outcomes)} of {len(NAMES)} attacks were met as they should be")
+    print(f"{len(NAMES) - len(outcomes)} of {len(NAMES)} attacks were handled")
     sys.exit(1 if outcomes else 0)
 
 

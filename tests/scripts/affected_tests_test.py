@@ -31,7 +31,7 @@ class Checkout(unittest.TestCase):
         cls.graph = affected_tests.make_graph(SOURCE, set())
         cls.fuzz = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.fuzz.cleanup)
-        folder = pathlib.Path(cls.fuzz.name)  # as tests/fuzz/CMakeLists.txt makes it
+        folder = pathlib.Path(cls.fuzz.name)  # like tests/fuzz/CMakeLists.txt
         write_tree(folder, SOURCE, {"tests/fuzz": [
             (f"fuzz.{name}", ["sh", "-c", 'exec "$@"', "sh", f"{folder}/fuzz/fuzz_{name}",
                               f"{folder}/fuzz/corpus/{name}", f"{SOURCE}/tests/fuzz/corpus/{name}"], {"LABELS": "fuzz"})
@@ -42,7 +42,7 @@ class Checkout(unittest.TestCase):
         return affected_tests.Selection(self.graph, self.trees, set(changed), budget, 2)
 
     def distances(self, *changed: str) -> dict[str, float]:
-        """Of the tests that depend on these files."""
+        """Distances of the tests that depend on these files."""
         return {test.name: test.distance for test in self.select(*changed).affected()}
 
     def selected(self, selection: affected_tests.Selection) -> set[str]:
@@ -67,7 +67,7 @@ class Checkout(unittest.TestCase):
         self.assertEqual(found["data.png"], 1)
         self.assertLess(found["fuzz.png"], 4)
         self.assertNotIn("fuzz.idx", found)
-        # It decodes an image on the host where a GPU does not.
+        # It decodes an image on the host if the GPU does not.
         ops = {name for name in found if re.match(r"(gpu\.)?ops\.", name)}
         self.assertLessEqual(ops, {"ops.jpeg_decode", "gpu.ops.jpeg_decode"})
         self.assertEqual(self.distances("tests/fuzz/corpus/png/grey1")["fuzz.png"], 1)
@@ -75,7 +75,7 @@ class Checkout(unittest.TestCase):
     def test_change_of_a_kernel(self) -> None:
         found = self.distances("libdtrain/cpu/kernels/winograd.cpp")
         self.assertEqual(found["cpu.winograd"], 1)
-        self.assertLess(found["ops.conv2d"], found["data.jpeg"])  # which links the context of all kernels
+        self.assertLess(found["ops.conv2d"], found["data.jpeg"])  # links the context with all kernels
 
     def test_change_of_the_emulation(self) -> None:
         found = self.distances("tests/emulation/memory.cpp")
@@ -108,7 +108,7 @@ class Checkout(unittest.TestCase):
         self.assertEqual([test.name for test in self.select("LICENSE").tests if not test.known], [])
 
     def test_every_source_is_reached(self) -> None:
-        """From some test: a source that no rule leads to would be left out for ever."""
+        """Each source affects some test: a source without a rule would never be tested."""
         selection = self.select("LICENSE")
         reached = self.graph.closure({node for test in selection.tests for node in test.roots})
         sources = self.graph.matching(r"(libdtrain|models|data|apps)/.*\.(cpp|cu)$")
@@ -118,7 +118,7 @@ class Checkout(unittest.TestCase):
     def test_readers_exist(self) -> None:
         names = self.trees[0].all_tests
         for pattern, files, _ in affected_tests.READERS:
-            if "install" in names or not re.match(r"install|k8s", pattern):  # sanitizers leave them out
+            if "install" in names or not re.match(r"install|k8s", pattern):  # not in sanitized builds
                 self.assertTrue(any(re.fullmatch(pattern, name) for name in names), pattern)
             self.assertTrue(any(re.fullmatch(files, file) for file in self.graph.files), files)
 
@@ -136,7 +136,7 @@ class Checkout(unittest.TestCase):
 
 def write_tree(folder: pathlib.Path, source: pathlib.Path,
                tests: dict[str, list[tuple[str, list[str], dict[str, str]]]]) -> None:
-    """Writes what CMake writes for a build tree: per folder of the sources, names, commands and properties of tests."""
+    """Writes the files of a CMake build tree: per source folder names, commands and properties of tests."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "CMakeCache.txt").write_text(
         f"CMAKE_HOME_DIRECTORY:INTERNAL={source}\nCMAKE_CACHEFILE_DIR:INTERNAL={folder}\n", encoding="utf-8")
@@ -174,7 +174,7 @@ FILES = {
 
 
 class Project(unittest.TestCase):
-    """The program on a project of a few files."""
+    """The program on a small generated project."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -260,7 +260,7 @@ class Project(unittest.TestCase):
         self.assertIn("Selected because no source of them is known: odd", self.output)
 
     def test_budget(self) -> None:
-        """Near tests first, then cheap ones; one that does not fit leaves room for those after it."""
+        """Near tests first, then cheap ones; cheaper tests may fit after one that exceeds the budget."""
         self.add("models/b.h", '#include "models/net.h"\n')
         self.tests["tests"] = self.tests["tests"][:1]
         seconds = {"near_a": 30, "near_b": 30, "near_big": 50, "near_c": 30, "far_cheap": 5, "far_big": 40}
@@ -283,7 +283,7 @@ class Project(unittest.TestCase):
                               "models.far_big, models.near_big 90 s", self.output)
 
     def test_seconds_of_the_last_run(self) -> None:
-        """ctest averages the last time with the property COST, and with all earlier times where there is none."""
+        """ctest averages the last time with the property COST, and without it with all earlier times."""
         self.add("build/Testing/Temporary/CTestCostData.txt", "ops.sum 3 7\nrun.one 3 7.5\ngone 2 3\n---\nops.sum\n")
         self.assertEqual(ctest_tree.Tree(str(self.build)).costs, {"ops.sum": 7, "run.one": 2.5})
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Paths, links and commits that CONTRIBUTING.md and docs/design name exist, and CONTRIBUTING.md is short."""
+"""Paths, links and commits in CONTRIBUTING.md and docs/design exist, and CONTRIBUTING.md is short."""
 import os
 import pathlib
 import re
@@ -14,7 +14,7 @@ PLACEHOLDER = "NAME"  # in apps/NAME/main.cpp
 
 
 def expand(text: str) -> list[str]:
-    """a/{b,c}.h: a/b.h and a/c.h."""
+    """Expands a/{b,c}.h to a/b.h and a/c.h."""
     braces = re.search(r"\{([^{}]*)\}", text)
     if not braces:
         return [text]
@@ -23,7 +23,7 @@ def expand(text: str) -> list[str]:
 
 
 def paths(text: str) -> list[str]:
-    """Paths from the root of the repository in code spans."""
+    """Paths in code spans, relative to the repository's root."""
     spans = [word for span in re.findall(r"`([^`\n]+)`", text) for word in span.split()[:1]]
     named = [path for span in spans for path in expand(span) if re.fullmatch(r"[\w./*-]+", path)]
     return [path for path in named if path.split("/")[0] in FOLDERS and "/" in path and PLACEHOLDER not in path]
@@ -63,4 +63,4 @@ class Documents(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[__file__])  # ctest gives the build tree
+    unittest.main(argv=[__file__])  # ignores ctest's argument, the build tree

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/performance.md equals what benchmarks/document_results.py writes, and bad result files are refused."""
+"""docs/performance.md is the output of benchmarks/document_results.py, which rejects bad result files."""
 import os
 import pathlib
 import shutil

@@ -42,7 +42,7 @@ class Run:
         self.clock = max(self.clock, start + wall_s)
 
     def build(self, tree: str, entries: dict[str, float], **phase) -> None:
-        """A phase that built `tree`: seconds per output."""
+        """Adds a phase that built `tree`: seconds per output."""
         self.add(f"{tree}/.ninja_log", "# ninja log v5\n" + "".join(
             f"10\t{10 + round(seconds * 1000)}\t{number}\t{output}\t{number:x}\n"
             for number, (output, seconds) in enumerate(entries.items())))
@@ -52,7 +52,7 @@ class Run:
 
     def test(self, tree: str, seconds: dict[str, float | None], labels: dict[str, str] | None = None,
              **phase) -> None:
-        """A phase that ran tests: seconds, or None where it was skipped; `labels` may have more tests."""
+        """Adds a phase that ran tests: seconds, or None if skipped; `labels` may have more tests."""
         labels = {name: "cpu" for name in seconds} | (labels or {})
         self.add(f"{tree}/CTestTestfile.cmake", "".join(
             f'add_test({name} "true")\nset_tests_properties({name} PROPERTIES LABELS "{label}")\n'
@@ -68,7 +68,7 @@ class Run:
         path.write_text(text, encoding="utf-8")
 
     def report(self, limits: str = "") -> tuple[int, str, dict]:
-        """The exit status, what was printed, and the JSON file."""
+        """Exit status, output, and the JSON file."""
         self.add("limits.txt", limits)
         done = subprocess.run([sys.executable, "-B", SCRIPT, self.records, "--source", self.source, "--budget",
                                self.source / "limits.txt"], capture_output=True, text=True)
@@ -84,7 +84,7 @@ class TestTimes(unittest.TestCase):
         self.run_ = Run(os.path.realpath(folder.name))
 
     def over(self, limits: str = "") -> tuple[int, dict[str, bool]]:
-        """The exit status, and per name over its budget whether it fails."""
+        """Exit status, and per name over its budget whether it fails."""
         status, text, result = self.run_.report(limits)
         self.assertIn(status, (0, 1), text)
         return status, {row["name"]: row["fails"] for row in result["over_budget"]}
@@ -116,7 +116,7 @@ class TestTimes(unittest.TestCase):
             self.assertRegex(text, line)
 
     def test_entries_of_earlier_builds(self) -> None:
-        """Neither they count nor their order; of an edge of several outputs, one does."""
+        """Neither they nor their order count; an edge with several outputs counts once."""
         run = self.run_
         run.build("fast", {})
         old = f"7\t90007\t1\t{ENGINE}/old.cpp.o\taa\n8\t9\t1\tbin/old\tee\n"
@@ -159,7 +159,7 @@ class TestTimes(unittest.TestCase):
         self.assertEqual(self.over(), (1, {f"{ENGINE}/a.cpp.o": True}))
 
     def test_scaling(self) -> None:
-        """By half where others and steal have half of two processors, and by nothing where they are idle."""
+        """Scaled by half if other processes and steal time use half of two cores, and unscaled if they are idle."""
         run = self.run_
         run.build("busy", {f"{ENGINE}/a.cpp.o": 59}, wall_s=100, cpu_s=100, others_s=70, steal_s=30)
         run.test("busy", {"b": 121}, wall_s=100, cpu_s=50, others_s=100)
@@ -170,7 +170,7 @@ class TestTimes(unittest.TestCase):
         self.assertEqual(result["over_budget"][1]["scaled_s"], 60.5)
 
     def test_phases_side_by_side(self) -> None:
-        """They are not others to each other: only left has those of its first half."""
+        """Parallel phases are not other processes of each other; only `left` has others, in its first half."""
         self.run_.phase("left", "other", "-", wall_s=100, cpu_s=100, others_s=100, start=0)
         self.run_.phase("right", "other", "-", wall_s=100, cpu_s=100, others_s=50, start=50)
         self.assertEqual([row["share"] for row in self.run_.report()[2]["phases"]], [0.75, 1])
@@ -262,10 +262,10 @@ class TestTimes(unittest.TestCase):
                           "engine lib/example.cpp", "engine tests/x.cpp", "plain.o"])
 
     def test_functions_of_test_sh(self) -> None:
-        """They record a command's status and pass it on, also in a pipe, and keep the log of the tree's last build."""
+        """They record a command's status and return it, also in a pipe, and keep the log of the tree's last build."""
         text = (SOURCE / "scripts" / "test.sh").read_text(encoding="utf-8")
         functions = re.findall(r"^(?:phase|clocks)\(\) \{\n.*?^\}\n", text, re.M | re.S)
-        self.assertEqual(len(functions), 2, "scripts/test.sh has no phase() and clocks()")
+        self.assertEqual(len(functions), 2, "scripts/test.sh must define phase() and clocks()")
         run = self.run_
         run.add("fast/build.ninja", "")
         run.add("fast/.ninja_log", f"# ninja log v5\n1\t2\t3\t{ENGINE}/a.cpp.o\taa\n")

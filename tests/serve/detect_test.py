@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dtrain-serve with a Mask R-CNN: predictions equal those of dtrain-mask-rcnn."""
+"""dtrain-serve with a Mask R-CNN: its predictions equal dtrain-mask-rcnn's."""
 import base64
 import io
 import json

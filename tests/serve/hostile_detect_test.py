@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Attacks on a dtrain-serve that has a Mask R-CNN: images, flags of requests, clients, weights. After each of them
-another client gets the answer that it had before. `hostile_detect_test.py WORD` tries those with the word in their
-names. With DTRAIN_SANITIZED those that would take long are left out.
+"""Attacks on a dtrain-serve with a Mask R-CNN: images, parameters, clients, weights. After each attack another client
+must get the same response as before. `hostile_detect_test.py WORD` runs attacks with the word in their names. With
+DTRAIN_SANITIZED slow attacks are skipped.
 """
 import base64
 import concurrent.futures
@@ -39,19 +39,19 @@ def _(t):
     t.answered(images.encoded(images.scene(1, 1), "PNG"), (1, 1))
 
 
-@attack("lines of pixels")
+@attack("very narrow images")
 def _(t):
     for size in ((1, 60_000), (60_000, 1), (3, 5000)):
         t.answered(images.encoded(images.scene(*size), "PNG"), size)
 
 
 for form in ("PNG", "JPEG", "GIF", "WebP", "BMP", "TIFF"):
-    @attack(f"a {form} that says it is gigapixels")
+    @attack(f"a {form} with gigapixels in its header")
     def _(t, form=form):
         t.grows_by(64, lambda: t.refused(images.gigapixels(form)))
 
 
-@attack("more pixels than there may be")
+@attack("more pixels than the limit")
 def _(t):
     t.refused(images.encoded(images.scene(1001, 1000), "PNG"), "1001")
 
@@ -66,7 +66,7 @@ def _(t):
     t.refused(images.tiff({273: (4, (1 << 32) - 1, 200), 279: (4, (1 << 32) - 1, 200)}))
 
 
-@attack("a TIFF whose pixels lie elsewhere")
+@attack("a TIFF with pixels outside of the file")
 def _(t):
     status, _, body = t.ask(images.tiff({273: (4, 1, (1 << 32) - 64)}))
     check(status == 400 or b"warning" in body, f"{status}: {body[:200]}")
@@ -86,7 +86,7 @@ def _(t):
     still = t.answered(images.encoded(images.scene(), "PNG"), (96, 64))
     for form in ("GIF", "WEBP"):
         found = t.answered(images.animated(form), (96, 64))
-        check(len(found["detections"]) == len(still["detections"]), f"{form}: other objects than in its first image")
+        check(len(found["detections"]) == len(still["detections"]), f"{form}: the objects differ from its first frame")
 
 
 @attack("a frame that is larger than its animation")
@@ -94,12 +94,12 @@ def _(t):
     t.grows_by(64, lambda: t.answered(images.apng(), (96, 64)))
 
 
-@attack("orientations that are none")
+@attack("invalid orientations")
 def _(t):
     upright = t.answered(images.encoded(images.scene(), "JPEG"), (96, 64))
     for data in (images.oriented(0), images.oriented(9), images.oriented(65535), images.exif((0x0112, 2, 1, 6 << 24)),
                  images.exif((0x0112, 3, 1 << 30, 6)), images.exif(*[(0x0112, 3, 0, 0)] * 3000)):
-        check(t.answered(data, (96, 64)) == upright, "an orientation that is none turns the image")
+        check(t.answered(data, (96, 64)) == upright, "an invalid orientation rotates the image")
     t.answered(images.oriented(6), (64, 96))
 
 
@@ -113,19 +113,19 @@ def _(t):
     t.refused(images.many_scans(1000), "scans")
 
 
-@attack("a PNG whose text is a bomb")
+@attack("a PNG with a decompression bomb as text")
 def _(t):
     packed = images.bomb(256)
     t.grows_by(128, lambda: t.ask(images.png_with((b"zTXt", b"a\0\0" + packed))))
 
 
-@attack("a PNG whose colour profile is a bomb")
+@attack("a PNG with a decompression bomb as colour profile")
 def _(t):
     packed = images.bomb(256)
     t.grows_by(128, lambda: t.ask(images.png_with((b"iCCP", b"a\0\0" + packed))))
 
 
-@attack("a PNG with too many pixels in it")
+@attack("a PNG with more pixels than its header states")
 def _(t):
     data = bytearray(images.encoded(images.scene(), "PNG"))
     at = data.index(b"IDAT") - 4
@@ -133,7 +133,7 @@ def _(t):
     t.grows_by(64, lambda: t.ask(flood))
 
 
-@attack("a page that is an image")
+@attack("a polyglot of image and HTML page")
 def _(t):
     data = images.encoded(images.scene(), "JPEG", comment=b"<b>harm</b>") + b"<html><b>harm</b>"
     head, _, body = t.server.raw(f"PUT {IMAGE} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: "
@@ -141,7 +141,7 @@ def _(t):
     check(b"Content-Type: application/json" in head and b"nosniff" in head and b"harm" not in body, head)
 
 
-@attack("files that are no images that we read")
+@attack("files in unsupported formats")
 def _(t):
     for data in (b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>", b"%PDF-1.4\n", b"\0\0\1\0\1\0\x10\x10",
                  b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", b"%!PS-Adobe-3.0 EPSF-3.0\n", b"II+\0\x08\0\0\0", b"8BPS\0\1",
@@ -150,14 +150,14 @@ def _(t):
 
 
 # Request parameters.
-@attack("thresholds that are none")
+@attack("invalid thresholds")
 def _(t):
     for least in ("nan", "-nan", "inf", "1e999", "1e-400x", "0x1p-1", "0.5,0.9", "%00", "0.5%00", "%D9%A0", "-0.1",
                   "1.1", "%20"):
         t.refused(t.good, "score_threshold", f"?score_threshold={least}")
 
 
-@attack("numbers of classes that are none")
+@attack("invalid numbers of classes")
 def _(t):
     for top in ("-1", "0", "1e300", "nan", "9" * 400, "1;drop"):
         t.refused(t.good, "top", f"?top={top}")
@@ -173,7 +173,7 @@ def _(t):
         t.refused(body, path=PREDICT)
 
 
-@attack("base64 that is damaged")
+@attack("damaged base64")
 def _(t):
     text = base64.b64encode(t.good).decode()
     for wrong in (text[:-1], text[:400] + "\\n" + text[400:], "====" + text, text[:400] + "=" * 4 + text[404:],
@@ -192,7 +192,7 @@ def _(t):
     t.refused(json.dumps({"instances": [[[[0, 0, 0]] * 96] * 64]}), "a detector reads encoded images", path=PREDICT)
 
 
-@attack("more images than may wait")
+@attack("more images than the queue holds")
 def _(t):
     t.refused(t.batch(*[t.good] * 257), "expected 1 to 256 instances", path=PREDICT)
 
@@ -243,7 +243,7 @@ def sent(t, image):
     return client
 
 
-@attack("requests that are cancelled")
+@attack("cancelled requests")
 def _(t):
     for pause in (0, 0, 0, 0.01, 0.02, 0.04):
         client = sent(t, t.good)
@@ -261,12 +261,12 @@ def _(t):
     clients = [sent(t, large) for _ in range(6)]
     begin = time.monotonic()
     t.still_serves()
-    check(time.monotonic() - begin < 15, f"others wait for {time.monotonic() - begin:.1f} s")
+    check(time.monotonic() - begin < 15, f"other clients wait for {time.monotonic() - begin:.1f} s")
     for client in clients:
         client.close()
 
 
-@attack("names of classes that mean harm")
+@attack("malicious class names")
 def _(t):
     categories = json.loads(t.server.ask("GET", "/models")[1])["models"][0]["categories"]
     names = [one["name"] for one in categories]
@@ -277,7 +277,7 @@ def _(t):
 
 # Weights and files.
 def poisoned(t, part, value):
-    """Weights with this value in all tensors whose names contain the part."""
+    """Weights with `value` in all tensors whose names contain `part`."""
     data = t.weights.read_bytes()
     begin = 8 + struct.unpack("<Q", data[:8])[0]
     values = bytearray(data)
@@ -298,7 +298,7 @@ def refuses_to_start(*flags):
     return done.returncode, errors[0]
 
 
-@attack("weights that are not finite", takes_long=True)
+@attack("non-finite weights", takes_long=True)
 def _(t):
     code, error = refuses_to_start(f"--weights={poisoned(t, 'mask_fcn_logits', math.nan)}")
     check(code == 3 and "mask_fcn_logits" in error and "not finite" in error, (code, error))
@@ -323,7 +323,7 @@ def _(t):
     check(code in (1, 2), (code, error))
 
 
-@attack("images to walk through that are elsewhere", takes_long=True)
+@attack("browsed images outside of their folder", takes_long=True)
 def _(t):
     recorded = json.loads(t.annotations.read_text())
     for name in ("../../../../etc/passwd", "a/../../b", "", "x\0.jpg"):
@@ -334,7 +334,7 @@ def _(t):
         check(code == 2, (name, code, error))
 
 
-@attack("a checkpoint of another number of classes", takes_long=True)
+@attack("a checkpoint with another number of classes", takes_long=True)
 def _(t):
     """Requests during a reload get complete responses of either model."""
     served = t.folder / "served"
@@ -356,7 +356,7 @@ def _(t):
         check(server.stop() == 0, server.errors)
 
 
-@attack("the end while objects are looked for", takes_long=True)
+@attack("shutdown during detection", takes_long=True)
 def _(t):
     with Server(f"--weights={t.weights}", "--device=cpu", "--drain_seconds=20") as server:
         large = images.encoded(images.scene(2000, 1500), "PNG")
@@ -387,7 +387,7 @@ def main():
                     if not isinstance(problem, AssertionError):
                         traceback.print_exc()
             code = target.server.stop()
-    print(f"{len(chosen) - failed} of {len(chosen)} attacks were met as they should be")
+    print(f"{len(chosen) - failed} of {len(chosen)} attacks were handled")
     sys.exit(1 if failed or code or not chosen else 0)
 
 

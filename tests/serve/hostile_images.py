@@ -68,7 +68,7 @@ def gigapixels(form):
 
 
 def tiff(changes=(), following=0):
-    """A grey TIFF of 8 x 8 pixels with other tags (type, count, value) and place of the next directory."""
+    """A grey TIFF of 8 x 8 pixels with changed tags (type, count, value) and offset of the next directory."""
     tags = {256: (4, 1, 8), 257: (4, 1, 8), 258: (3, 1, 8), 259: (3, 1, 1), 262: (3, 1, 1), 273: (4, 1, 200),
             277: (3, 1, 1), 278: (4, 1, 8), 279: (4, 1, 64), **dict(changes)}
     entries = b"".join(struct.pack("<HHII", tag, *entry) for tag, entry in sorted(tags.items()))
@@ -77,7 +77,7 @@ def tiff(changes=(), following=0):
 
 
 def exif(*entries, following=0):
-    """A JPEG whose EXIF has these entries: tag, type, count and value."""
+    """A JPEG with these EXIF entries: tag, type, count and value."""
     directory = struct.pack(">H", len(entries)) + b"".join(struct.pack(">HHII", *entry) for entry in entries)
     content = b"Exif\0\0MM\0*" + struct.pack(">I", 8) + directory + struct.pack(">I", following)
     data = encoded(scene(), "JPEG")
@@ -96,7 +96,7 @@ def many_scans(count):
 
 
 def animated(form, frames=200):
-    """The scene, and frames of noise after it."""
+    """The scene, followed by frames of noise."""
     others = [Image.new("RGB", (96, 64), (i % 256, 99, 7)) for i in range(frames)]
     return encoded(scene(), form, save_all=True, append_images=others, lossless=True, loop=0)
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""The page of dtrain-serve with malicious names, in a real browser: as classes, categories, files, images of a
-walk and errors of the server. Each is shown as it is, nothing of it runs, nothing is asked of elsewhere, and the page
-stays as wide as the window. What the page asks for is answered by a script of this test; the page and its policy are
-real.
+"""The page of dtrain-serve with malicious names in a real browser: as classes, categories, files, browsed images and
+server errors. Names are displayed verbatim, nothing is executed, no request leaves the page, and the page fits the
+window. A script of this test answers the page's requests; the page and its Content-Security-Policy are real.
 
-Exit codes: 0 all is well, 1 something is not, 77 a tool is missing.
+Exit codes: 0 passed, 1 failed, 77 a tool is missing.
 """
 import json
 import socket
@@ -19,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import browser
 from hostile_names import NAMES, shown
 
-# Imitates the server with names of the test. An image is just its number.
+# Replaces the server's responses by names of the test. An image is just its number.
 LIE = """(() => {
     const names = %s, detects = location.hash === "#detects";
     const answer = (value, status = 200) => new Response(typeof value === "string" ? value : JSON.stringify(value),
@@ -73,9 +72,9 @@ class Page:
     def unharmed(self):
         page = self.page
         check(page.value("document.title") == "Predictions" and page.value("typeof window.forged") == "undefined",
-              "a name ran as a script")
+              "a name was executed as a script")
         check(not page.errors and not page.complaints, f"{page.errors} {page.complaints}")
-        check(all(url.startswith((self.origin, "blob:")) for url in page.requests), f"asked elsewhere: {page.requests}")
+        check(all(url.startswith((self.origin, "blob:")) for url in page.requests), f"requests to other origins: {page.requests}")
         width = page.value("document.documentElement.scrollWidth")
         check(width <= page.value("innerWidth"), f"the page is {width} pixels wide")
         self.none_asked()
@@ -85,7 +84,7 @@ class Page:
             self.listener.accept()
         except BlockingIOError:
             return
-        raise AssertionError("something was asked of elsewhere")
+        raise AssertionError("a request went to another origin")
 
     def walk(self, mode):
         self.page.open("about:blank")
@@ -117,7 +116,7 @@ class Page:
 
     def errors(self, i, name, folder):
         for kind, text in (("e", f"400: {shown(name)}"), ("t", f"500: {shown(name)}")):
-            path = folder / f"{kind}{i}.jpg"  # choosing the same file again would be no change
+            path = folder / f"{kind}{i}.jpg"  # choosing the same file again raises no change event
             path.write_text(f"{kind}{i}")
             self.page.choose("#file", path)
             self.wait("document.querySelector('#message').textContent", text)
@@ -153,8 +152,8 @@ def intrude(target, code):
     page.value(code.replace("%s", elsewhere))
     page.value("new Promise(go => setTimeout(go, 50)).then(() => 0)")
     check(page.value("typeof window.forged") == "undefined", "it ran")
-    check(page.value("new URL('models', document.baseURI).href") == target.origin + "models", "the base is another one")
-    check(any("Content Security Policy" in one for one in page.complaints), f"no word of the policy: {page.complaints}")
+    check(page.value("new URL('models', document.baseURI).href") == target.origin + "models", "the base URL was changed")
+    check(any("Content Security Policy" in one for one in page.complaints), f"no policy violation: {page.complaints}")
     target.none_asked()
     page.complaints.clear()
     page.errors.clear()
@@ -216,7 +215,7 @@ def main():
             code = server.stop()
     for title, problems in outcomes.items():
         print(f"FAILED {title}:", "; ".join(problems))
-    print(f"{count - len(outcomes)} of {count} attacks were met as they should be")
+    print(f"{count - len(outcomes)} of {count} attacks were handled")
     sys.exit(1 if outcomes or code else 0)
 
 

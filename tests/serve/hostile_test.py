@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Attacks on dtrain-serve: other clients are still answered, and sanitizers report nothing."""
+"""Attacks on dtrain-serve: other clients are still served, and sanitizers report nothing."""
 import base64
 import concurrent.futures
 import contextlib
@@ -26,7 +26,7 @@ def listening(process):
     """Listen addresses of a process, from /proc/net."""
     sockets = set()
     for entry in Path(f"/proc/{process}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+        with contextlib.suppress(FileNotFoundError):  # process or socket closed meanwhile
             sockets.add(os.readlink(entry))
     found = []
     for table in ("tcp", "tcp6", "udp", "udp6"):
@@ -38,7 +38,7 @@ def listening(process):
 
 
 def blank_png(side):
-    """side x side pixels of 16-bit RGBA, compressed a thousandfold."""
+    """A PNG of side x side pixels of 16-bit RGBA, compressed a thousandfold."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     packer = zlib.compressobj(9)
@@ -107,7 +107,7 @@ class Hostile(unittest.TestCase):
             self.assertLess(len(answer), 1000)  # the input is not echoed
 
     def test_reads_many_keys_in_linear_time(self):
-        """Other clients are answered meanwhile, and the time is not quadratic in 80,000."""
+        """Other clients are served meanwhile, and the time is not quadratic in 80,000."""
         keys = b"{" + b",".join(b'"%d":0' % i for i in range(80_000)) + b"}"
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             began = time.monotonic()
@@ -119,7 +119,7 @@ class Hostile(unittest.TestCase):
         self.assertIn(b"more than 1000 keys", hostile.result()[1])
 
     def test_limits_the_pixels_of_a_request(self):
-        """A body of many large images is refused by their headers."""
+        """A body with many large images is rejected by the images' headers."""
         body = body_of([blank_png(1000)] * 40)
         self.assertLess(len(body), 1 << 20)
         status, answer = self.server.ask("POST", PREDICT, body)
@@ -128,7 +128,7 @@ class Hostile(unittest.TestCase):
         self.assertEqual(self.server.ask("POST", PREDICT, body_of([blank_png(1000)] * 4))[0], 200)
 
     def test_serves_a_request_whose_inputs_take_more_than_all_images_may(self):
-        """160 images of 32 pixels, of which a model of 224 pixels makes 24 MB: --max_image_megapixels=1 allows 12."""
+        """160 images of 32 pixels become 24 MB of input at 224 pixels; --max_image_megapixels=1 allows 12 MB."""
         folder = Path(self.folder.name) / "large"
         train(folder, 1, "--model=trivial", "--data_name=imagenet")
         with Server(f"--train_dir={folder}", "--max_image_megapixels=1") as server:
@@ -138,7 +138,7 @@ class Hostile(unittest.TestCase):
             self.assertEqual(server.stop(), 0)
 
     def test_decodes_no_longer_than_a_request_may_take(self):
-        """Many images, in pixels as few as a request may have, at the end of its time and of that at SIGTERM."""
+        """Many images, with as many pixels as allowed, when the request's deadline or SIGTERM's arrives."""
         count, image = 250, blank_png(1000)
         body = body_of([image] * count)
         for stops, limit in ((False, "--request_seconds=1"), (True, "--drain_seconds=1")):

@@ -1,8 +1,8 @@
 """Well-behaved and malicious clients of dtrain-serve, for scripts/soak_server.py.
 
-Each method of Load whose name begins with `ask_` is a kind of request: it returns what came of it, in a word or as a
-status, and raises Wrong where that may not be. What a client is answered while there are too many connections, 503, or
-no time is left for the model, 504, may come of each; good clients then ask again, for a minute.
+Each method of Load named `ask_...` is a kind of request: it returns the outcome, a word or status, and raises Wrong for
+an invalid one. 503 (too many connections) and 504 (no time left for the model) are always valid; good clients then
+retry for a minute.
 """
 import base64
 import http.client
@@ -75,7 +75,7 @@ class Load:
             connection.close()
 
     def good(self, *request):
-        """Eventually gets status 200, whatever other clients do."""
+        """Retries until the status is 200."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             try:
@@ -88,18 +88,18 @@ class Load:
                 return answer
             self.tally.add("asked again", str(answer[0] if answer else "closed"), 0)
             time.sleep(0.1)
-        raise Wrong("busy for a minute")
+        raise Wrong("the server was busy for a minute")
 
     def bad(self, allowed, *request):
         status, body, _ = self.ask(*request)
         if status not in (*allowed, *NOT_NOW):
             raise Wrong(f"{status}, expected {allowed}: {body[:200]}")
         if status >= 400 and "error" not in json.loads(body):
-            raise Wrong(f"{status} without its reason: {body[:200]}")
+            raise Wrong(f"{status} without a reason: {body[:200]}")
         return status
 
     def raw(self, data, *more):
-        """Everything received until the server closes the connection; sends `more` with pauses of 0.1 s."""
+        """Everything received until the server closes the connection; sends `more` in steps of 0.1 s."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=60) as client:
             answer = b""
             try:
@@ -194,7 +194,7 @@ class Load:
         return self.bad((403,), "PUT", PICTURE, self.pictures[0], headers)
 
     def ask_cancelled(self, choice):
-        """Resets the connection as soon as the request is sent, or while it is answered."""
+        """Resets the connection after sending the request, or during the response."""
         path, images = choice.choice(((PICTURE, self.pictures), (SCENE, self.scenes)))
         image = choice.choice(images)
         with socket.create_connection(("127.0.0.1", self.port), timeout=60) as client:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The page of dtrain-serve in a real browser, headless Chromium: choosing and dropping, top-5, token, comparison, walk,
-boxes and masks, names for screen readers, light and dark, and a telephone's width.
+"""The page of dtrain-serve in headless Chromium: file selection and drag-and-drop, top-5, token, comparison, browsing,
+boxes and masks, accessible names, light and dark mode, and a phone's width.
 
-Usage: page_test.py [FOLDER]   keeps pictures of the page in FOLDER
-Exit codes: 0 all is well, 1 something is not, 77 a tool is missing.
+Usage: page_test.py [FOLDER]   keeps screenshots in FOLDER
+Exit codes: 0 passed, 1 failed, 77 a tool is missing.
 """
 import base64
 import json
@@ -31,7 +31,7 @@ def wait(page, expression, what):
     deadline = time.monotonic() + 120
     while not page.value(f"Boolean({expression})"):
         if time.monotonic() > deadline:
-            sys.exit(f"FAILED: no {what}; the page says {page.value('document.body.innerText')}")
+            sys.exit(f"FAILED: no {what}; the page contains {page.value('document.body.innerText')}")
         time.sleep(0.02)
 
 
@@ -84,7 +84,7 @@ def check_answers(page, server, header, path):
 
 
 def try_drop(page, server, header, path):
-    """Drags a file over the page and drops it, as a user does."""
+    """Drags a file over the page and drops it, like a user."""
     drag = """(name, text) => {
         const bytes = Uint8Array.from(atob(text), one => one.charCodeAt(0)), data = new DataTransfer();
         data.items.add(new File([bytes], 'dropped.jpg', {type: 'image/jpeg'}));
@@ -92,9 +92,9 @@ def try_drop(page, server, header, path):
         return !document.querySelector('#drop label').dispatchEvent(event); }"""
     content = base64.b64encode(path.read_bytes()).decode()
     for name, marked in (("dragover", True), ("dragleave", False), ("dragover", True), ("drop", False)):
-        check(page.value(f"({drag})({json.dumps(name)}, {json.dumps(content)})"), f"the browser acts on {name} by itself")
+        check(page.value(f"({drag})({json.dumps(name)}, {json.dumps(content)})"), f"the browser handles {name} itself")
         check(page.value("document.querySelector('#drop').classList.contains('over')") is marked, f"the mark after {name}")
-    wait(page, "document.querySelectorAll('article img[alt=\"dropped.jpg\"]').length === 2", "answers to what was dropped")
+    wait(page, "document.querySelectorAll('article img[alt=\"dropped.jpg\"]').length === 2", "predictions of the dropped file")
     check_answers(page, server, header, path)
 
 
@@ -120,16 +120,16 @@ WATCH_REQUESTS = """(() => {
 
 
 def walk_by_error(page, server, header):
-    """Eight files, one of them not an image, sorted by the error of either model and by disagreement."""
+    """Eight files, one of them not an image, sorted by the error of each model and by disagreement."""
     page.value(WATCH_REQUESTS)
     page.value("document.querySelector('#sort').click()")
     wait(page, "document.querySelectorAll('#images button').length === 7 && document.querySelector('[aria-current=true]')",
          "images by error")
     page.value("stopWatching()")
-    check(page.value("seen.order") == list(range(8)), "images are not asked for in their order")
-    check(page.value("seen.most") == 4, "there are not four images under way at most")
+    check(page.value("seen.order") == list(range(8)), "images are not requested in order")
+    check(page.value("seen.most") == 4, "expected at most four concurrent requests")
     failed = page.value("[...document.querySelectorAll('#images .failed')].map(one => one.textContent)")
-    check(len(failed) == 1 and failed[0].startswith("3/bad.jpg: 400"), f"the image that is none: {failed}")
+    check(len(failed) == 1 and failed[0].startswith("3/bad.jpg: 400"), f"the file that is not an image: {failed}")
     wait(page, "document.querySelector('#message').textContent.startsWith('1 of 8 images failed: 3/bad.jpg: 400')", "the failure")
     figures = {}
     for seed in range(7):
@@ -167,14 +167,14 @@ def try_classifier(page, folder, keep):
         page.open(origin)
         wait(page, "!document.querySelector('#access').hidden", "form for the token")
         give_token(page, "wrong" * 5)
-        wait(page, "document.querySelector('#message').textContent.includes('rejected this token')", "refusal of the token")
+        wait(page, "document.querySelector('#message').textContent.includes('rejected this token')", "rejection of the token")
         give_token(page, TOKEN)
         wait(page, "document.querySelector('#access').hidden", "acceptance of the token")
         page.choose("#file", images / "2/one.jpg")
         wait(page, "document.querySelectorAll('article').length === 2", "answers")
         header = {"Authorization": f"Bearer {TOKEN}"}
         check_answers(page, server, header, images / "2/one.jpg")
-        check("ms in the server" in text(page, ".timing"), "there are no times of the server")
+        check("ms in the server" in text(page, ".timing"), "the server's times are missing")
         check([text(page, f"article:nth-child({i}) h3") for i in (1, 2)] == ["default, step 1", "compare, step 2"], "the steps")
         try_drop(page, server, header, images / "5/one.jpg")
         walk_by_error(page, server, header)
@@ -186,7 +186,7 @@ def try_classifier(page, folder, keep):
         bad = folder / "bad.jpg"
         bad.write_bytes(b"no image")
         page.choose("#file", bad)
-        wait(page, "document.querySelector('#message').textContent.startsWith('400')", "refusal of what is no image")
+        wait(page, "document.querySelector('#message').textContent.startsWith('400')", "rejection of a file that is not an image")
         check(all(url.startswith((origin, "blob:")) for url in page.requests), f"requests elsewhere: {page.requests}")
 
 

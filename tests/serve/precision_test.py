@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dtrain-serve in bf16 and int8: predictions equal those of dtrain-classify; reloads keep the precision."""
+"""dtrain-serve in bf16 and int8: its predictions equal dtrain-classify's; reloads keep the precision."""
 import base64
 import json
 import shutil

@@ -76,7 +76,7 @@ class Server:
             return answer
 
     def stop(self):
-        """The exit code; sets `errors` to the stderr of the server."""
+        """Stops the server; returns its exit code and sets `errors` to its stderr."""
         self.process.send_signal(signal.SIGTERM)
         self.errors = self.process.communicate(timeout=120)[1]
         return self.process.returncode

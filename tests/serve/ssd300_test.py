@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""dtrain-serve with an SSD300: predictions equal those of an evaluation by dtrain-cnn-benchmarks."""
+"""dtrain-serve with an SSD300: its predictions equal an evaluation by dtrain-cnn-benchmarks."""
 import json
 import re
 import struct
@@ -16,8 +16,7 @@ TRUE_OBJECTS = 80  # below COCO's limit of 100 per image and class
 
 
 def make_doubtful(weights, target):
-    """Writes the weights of a network that knows nothing to `target`, but less sure of what it says: its scores are neither
-    all the same nor all 1."""
+    """Writes weights of an untrained network to `target` with scaled scores, which are neither all equal nor all 1."""
     data = weights.read_bytes()
     begin = 8 + struct.unpack("<Q", data[:8])[0]
     values = bytearray(data)

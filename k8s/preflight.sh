@@ -52,12 +52,12 @@ has_kind() { grep -q "^kind: $1\$" "$manifest"; }
 for key in namespace claimName secretName 'kueue\.x-k8s\.io/queue-name'; do
   while IFS= read -r name; do
     [[ $name =~ ^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$ ]] ||
-      die 1 "${key//\\/} is $(printf %q "$name"): expected small letters, digits, hyphens and dots"
+      die 1 "${key//\\/} is $(printf %q "$name"): expected lower-case letters, digits, hyphens and dots"
   done < <(values "$key")
 done
 namespace=$(values namespace | head -n 1)
 namespace=${namespace:-default}
-ask get --raw /version >/dev/null || die 4 "the cluster does not answer"
+ask get --raw /version >/dev/null || die 4 "the cluster does not respond"
 
 # The operators.
 check_operator() {  # KIND CRD VERSION NAME-OF-DEPLOYMENT FIELD...

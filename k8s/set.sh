@@ -72,7 +72,7 @@ check_value() {  # NAME VALUE
     IMAGE | TENSORBOARD_IMAGE) [[ $2 != *:latest ]] || die "$1='$2': expected a version instead of latest" ;;
     DATASET_DIR | DATA_PATH | NFS_PATH | PVC_PATH)
       [[ $2 != */.. && $2 != */../* && $2 != */. && $2 != */./* ]] || die "$1='$2': expected a path without . and .."
-      ! [[ $2 =~ $taken ]] || die "$1='$2': the pods have files of their own there"
+      ! [[ $2 =~ $taken ]] || die "$1='$2': a volume there would hide files of the image"
       ;;
   esac
 }
@@ -87,9 +87,9 @@ parameters=$folder/parameters.yaml
 command=$folder/command.yaml
 [ -f "$parameters" ] || die "there is no overlay $overlay: $(cd "$here/overlays" && echo -- * | cut -c 4-) $(cd "$here" && echo storage/*/)"
 mapfile -t lines <"$parameters" || die "$parameters cannot be read" 6
-# The values may be untrusted and are printed. U+0080 to U+009F are control characters, too.
+# Untrusted values are printed. U+0080 to U+009F are control characters, too.
 number=$(LC_ALL=C grep -m 1 -naE $'[\x01-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' -- "$parameters") &&
-  die "$parameters:${number%%:*}: a control character, expected text"
+  die "$parameters:${number%%:*}: a control character, expected printable text"
 
 # Line and value of a parameter. A required parameter that is not set is a comment with an example and has no value.
 line_of() {

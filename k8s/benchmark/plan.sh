@@ -38,15 +38,15 @@ has_control() {
 check_value() {
   local file files
   case $1 in
-    name) [[ $2 =~ ^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$ ]] || echo "small letters, digits and hyphens" ;;
+    name) [[ $2 =~ ^[a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?$ ]] || echo "lower-case letters, digits and hyphens" ;;
     region) [[ $2 =~ ^[a-z]{2}(-[a-z]+)+-[0-9]$ ]] || echo "a region such as us-west-2" ;;
-    cluster) [ "$2" = existing ] || is_file "$2" || echo "'existing', or a file of eksctl's in $root" ;;
-    nodes) [[ $2 =~ ^[A-Za-z0-9,-]+$ ]] || echo "names of node groups with commas between them" ;;
+    cluster) [ "$2" = existing ] || is_file "$2" || echo "'existing', or an eksctl configuration file in $root" ;;
+    nodes) [[ $2 =~ ^[A-Za-z0-9,-]+$ ]] || echo "comma-separated names of node groups" ;;
     data) [[ $2 =~ ^(imagenet|coco|code)$ ]] || echo "imagenet, coco or code" ;;
     data_path | result_path) [[ $2 =~ $bucket_path ]] || echo "BUCKET or BUCKET/PREFIX" ;;
-    image) [[ $2 =~ ^[A-Za-z0-9._:/@-]+$ ]] || echo "the name of an image" ;;
+    image) [[ $2 =~ ^[A-Za-z0-9._:/@-]+$ ]] || echo "an image name" ;;
     timeout) [[ $2 =~ ^[1-9][0-9]{0,4}$ ]] || echo "minutes" ;;
-    metric) has_group "$2" || echo "an extended regular expression with a group, of 200 characters at most" ;;
+    metric) has_group "$2" || echo "an extended regular expression with a group, of at most 200 characters" ;;
     manifest) is_manifest "$2" || echo "a file or a kustomization in $root" ;;
     storage)
       read -ra files <<<"$2"
@@ -57,18 +57,18 @@ check_value() {
 
 read_plan() {
   local file=$1 number=0 line section='' key text wrong keys=$plan_keys name
-  [ -f "$file" ] || die 1 "$file: there is no such file"
+  [ -f "$file" ] || die 1 "$file: no such file"
   while IFS= read -r line || [ -n "$line" ]; do
     number=$((number + 1))
     line=${line%$'\r'}
-    ! has_control "$line" || die 1 "$file:$number: a control character, expected text"
+    ! has_control "$line" || die 1 "$file:$number: a control character, expected printable text"
     [[ ! $line =~ ^[[:space:]]*(#|$) ]] || continue
     if [[ $line =~ ^\[experiment\ ([a-z0-9]([-a-z0-9]{0,40}[a-z0-9])?)\][[:space:]]*$ ]]; then
       section=${BASH_REMATCH[1]}
       keys=$experiment_keys
       [ "$section" != plan ] || die 1 "$file:$number: an experiment cannot be called plan, which is a file of the results"
       for name in ${experiments[@]+"${experiments[@]}"}; do
-        [ "$name" != "$section" ] || die 1 "$file:$number: a second experiment $section"
+        [ "$name" != "$section" ] || die 1 "$file:$number: duplicate experiment $section"
       done
       experiments+=("$section")
       continue
@@ -77,16 +77,16 @@ read_plan() {
       die 1 "$file:$number: expected 'NAME = VALUE' or '[experiment NAME]'"
     key=${BASH_REMATCH[1]}
     text=${BASH_REMATCH[2]}
-    [[ $keys == *" $key "* ]] || die 1 "$file:$number: '$key' is none of$keys"
+    [[ $keys == *" $key "* ]] || die 1 "$file:$number: unknown key '$key', expected one of$keys"
     wrong=$(check_value "$key" "$text")
     [ -z "$wrong" ] || die 1 "$file:$number: $key is '$text', expected $wrong"
     name=$key
     key=${section:+$section/}$key
-    [ -z "${values[$key]:-}" ] || die 1 "$file:$number: a second $name"
+    [ -z "${values[$key]:-}" ] || die 1 "$file:$number: duplicate $name"
     values[$key]=$text
   done <"$file"
-  for key in name region cluster result_path; do [ -n "$(value $key)" ] || die 1 "$file: there is no $key"; done
-  [ ${#experiments[@]} != 0 ] || die 1 "$file: there is no [experiment NAME]"
+  for key in name region cluster result_path; do [ -n "$(value $key)" ] || die 1 "$file: $key is missing"; done
+  [ ${#experiments[@]} != 0 ] || die 1 "$file: no [experiment NAME]"
   for name in "${experiments[@]}"; do [ -n "$(value "$name/manifest")" ] || die 1 "$file: $name has no manifest"; done
   [ -z "$(value data)" ] || [ -n "$(value data_path)" ] || die 1 "$file: data needs data_path"
   check_cluster_region "$file"
@@ -98,5 +98,5 @@ check_cluster_region() {
   cluster=$(value cluster)
   [ "$cluster" != existing ] || return 0
   region=$(sed -nE 's/^  region: *"?([^" ]+)"?.*/\1/p' "$(place_of "$cluster")" | head -n 1)
-  [ "$region" = "$(value region)" ] || die 1 "$1: region is $(value region), and that of $cluster is $region"
+  [ "$region" = "$(value region)" ] || die 1 "$1: region is $(value region), but $cluster has $region"
 }

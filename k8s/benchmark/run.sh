@@ -39,7 +39,7 @@ results=${2:-$(value name)-$(date -u +%Y%m%d-%H%M%S)}
 tools=(kubectl aws)
 [ "$(value cluster)" = existing ] || tools+=(eksctl)
 for tool in "${tools[@]}"; do command -v "$tool" >/dev/null || die 6 "$tool is not installed: k8s/tools/install.sh $tool"; done
-mkdir -p "$results" || die 6 "$results cannot be made"
+mkdir -p "$results" || die 6 "$results cannot be created"
 results=$(realpath "$results")
 cp "$plan" "$results/plan"
 AWS_REGION=$(value region)
@@ -145,8 +145,8 @@ save_logs() {  # FOLDER
   done < <(jobs_of "$1/manifest.yaml")
 }
 # Prints the group of the last match of PATTERN in the logs; exit code 1 without a match. The pattern is an argument,
-# never code, and only printable ASCII of the logs reaches the terminal.
-figure_of() {  # FOLDER PATTERN
+# not code, and only printable ASCII of the logs reaches the terminal.
+metric_of() {  # FOLDER PATTERN
   # shellcheck disable=SC2016  # its own arguments
   bounded 60 'set -o pipefail
     shopt -s nullglob
@@ -157,21 +157,21 @@ figure_of() {  # FOLDER PATTERN
 }
 running='' began=0 rows=()
 end_experiment() {  # OUTCOME
-  local folder=$results/$running pattern figure=''
+  local folder=$results/$running pattern metric=''
   save_logs "$folder"
   pattern=$(value "$running/metric")
-  figure=$(figure_of "$folder" "${pattern:-total images/sec: ([0-9.]+)}") || [ $? = 1 ] ||
-    say "$running: its metric could not be looked for in its logs within 60 s and 1 GB"
-  rows+=("$running"$'\t'"$1"$'\t'"$(($(date +%s) - began))"$'\t'"${figure:--}")
+  metric=$(metric_of "$folder" "${pattern:-total images/sec: ([0-9.]+)}") || [ $? = 1 ] ||
+    say "$running: searching its logs for the metric exceeded 60 s or 1 GB"
+  rows+=("$running"$'\t'"$1"$'\t'"$(($(date +%s) - began))"$'\t'"${metric:--}")
   [ "$1" = succeeded ] || code=3
   running=''
 }
 print_table() {
-  printf '%-32s %-12s %8s  %s\n' experiment result seconds figure
-  local row name outcome seconds figure
+  printf '%-32s %-12s %8s  %s\n' experiment result seconds metric
+  local row name outcome seconds metric
   for row in ${rows[@]+"${rows[@]}"}; do
-    IFS=$'\t' read -r name outcome seconds figure <<<"$row"
-    printf '%-32s %-12s %8s  %s\n' "$name" "$outcome" "$seconds" "$figure"
+    IFS=$'\t' read -r name outcome seconds metric <<<"$row"
+    printf '%-32s %-12s %8s  %s\n' "$name" "$outcome" "$seconds" "$metric"
   done
 }
 
@@ -184,7 +184,7 @@ run_experiment() {  # NAME
   render "$(value "$1/manifest")" >"$folder/manifest.yaml" || die 4 "$1: its manifest cannot be rendered"
   running=$1
   if [ -n "$(kubectl get -f "$folder/manifest.yaml" --ignore-not-found -o name)" ]; then
-    say "$1: objects with these names exist; they are left alone"
+    say "$1: objects with these names exist and are not changed"
     end_experiment refused
     return
   fi
@@ -230,7 +230,7 @@ if [ "$cluster" != existing ]; then
   if eksctl get cluster --name "$name" --region "$AWS_REGION" >/dev/null 2>&1; then
     die 1 "the cluster $name exists: use it with 'cluster = existing'"
   fi
-  private=$(mktemp -d) || die 6 "there is no room for temporary files"
+  private=$(mktemp -d) || die 6 "no temporary folder could be created"
   export KUBECONFIG=$private/kubeconfig
 fi
 trap 'finish $?' EXIT
@@ -248,7 +248,7 @@ for file in ${storages[@]+"${storages[@]}"}; do
   manifest=$(storage_manifest "$file")
   existing=$(kubectl get -f "$manifest" --ignore-not-found -o name)
   if [ -n "$existing" ]; then
-    say "$file: ${existing//$'\n'/, } exists: the storage is left alone"
+    say "$file: ${existing//$'\n'/, } exists and is not changed"
     continue
   fi
   made+=("storage $manifest")

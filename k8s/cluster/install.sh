@@ -32,11 +32,11 @@ while IFS= read -r row; do
   rows+=("${BASH_REMATCH[*]:1:5} ${BASH_REMATCH[*]:7:2}")
 done < <(grep -vE '^[[:space:]]*(#|$)' "$list")
 for name in "$@"; do
-  [[ " ${names[*]} " == *" $name "* ]] || die 1 "'$name' is none of ${names[*]}"
+  [[ " ${names[*]} " == *" $name "* ]] || die 1 "unknown component '$name': expected one of ${names[*]}"
 done
 for program in kubectl git; do command -v "$program" >/dev/null || die 6 "$program is not installed"; done
-kubectl --request-timeout=20s get --raw /version >/dev/null || die 4 "the cluster does not answer"
-work=$(mktemp -d) || die 6 "there is no room for temporary files"
+kubectl --request-timeout=20s get --raw /version >/dev/null || die 4 "the cluster does not respond"
+work=$(mktemp -d) || die 6 "no temporary folder could be created"
 trap 'rm -rf "$work"' EXIT
 manager=dtrain-install
 
@@ -58,18 +58,18 @@ install_one() {  # NAME VERSION REPOSITORY COMMIT PATH NAMESPACE OBJECT
   local name=$1 namespace=$6 object=$7 found
   found=$(kubectl get "$object" --namespace "$namespace" --ignore-not-found --show-managed-fields \
     -o jsonpath='{.spec.template.spec.containers[0].image} {.metadata.managedFields[*].manager}') ||
-    die 4 "the cluster does not say whether $object is there"
+    die 4 "the cluster could not be queried for $object"
   if [ -n "$found" ] && [[ " ${found#* } " != *" $manager "* ]]; then
     echo "$name: exists as ${found%% *}, installed by another tool, not changed"
     return
   fi
   if [[ $5 != *.y*ml ]] && [ "$name" = efa-device-plugin ] && ! command -v helm >/dev/null; then
-    die 6 "helm is not installed, which $name is made with: k8s/tools/install.sh helm"
+    die 6 "helm is not installed, which $name requires: k8s/tools/install.sh helm"
   fi
   fetch "$3" "$4" "$work/$name" || die 5 "$name: the commit $4 of $3 cannot be fetched"
   manifests "$work/$name" "$5" "$namespace" >"$work/$name.yaml" || die 5 "$name: $5 of $3 cannot be rendered"
   kubectl apply --server-side --field-manager="$manager" --namespace "$namespace" -f "$work/$name.yaml" >"$work/log" ||
-    die 4 "$name: the cluster refuses it"
+    die 4 "$name: rejected by the cluster"
   if [ -z "$found" ]; then
     echo "$name $2: installed"
   else

@@ -34,7 +34,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 while IFS= read -r -d '' link; do
   target=$(realpath -m "$link")
-  [[ $target == "$folder"/* ]] || die "$link leads to $target, which would not be saved: put that in its place, or remove it" 2
+  [[ $target == "$folder"/* ]] || die "$link leads to $target, which would not be saved: replace the link by a copy, or remove it" 2
   echo "$link leads to $target, and is not copied itself"
 done < <(find "$folder" -type l -print0)
 write_list "$folder"
@@ -44,9 +44,9 @@ bad=0 count=0
 while IFS= read -r -d '' checkpoint; do
   count=$((count + 1))
   while IFS= read -r name; do
-    echo "$self: $checkpoint is damaged: $name is missing or not as long as its manifest says" >&2
+    echo "$self: $checkpoint is damaged: $name is missing, or its size differs from the manifest" >&2
     bad=1
   done < <(damaged "$checkpoint")
 done < <(find "$folder" -type d -regex '.*/step-[0-9]+' -print0)
-[ "$bad" = 0 ] || die "all is copied, but a checkpoint is damaged" 2
+[ "$bad" = 0 ] || die "everything was copied, but a checkpoint is damaged" 2
 [ "$count" = 0 ] || echo "$count checkpoints have the files of their manifests"

@@ -24,27 +24,27 @@ case $set_name in
 imagenet) gigabytes=500 shards=1024 needed="aws curl dtrain-data" && : "${IMAGENET_URL:?stage.sh: set it}" ;;
 coco) gigabytes=100 shards=256 needed="aws curl unzip dtrain-data" ;;
 code) gigabytes=1 shards=0 needed="aws git" ;;
-*) die "$set_name is none of imagenet, coco and code" ;;
+*) die "unknown data set '$set_name': expected imagenet, coco or code" ;;
 esac
 gigabytes=${STAGE_GB:-$gigabytes} shards=${SHARDS:-$shards}
 whole='^(0|[1-9][0-9]{0,8})$'
-[[ $gigabytes =~ $whole && $shards =~ $whole ]] || die "STAGE_GB and SHARDS are whole numbers, without zeros before them"
+[[ $gigabytes =~ $whole && $shards =~ $whole ]] || die "STAGE_GB and SHARDS must be positive integers without leading zeros"
 token=${IMAGENET_TOKEN:-}
 unset IMAGENET_TOKEN
-[[ $token =~ ^[A-Za-z0-9._~+/-]*=*$ ]] || die "IMAGENET_TOKEN has a character that a bearer token cannot have"
+[[ $token =~ ^[A-Za-z0-9._~+/-]*=*$ ]] || die "IMAGENET_TOKEN has a character that is invalid in a bearer token"
 for address in "${IMAGENET_URL:-}" "${COCO_URL:-}"; do
-  [[ $address =~ ^[A-Za-z0-9:/?#.,_~%+\&=@-]*$ ]] || die "an address has a character that has to be written as %XX"
+  [[ $address =~ ^[A-Za-z0-9:/?#.,_~%+\&=@-]*$ ]] || die "a URL has a character that must be percent-encoded (%XX)"
 done
 for tool in $needed; do command -v "$tool" >/dev/null || die "$tool is not installed"; done
 stage=${STAGE_DIR:-stage-$set_name}
-[ -n "$resume" ] || [ ! -e "$stage" ] || die "$stage exists: remove it, or go on with it with --resume"
+[ -n "$resume" ] || [ ! -e "$stage" ] || die "$stage exists: remove it, or resume with --resume"
 place=$stage held=0
 [ -d "$stage" ] || place=$(dirname "$stage")
 [ ! -d "$stage" ] || held=$(du -s -B1 "$stage" | cut -f 1)
 free=$(df --output=avail -B1 "$place" | tail -n 1)
 [ $((free + held)) -ge $((gigabytes * 1000000000)) ] ||
-  die "$place has $((free / 1000000)) MB free and holds $((held / 1000000)), and ${gigabytes}000 are needed: set STAGE_DIR" 6
-mkdir -p "$stage/fetched" "$stage/tree" || die "$stage: could not be made" 6
+  die "$place has $((free / 1000000)) MB free and holds $((held / 1000000)), but ${gigabytes}000 MB are needed: set STAGE_DIR" 6
+mkdir -p "$stage/fetched" "$stage/tree" || die "$stage could not be created" 6
 exec 9>"$stage/lock"
 flock -w 10 9 || die "$stage is in use by another call" 6
 rm -rf "$stage"/work.*
@@ -58,7 +58,7 @@ fetch() {
     [ "$set_name" != imagenet ] || [ -z "$token" ] || printf 'header = "Authorization: Bearer %s"\n' "$token"
     printf 'url = "%s/%s"\n' "$1" "$2"
   } | curl --config - --silent --fail --location --retry 5 --retry-all-errors --retry-delay 1 --continue-at - \
-    --output "$stage/fetched/$2.part" || die "$2: could not be downloaded (curl: $?); go on with --resume" 6
+    --output "$stage/fetched/$2.part" || die "$2: could not be downloaded (curl: $?); resume with --resume" 6
   mv "$stage/fetched/$2.part" "$stage/fetched/$2"
 }
 
@@ -81,7 +81,7 @@ coco() {
   local base=${COCO_URL:-http://images.cocodataset.org} name
   for name in zips/train2017 zips/val2017 annotations/annotations_trainval2017; do
     fetch "$base/${name%/*}" "${name##*/}.zip"
-    unzip -q -o "$stage/fetched/${name##*/}.zip" -d "$stage/tree" || die "${name##*/}.zip is not whole: remove it" 2
+    unzip -q -o "$stage/fetched/${name##*/}.zip" -d "$stage/tree" || die "${name##*/}.zip is damaged: remove it" 2
   done
   dtrain-data coco --input "$stage/tree" --year 2017 --output "$stage/tree/records" --shards "$shards"
   dtrain-data verify "$stage/tree/records"

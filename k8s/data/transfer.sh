@@ -21,7 +21,7 @@ s3_url() {
 # write_list FOLDER: writes $work/SHA256SUMS of all files in the folder. Rejects names that sha256sum would escape.
 write_list() {
   local strange
-  [ ! -e "$1/SHA256SUMS" ] || die "$1/SHA256SUMS: the list of what is saved has this name: rename or remove it" 2
+  [ ! -e "$1/SHA256SUMS" ] || die "$1/SHA256SUMS: this name is reserved for the list of checksums: rename or remove the file" 2
   strange=$(find "$1" -name '*[\\[:cntrl:]]*' -print -quit)
   [ -z "$strange" ] || die "$(printf %q "$strange"): names with a backslash or a control character cannot be saved" 2
   (cd "$1" && find . -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 -r sha256sum --) >"$work/SHA256SUMS" ||
@@ -33,7 +33,7 @@ upload() {
   local attempt
   for attempt in 1 2 3; do
     aws s3 sync --only-show-errors --size-only --no-follow-symlinks "$1" "$2" && break
-    [ "$attempt" -lt 3 ] || die "$2: the upload failed three times; run the same command again to go on" 6
+    [ "$attempt" -lt 3 ] || die "$2: the upload failed three times; run the same command again to resume" 6
     sleep "${DTRAIN_RETRY_SECONDS:-5}"
   done
   aws s3 cp --only-show-errors "$work/SHA256SUMS" "$2/SHA256SUMS" || die "$2/SHA256SUMS: could not be uploaded" 6
@@ -66,7 +66,7 @@ compare() {
   listed=$(awk '{n++; s += $3} END {printf "%d %.0f\n", n, s}' "$work/listed")
   expected=$(total "$folder" "$work/SHA256SUMS")
   [ "$expected" = "$listed" ] ||
-    die "$url holds $listed files and bytes, $folder with its list $expected: remove what is not of it" 2
+    die "$url holds $listed files and bytes, $folder with SHA256SUMS $expected: remove foreign objects" 2
   while IFS= read -r part; do
     mkdir -p "$work/back/$part"
     if [ -d "$folder/$part" ]; then
@@ -88,7 +88,7 @@ compare() {
   done < <(parts "$folder")
   count=$(wc -l <"$work/SHA256SUMS")
   [ "$bad" -eq 0 ] || die "$url: $bad of $count files differ; run the same command again" 2
-  echo "$url: $count files, their sizes and checksums are those of $folder"
+  echo "$url: $count files with the sizes and checksums of $folder"
 }
 
 # part_sums PART: prints the lines of SHA256SUMS for a file, or for all files of a folder.

@@ -49,7 +49,7 @@ for host in "${hosts[@]}"; do
     result=4
   elif [ "$(timeout -k 2 "$timeout" ssh "${options[@]}" -- "$host" timeout "$timeout" cat "$(printf %q "$mark")" \
     2>&1)" != "${mark##*/}" ]; then
-    say "$host: a file written to $fs here is not to be read there within $timeout s: the disk is not shared"
+    say "$host: cannot read a file written to $fs on this host within $timeout s: the disk is not shared"
     [ $result != 0 ] || result=6
   fi
 done

@@ -7,7 +7,7 @@
 # Results are in FS/mask-rcnn-coco-RANKS-NAME-DATE, where NAME is the last component of FS. Resumes the newest folder
 # without a file `done` that was started with the same BATCH_NORM, DATA and arguments, also with another number of
 # ranks; NEW=1 starts a new run.
-# Exit codes: those of dtrain-mask-rcnn and dtrain-mpirun (1 usage, 2 data, 4 a rank, a host or the network, 75 stopped
+# Exit codes: as dtrain-mask-rcnn and dtrain-mpirun (1 usage, 2 data, 4 a rank, a host or the network, 75 stopped
 # after a checkpoint, and mpirun's, such as 137 for a killed rank), 6 a folder could not be written.
 set -euo pipefail
 die() {
@@ -20,13 +20,13 @@ data=${DATA:-$fs/data}
 hostfile=${HOSTFILE:-$HOME/hostfile}
 norm=${BATCH_NORM:-FreezeBN}
 case $norm in FreezeBN | SyncBN | GN) ;; *) die "BATCH_NORM is '$norm': expected FreezeBN, SyncBN or GN" ;; esac
-[ -d "$fs" ] || die "there is no folder $fs: mount the shared file system, or set FS"
+[ -d "$fs" ] || die "no such folder $fs: mount the shared file system, or set FS"
 { [ -f "$hostfile" ] && [ -r "$hostfile" ] && [ "$(stat -Lc %s "$hostfile")" -le 1048576 ]; } ||
   die "there is no hostfile $hostfile of 1 MiB at most: 'stack.sh hosts' writes one, or set HOSTFILE"
 ranks=$(awk '{ sub(/#.*/, "") } NF { n = 1; for (i = 2; i <= NF; i++) if ($i ~ /^slots=[0-9]+$/) n = substr($i, 7)
   total += n } END { print total + 0 }' "$hostfile")
 [ "$ranks" != 0 ] || die "$hostfile names no host"
-[[ $ranks =~ ^[1-9][0-9]{0,5}$ ]] || die "$hostfile has $ranks slots: expected 999999 at most"
+[[ $ranks =~ ^[1-9][0-9]{0,5}$ ]] || die "$hostfile has $ranks slots: expected at most 999999"
 command -v dtrain-mpirun >/dev/null || die "there is no dtrain-mpirun: install dtrain's package on each host"
 
 # Identity of a run, which must match to resume it.
@@ -44,7 +44,7 @@ if [ "${NEW:-0}" != 1 ]; then
   done
 fi
 if [ -n "$run" ]; then
-  echo "run.sh: going on in $run"
+  echo "run.sh: resuming $run"
 else
   run=$fs/mask-rcnn-coco-$ranks-${fs##*/}-$(date -u +%Y-%m-%d-%H-%M-%S)
   echo "run.sh: results in $run"

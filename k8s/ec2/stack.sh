@@ -52,7 +52,7 @@ await() {  # ID WANTED
       esac
     else
       failed=$((failed + 1))
-      [ $failed -lt 5 ] || die "AWS does not answer" 4
+      [ $failed -lt 5 ] || die "AWS does not respond" 4
     fi
     [ $((SECONDS - begin)) -lt "$timeout" ] || die "$stack is $last after $timeout s, not $2" 124
     sleep "$poll"
@@ -66,7 +66,7 @@ create() {
     "ParameterKey=KeyName,ParameterValue=$KEY_NAME" "ParameterKey=SshLocation,ParameterValue=$SSH_LOCATION" \
     "ParameterKey=Zone,ParameterValue=$ZONE" "ParameterKey=EfsId,ParameterValue=${EFS_ID:-}" \
     "ParameterKey=InstanceType,ParameterValue=${INSTANCE_TYPE:-p3.16xlarge}" \
-    "ParameterKey=Workers,ParameterValue=${WORKERS:-1}") || die "the stack $stack could not be made"
+    "ParameterKey=Workers,ParameterValue=${WORKERS:-1}") || die "the stack $stack could not be created"
   await "$id" CREATE_COMPLETE
   aws cloudformation describe-stacks --stack-name "$id" --output text --query 'Stacks[0].Outputs[].[OutputKey,OutputValue]'
 }
@@ -85,7 +85,7 @@ hosts() {
   [[ $slots =~ ^[1-9][0-9]{0,2}$ ]] || die "SLOTS is '$slots': expected the GPUs of a host"
   found=$(aws ec2 describe-instances --filters "Name=tag:Name,Values=$stack-master,$stack-worker" \
     Name=instance-state-name,Values=running --query 'Reservations[].Instances[].[PrivateIpAddress]' --output text) ||
-    die "AWS does not answer" 4
+    die "AWS does not respond" 4
   [ -n "$found" ] || die "the stack $stack has no running hosts"
   sort -V <<<"$found" | sed "s/\$/ slots=$slots/"
 }

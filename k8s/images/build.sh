@@ -38,21 +38,21 @@ while [ $# != 0 ]; do
       shift
       ;;
     cpu | cuda | cuda12 | efa) names+=("$1") ;;
-    *) die "'$1': expected cpu, cuda, cuda12, efa or an option; the head of this script lists them" ;;
+    *) die "'$1': expected cpu, cuda, cuda12, efa or an option; see the top of this script" ;;
   esac
   shift
 done
 [ ${#names[@]} != 0 ] || names=(cpu)
 [ -z "$registry" ] || [ -z "$output" ] || die "--push and --output are mutually exclusive"
 [ -z "$output" ] || [ ${#names[@]} = 1 ] || die "--output takes one image"
-[ -z "$tree" ] || [ "${names[*]}" != efa ] || die "--prebuilt has no libraries of EFA"
+[ -z "$tree" ] || [ "${names[*]}" != efa ] || die "--prebuilt does not support efa"
 version=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")
 if [ -z "$tool" ]; then
   if docker info >/dev/null 2>&1; then tool=docker; elif command -v buildah >/dev/null; then tool=buildah; fi
 fi
 case $tool in
   docker | buildah) ;;
-  '') die "neither a docker daemon nor buildah is here" 6 ;;
+  '') die "neither a docker daemon nor buildah was found" 6 ;;
   *) die "--tool is '$tool', expected docker or buildah" ;;
 esac
 
@@ -80,7 +80,7 @@ build() {
     local libraries=()
     [ "$name" = cpu ] || mapfile -t libraries < <("$here/common/cuda-libraries.sh")
     "$here/common/root-filesystem.sh" "$tree" "$scratch/$name/root-filesystem" ${libraries[@]+"${libraries[@]}"} ||
-      die "the root file system could not be made" 6
+      die "the root file system could not be created" 6
     arguments+=(--build-context "build=$scratch/$name")
   fi
   # The docker format supports health checks, unlike OCI.
@@ -99,12 +99,12 @@ fi
 prepare_ecr() {
   local host=${registry%%/*} repository=$1 region=${registry#*.dkr.ecr.}
   region=${region%%.*}
-  command -v aws >/dev/null || die "$host is a registry of ECR: its repositories need the AWS CLI" 6
+  command -v aws >/dev/null || die "$host is an ECR registry, which needs the AWS CLI" 6
   aws ecr describe-repositories --region "$region" --repository-names "$repository" >/dev/null 2>&1 ||
     aws ecr create-repository --region "$region" --repository-name "$repository" \
       --image-scanning-configuration scanOnPush=true >/dev/null || die "the repository $repository could not be created" 4
   aws ecr get-login-password --region "$region" | "$tool" login "${plain[@]}" --username AWS --password-stdin "$host" >/dev/null ||
-    die "no login to $host" 4
+    die "login to $host failed" 4
 }
 
 # Sets `digest`.
@@ -113,15 +113,15 @@ push() {
   [ "$host" = "$registry" ] || path=${registry#*/}/
   case $host in *.dkr.ecr.*) prepare_ecr "${path}dtrain-$1" ;; esac
   if [ "$tool" = docker ]; then
-    { docker tag "$local_name" "$place:$version" && docker push "$place:$version"; } || die "$host refuses $place" 4
+    { docker tag "$local_name" "$place:$version" && docker push "$place:$version"; } || die "$host rejected $place" 4
     digest=$(docker image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$place:$version" |
       PLACE=$place@ awk 'index($0, ENVIRON["PLACE"]) == 1 { print substr($0, length(ENVIRON["PLACE"]) + 1); exit }')
   else
     local options=(--digestfile "$scratch/digest" --format v2s2)
-    buildah push "${plain[@]}" "${options[@]}" "$local_name" "docker://$place:$version" || die "$host refuses $place" 4
+    buildah push "${plain[@]}" "${options[@]}" "$local_name" "docker://$place:$version" || die "$host rejected $place" 4
     digest=$(cat "$scratch/digest")
   fi
-  [[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] || die "$host named no digest of $place" 4
+  [[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] || die "$host returned no digest of $place" 4
 }
 
 set_in_overlays() {

@@ -24,7 +24,7 @@ fi
 mapfile -t rows < <(grep -v '^#' "$here/versions.txt")
 names=("${rows[@]%% *}")
 for name in "$@"; do
-  [[ " ${names[*]} " == *" $name "* ]] || die 1 "'$name' is none of ${names[*]}: k8s/tools/install.sh [--to FOLDER] [TOOL...]"
+  [[ " ${names[*]} " == *" $name "* ]] || die 1 "unknown tool '$name', expected one of ${names[*]}: k8s/tools/install.sh [--to FOLDER] [TOOL...]"
 done
 [ "$(uname -sm)" = "Linux x86_64" ] || die 6 "versions.txt is for Linux on x86-64, and this is $(uname -sm)"
 for program in curl flock tar sha256sum unzip; do
@@ -34,7 +34,7 @@ case $folder in
   /*) ;;
   *) folder=$PWD/$folder ;;
 esac
-mkdir -p "$folder" || die 6 "$folder cannot be made"
+mkdir -p "$folder" || die 6 "$folder cannot be created"
 folder=$(cd "$folder" && pwd && echo x) || die 6 "$folder cannot be entered"
 folder=${folder%$'\n'x}
 [ -w "$folder" ] || die 6 "$folder cannot be written"
@@ -79,7 +79,7 @@ install_one() {  # NAME VERSION SHA256 ADDRESS
     eksctl) tar -xzOf "$work/download" eksctl >"$work/new" ;;
     terraform) unzip -p "$work/download" terraform >"$work/new" ;;
   esac || die 6 "$address cannot be unpacked: $name is not installed"
-  if [ "$name" != aws ] && ! [ -s "$work/new" ]; then die 6 "$address holds no $name: it is not installed"; fi
+  if [ "$name" != aws ] && ! [ -s "$work/new" ]; then die 6 "$address contains no $name: it is not installed"; fi
   # Written last: no digest exists while the tool is replaced.
   { echo "$expected" >"$work/digest" && rm -f "$folder/.$name.sha256"; } || die 6 "$folder cannot be written"
   if [ "$name" = aws ]; then place_aws; else place "$name"; fi

@@ -62,13 +62,13 @@ if [[ $identity =~ ^(arn:[a-z-]+):sts::[0-9]+:assumed-role/([^/]+)/ ]]; then
   source=$(aws iam get-role --role-name "${BASH_REMATCH[2]}" --query Role.Arn --output text) || source=
 fi
 if [[ $identity == *:root ]]; then
-  note "this is the account's root user, which may do everything: a role of its own would be better"
+  note "this is the account's root user: prefer a role with limited permissions"
 elif [ -z "$source" ] ||
   ! denied=$(aws iam simulate-principal-policy --policy-source-arn "$source" --action-names "${actions[@]}" \
     --query "EvaluationResults[?EvalDecision!='allowed'].EvalActionName" --output text); then
-  lacks 21 "$identity may not ask which rights it has (iam:GetRole, iam:SimulatePrincipalPolicy)"
+  lacks 21 "$identity may not simulate its permissions (iam:GetRole, iam:SimulatePrincipalPolicy)"
 else
-  for action in $denied; do [ "$action" = None ] || lacks 21 "$identity lacks the right $action"; done
+  for action in $denied; do [ "$action" = None ] || lacks 21 "$identity lacks the permission $action"; done
 fi
 
 # Quotas count vCPUs per group of instance families.
@@ -99,7 +99,7 @@ for one in "${wanted[@]}"; do
     --filters "Name=instance-type,Values=$type" --query 'InstanceTypeOfferings[].Location' --output text)
   note "$type: $vcpus vCPUs, in the zones ${zones//$'\t'/ }"
   if ! code=$(quota_of "$kind" "$type"); then
-    note "$type: its quota is not known here; look at the service quotas of EC2"
+    note "$type: unknown quota: see the EC2 service quotas"
     continue
   fi
   needed[$code]=$((${needed[$code]:-0} + vcpus * count))

@@ -15,14 +15,14 @@ die() {
 bucket=$1
 region=${2:-${AWS_REGION:-${AWS_DEFAULT_REGION:-}}}
 folder=${3:-$here/../cluster/terraform}
-[[ $bucket =~ ^[a-z0-9][-a-z0-9.]{1,61}[a-z0-9]$ ]] || die 1 "'$bucket' is no name of a bucket"
-[[ $region =~ ^[a-z]{2}(-[a-z]+)+-[0-9]$ ]] || die 1 "'$region' is no region: name it, or set AWS_REGION"
-[ -d "$folder" ] || die 1 "there is no folder $folder"
+[[ $bucket =~ ^[a-z0-9][-a-z0-9.]{1,61}[a-z0-9]$ ]] || die 1 "'$bucket' is not a bucket name"
+[[ $region =~ ^[a-z]{2}(-[a-z]+)+-[0-9]$ ]] || die 1 "'$region' is not a region: pass it, or set AWS_REGION"
+[ -d "$folder" ] || die 1 "no such folder: $folder"
 command -v aws >/dev/null || die 6 "aws is not installed: k8s/tools/install.sh aws"
 aws s3api head-bucket --bucket "$bucket" --region "$region" >/dev/null ||
-  die 4 "the bucket $bucket does not answer in $region: aws s3 mb s3://$bucket --region $region"
+  die 4 "the bucket $bucket does not respond in $region: aws s3 mb s3://$bucket --region $region"
 if [ "$(aws s3api get-bucket-versioning --bucket "$bucket" --region "$region" --query Status --output text)" != Enabled ]; then
-  echo "note: the bucket $bucket keeps no older versions, so that a state that is overwritten is lost:" \
+  echo "note: the bucket $bucket has no versioning, so an overwritten state is lost:" \
     "aws s3api put-bucket-versioning --bucket $bucket --versioning-configuration Status=Enabled" >&2
 fi
 text="# Written by k8s/tools/s3-backend.sh.

@@ -1,9 +1,8 @@
-"""Hosts for tests of a cluster, on one machine: a launcher and workers as pods of an MPIJob (mpi-operator v2beta1).
+"""Emulated hosts on one machine: a launcher and workers as pods of an MPIJob (mpi-operator v2beta1).
 
-Each pod has its own network (a veth pair on a bridge), processes, host name, /dev/shm and session folder; a worker runs
-an sshd, the launcher the command under test, with the hostfile and the variables that the operator gives. All of it
-lives in namespaces of one process, see isolate(): however that ends, the kernel takes everything down with it, and
-clusters side by side know nothing of each other.
+Each pod has a network (a veth pair on a bridge), processes, host name, /dev/shm and session folder. A worker runs sshd,
+the launcher the tested command with the operator's hostfile and variables. Everything is in namespaces of one process,
+see isolate(): when it exits, the kernel removes everything. Parallel clusters are independent.
 """
 
 import contextlib
@@ -16,11 +15,11 @@ import time
 
 SKIPPED = 77  # SKIP_RETURN_CODE of ctest
 INSIDE = "DTRAIN_TEST_CLUSTER"
-PORT = 2222  # not 22, as where sshd is no root: mpirun must get it from the ssh configuration
+PORT = 2222  # unprivileged: mpirun must read it from the ssh configuration
 PROGRAMS = ("bridge", "ip", "mount", "mpirun", "nsenter", "ssh", "ssh-keygen", "unshare", "/usr/sbin/sshd")
 
-# Left to image or manifest by the operator. With Open MPI 4.1's defaults a dead host is detected after eight minutes,
-# with these after seven seconds.
+# Set by image or manifest, not by the operator. Open MPI 4.1's defaults detect a dead host after eight minutes,
+# these after seven seconds.
 NETWORK_SETTINGS = {
     "OMPI_MCA_oob_tcp_keepalive_time": "5",
     "OMPI_MCA_oob_tcp_keepalive_intvl": "2",
@@ -66,24 +65,24 @@ def isolate():
             _run("ip", "link", "add", "pods", "type", "bridge")
             _run("ip", "link", "set", "pods", "up")
         except RuntimeError as error:
-            skip(f"hosts cannot be imitated: {error}")
+            skip(f"hosts cannot be emulated: {error}")
         return
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     missing = [program for program in PROGRAMS if not shutil.which(program)]
     if missing:
-        skip(f"hosts cannot be imitated without {', '.join(missing)}: scripts/setup.sh test installs them")
+        skip(f"hosts cannot be emulated without {', '.join(missing)}: scripts/setup.sh test installs them")
     if os.geteuid():
-        skip("hosts cannot be imitated: network namespaces and sshd need root")
+        skip("hosts cannot be emulated: network namespaces and sshd need root")
     namespaces = ["unshare", "--net", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"]
     probe = subprocess.run([*namespaces, "true"], capture_output=True, text=True)
     if probe.returncode:
-        skip(f"hosts cannot be imitated: {probe.stderr.strip()}")
+        skip(f"hosts cannot be emulated: {probe.stderr.strip()}")
     os.environ[INSIDE] = "1"
     os.execvp(namespaces[0], [*namespaces, sys.executable, "-B", *sys.argv])
 
 
 def wait_until(condition, what, timeout=60):
-    """Polls until `condition` returns something true, and returns that; a TimeoutError says `what` is missing."""
+    """Polls until `condition` returns a true value, and returns it; a TimeoutError says that `what` is missing."""
     deadline = time.monotonic() + timeout
     while not (value := condition()):
         if time.monotonic() > deadline:
@@ -100,8 +99,8 @@ def _run(*command):
 
 
 def living_ranks(mark=""):
-    """Process ids, here, of all ranks that live, by rank: what mpirun's daemons started, not children of those. With a
-    mark, `NAME=value` of their environment, only of the job that has it."""
+    """Process ids, in this namespace, of all live ranks, by rank: children of mpirun's daemons, without descendants.
+    `mark`, `NAME=value` of the environment, selects one job."""
     found = {}
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -116,13 +115,13 @@ def living_ranks(mark=""):
 
 
 class Pod:
-    """A host: its network stays for as long as the cluster, its first process, and all others with it, come and go."""
+    """A host: its network lives as long as the cluster; its process 1 and descendants can be restarted."""
 
     def __init__(self, cluster, name, index):
         self.cluster, self.name, self.index = cluster, name, index
         self.host = f"{name}.{cluster.job}.default.svc"
         self.address = f"10.244.0.{index + 1}"
-        self.port = f"pod{index}"  # the bridge's end of the cable
+        self.port = f"pod{index}"  # the bridge's end of the veth pair
         self.process = None
         _run("ip", "netns", "add", name)
         _run("ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", name)
@@ -137,7 +136,7 @@ class Pod:
             hostname {self.name}
             mount --bind {self.cluster.folder}/hosts /etc/hosts
             mount --bind {self.cluster.folder}/ssh_config /etc/ssh/ssh_config
-            # The settings of whoever runs this are no part of the pod.
+            # Hides the user's settings.
             [ ! -d /root/.ssh ] || mount -t tmpfs tmpfs /root/.ssh
             [ ! -e /root/.bashrc ] || mount --bind /dev/null /root/.bashrc
             mount -t tmpfs tmpfs /run/pod
@@ -160,23 +159,23 @@ class Pod:
         return self._file("err").read_text(errors="replace") if self.process else ""
 
     def written(self):
-        """Last lines of both, for messages."""
+        """Last lines of stdout and stderr, for messages."""
         errors, output = ("\n".join(text.splitlines()[-40:]) for text in (self.errors(), self.output()))
         return f"{self.name} wrote as errors:\n{errors}\nand as output:\n{output}"
 
     def first_process(self):
-        """The process id, here, of the pod's process 1; None before it has started or after it has ended."""
+        """Process id, in this namespace, of the pod's process 1; None if it is not running."""
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         with contextlib.suppress(OSError, ValueError):
             return int(children.read_text())
         return None
 
     def signal(self, number):
-        """Sends a signal to process 1, as a kubelet does: SIGTERM to ask it, SIGKILL to end the pod."""
+        """Sends a signal to process 1, like a kubelet: SIGTERM to stop the pod, SIGKILL to end it."""
         os.kill(wait_until(self.first_process, f"a process in {self.name}"), number)
 
     def end(self):
-        """Ends the pod at once, as when its machine dies, though its address stays; harmless where nothing runs."""
+        """Kills the pod, like a machine failure with a reachable address; no effect if it is not running."""
         if self.process:
             self.process.kill()
             self.process.wait()
@@ -198,7 +197,7 @@ class Cluster:
     def __init__(self, workers=2, slots=2, start_workers=True):
         self.folder = pathlib.Path("/run/cluster")
         self.folder.mkdir()
-        for folder in ("/run/pod", "/run/sshd"):  # mpirun's sessions; sshd asks for an empty one
+        for folder in ("/run/pod", "/run/sshd"):  # session directories; sshd requires an empty /run/sshd
             os.makedirs(folder, exist_ok=True)
         self.launcher = Pod(self, f"{self.job}-launcher", 0)
         self.workers = [Pod(self, f"{self.job}-worker-{i}", i + 1) for i in range(workers)]
@@ -246,7 +245,7 @@ class Cluster:
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_orte_tmpdir_base": "/run/pod",
-            # ssh passes nothing on; in a build with sanitizers the ranks need this.
+            # ssh does not forward it; ranks of sanitized builds need it.
             "OMPI_MCA_mca_base_env_list": "ASAN_OPTIONS=" + os.environ.get("ASAN_OPTIONS", ""),
             **NETWORK_SETTINGS,
         }
@@ -257,12 +256,12 @@ class Cluster:
         worker.start(["/usr/sbin/sshd", "-De", "-f", str(self.folder / "sshd_config")], environment)
 
     def start(self, *command, environment=None):
-        """Starts a command in the launcher's pod; wait() for it. What an earlier one left there is ended first."""
+        """Starts a command in the launcher's pod, after ending an earlier one; wait() for it."""
         self.launcher.end()
         self.launcher.start([str(part) for part in command], {**self.environment(), **(environment or {})})
 
     def wait_for(self, condition, what, timeout=60):
-        """As wait_until; errors include the command's output."""
+        """Like wait_until; errors include the command's output."""
         try:
             return wait_until(condition, what, timeout)
         except TimeoutError as error:
@@ -283,12 +282,12 @@ class Cluster:
         return self.wait(timeout)
 
     def wait_for_ranks(self, count, timeout=60):
-        """Waits until `count` ranks live, 0 to see that none is left over; returns their process ids by rank."""
+        """Waits until `count` ranks are alive (0: none left); returns their process ids by rank."""
         wait_until(lambda: len(living_ranks()) == count, f"{count} living ranks", timeout)
         return living_ranks()
 
     def signal_rank(self, rank, number):
-        """SIGKILL, SIGSTOP, SIGCONT ... for one rank, wherever it runs."""
+        """Sends SIGKILL, SIGSTOP, SIGCONT ... to a rank on any host."""
         os.kill(living_ranks()[rank], number)
 
     def separate_workers(self):
@@ -302,7 +301,7 @@ class Cluster:
 
 
 def main(functions):
-    """Runs the function that the command line names in namespaces of its own; without a name, each test_* in turn."""
+    """Runs the function named on the command line in new namespaces; without a name, all test_* functions in turn."""
     if len(sys.argv) > 1:
         isolate()
         functions[sys.argv[1]]()

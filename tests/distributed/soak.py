@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Soak of training: a small ResNet trains on 4, 2 and 1 ranks in turn, while it is killed, stopped, and starved of disk
-and memory at random, and is started again until it is done. Called by scripts/soak.sh.
+"""Soak test of training: a small ResNet trains on 4, 2 and 1 ranks in turn. It is randomly killed, stopped, or starved
+of disk and memory, and restarted until it is done. Called by scripts/soak.sh.
 
-A round is a training of --steps steps. Its parts have numbers of ranks that follow from the seed: each goes on from the
-checkpoint of the one before, with the same global batch. Numbers of ranks add in other orders, so that their bits
-differ; a training that goes on with as many ranks has the same bits. An undisturbed training by the same parts, made
-once per seed and kept beside the result, therefore says which bits a training has after each step, and each checkpoint
-of a round has to have them, its last one above all.
+A round is a training of --steps steps in parts. The seed determines the ranks of each part, which resumes from
+the checkpoint of the previous part with the same global batch. The order of additions depends on the number of ranks,
+and so do the bits; on as many ranks a resumed training has the same bits. An undisturbed training with the same parts
+runs once per seed and is kept beside the result. Each checkpoint of a round must have its bits.
 
-The result has a line each minute; where this program is killed, the same command goes on with it. Exit code 0: no
-failure; 1: there is one, and FILE.failed has what the jobs left; 77: namespaces cannot be made here.
+The result gets a line per minute; if this program is killed, the same command resumes it. Exit code 0: no failure; 1: a
+failure, with the jobs' files in FILE.failed; 77: namespaces cannot be created.
 """
 
 import argparse
@@ -32,14 +31,14 @@ from soak_reference import Reference, digest, steps_in
 
 INSIDE = "DTRAIN_SOAK_INSIDE"
 WORK = pathlib.Path("/run/soak")
-DISK_MIB = 16  # for three checkpoints of 2.2 MB, and the one under way
-PARTS, PART_STEPS = 5, 10  # at most, and at least
-WITHOUT_PROGRESS = 2  # failures in a row after which a start may reach its next checkpoint: a fourth start is refused
+DISK_MIB = 16  # three checkpoints of 2.2 MB, and an unfinished one
+PARTS, PART_STEPS = 5, 10  # maximum number of parts, minimum steps of a part
+WITHOUT_PROGRESS = 2  # failures in a row before an undisturbed start: crash-loop detection refuses a fourth one
 
 
 def isolate():
-    """Starts this program again in namespaces of its own, and ends as that does: whatever ends one of the two, the
-    kernel takes all jobs and mounts down with it."""
+    """Restarts this program in new namespaces and exits with its code: when either process ends, the kernel ends all jobs
+    and mounts."""
     if os.environ.pop(INSIDE, None):
         for folder in ("/run", "/dev/shm"):
             subprocess.run(["mount", "-t", "tmpfs", "tmpfs", folder], check=True)
@@ -52,13 +51,13 @@ def isolate():
                   "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
     probe = subprocess.run([*namespaces, "true"], capture_output=True, text=True)
     if probe.returncode or not shutil.which("mpirun"):
-        print(f"SKIPPED: hosts cannot be imitated: {probe.stderr.strip() or 'there is no mpirun'}")
+        print(f"SKIPPED: hosts cannot be emulated: {probe.stderr.strip() or 'there is no mpirun'}")
         sys.exit(77)
     sys.exit(subprocess.run([*namespaces, sys.executable, "-B", *sys.argv], env={**os.environ, INSIDE: "1"}).returncode)
 
 
 def slow_disk():
-    """The path of the shim that slows fsync; none where it is neither given nor can be compiled."""
+    """Path of the library that slows fsync; None if it is neither given nor can be compiled."""
     if given := os.environ.get("DTRAIN_SLOW_DISK"):
         return given
     shim, source = WORK / "slow_disk.so", pathlib.Path(__file__).with_name("slow_disk.cpp")
@@ -67,7 +66,7 @@ def slow_disk():
 
 
 def numbers_of_ranks(seed, steps):
-    """Of the parts; the first has the global batch without micro-steps."""
+    """Numbers of ranks of the parts; the first has the global batch without micro-steps."""
     draw, ranks = random.Random(seed), [4]
     while len(ranks) < max(2, min(PARTS, steps // PART_STEPS)):
         ranks.append(draw.choice([number for number in (1, 2, 2, 4) if number != ranks[-1]]))
@@ -75,7 +74,7 @@ def numbers_of_ranks(seed, steps):
 
 
 class Round:
-    """A training that is disturbed until `is_over`, and then ends undisturbed."""
+    """A training with faults until `is_over`, and without them to its end."""
 
     def __init__(self, soak, draw, is_over):
         self.soak, self.result, self.random, self.is_over = soak, soak.result, draw, is_over
@@ -99,17 +98,17 @@ class Round:
             self.result.set(step=max(found, default=0))
 
     def sound(self):
-        """The step of the newest sound checkpoint, 0 where there is none. What nobody damaged has to be sound."""
+        """Step of the newest sound checkpoint, or 0. Checkpoints that no fault damaged must be sound."""
         for step, path in sorted(steps_in(self.folder).items(), reverse=True):
             if (step, path.stat().st_ino) in self.damaged:
                 continue
             if digest(path) != self.soak.reference.digests[step]:
-                raise Failure("unequal", f"step {step} has other bits than the undisturbed training")
+                raise Failure("unequal", f"step {step}: the bits differ from the undisturbed training")
             return step
         return 0
 
     def damage(self, step):
-        """The newest checkpoint, where there is another one; returns the step of the newest sound one."""
+        """Damages the newest checkpoint if there is an older one; returns the step of the newest sound one."""
         found = steps_in(self.folder)
         if self.is_over() or "damaged checkpoint" in self.soak.left_out or len(found) < 2 or step != max(found):
             return step
@@ -121,7 +120,7 @@ class Round:
         return self.sound()
 
     def start(self, step):
-        """A start from `step`, with faults until it has ended."""
+        """A start from `step`, with faults until it has exited."""
         soak, mpi = self.soak, self.random.random() < 0.5
         part = min(part for part, end in enumerate(soak.ends) if step < end)
         calm = self.is_over()
@@ -136,7 +135,7 @@ class Round:
         self.judge(job, step, soak.ends[part], code, explained)
 
     def disturb(self, job, step):
-        """The names of the faults until the job has ended."""
+        """Applies faults until the job has exited; returns their names."""
         names = set()
         job.wait_for(lambda: len(job.pids()) == job.ranks)
         if self.failures >= WITHOUT_PROGRESS:
@@ -153,7 +152,7 @@ class Round:
     def judge(self, job, step, end, code, names):
         what = f"a start from step {step} on {job.ranks} ranks, {'mpirun' if job.mpi else '--num_gpus'}, faults " \
                f"{sorted(names)}, ended with {code}"
-        unheard = code - 128 in soak_faults.REQUESTS and job.trained()  # ended by a request before there was a handler
+        unheard = code - 128 in soak_faults.REQUESTS and job.trained()  # stopped before the signal handler was installed
         if unheard or code not in {0}.union(*(EXPLAINED[name] for name in names)):
             raise Failure("undocumented_codes", f"{what}, which they do not explain; {job.written()}")
         restored = [int(line.split()[2]) for line in job.output().splitlines() if line.startswith("Restored step ")]
@@ -189,7 +188,7 @@ class Soak:
         if not shim:
             self.left_out.update({"slow disk": "no compiler", "dead disk": "no compiler"})
         if not self.group.path:
-            self.left_out["out of memory"] = "no control group can be made here"
+            self.left_out["out of memory"] = "no cgroup can be created here"
         if sanitized:
             self.left_out["address space"] = "sanitizers reserve it"
         identity = {"soak": "training", "seed": self.seed, "steps_of_a_round": self.steps,
@@ -202,8 +201,8 @@ class Soak:
 
     def header(self, arguments):
         return {
-            "what": "rounds of one training each, disturbed at random and started again until it is done; each "
-                    "checkpoint that it leaves is compared with that of an undisturbed training after the same step",
+            "what": "rounds of one training each, with random faults and restarts until it is done; each checkpoint is "
+                    "compared with an undisturbed training after the same step",
             "commit": arguments.commit, "machine": soak_result.machine(), "minutes": arguments.minutes,
             "command": " ".join((*COMMAND, *LIMITS)), "ranks": self.ranks, "part_ends_at_step": self.ends,
             "launchers": "dtrain-mpirun or --num_gpus, drawn for each start", "global_batch": self.ranks[0] * BATCH,
@@ -212,7 +211,7 @@ class Soak:
             "faults_left_out": self.left_out, "exit_codes": soak_result.MEANINGS}
 
     def run(self, minutes):
-        def is_over():  # a slow machine takes a short time to start the first ranks
+        def is_over():  # at least one fault, also in a short soak on a slow machine
             return self.result.minutes() >= minutes and self.result.counters["faults"]
 
         self.result.every_minute()
@@ -230,17 +229,17 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=300, help="of a round")
     parser.add_argument("--out", type=lambda text: pathlib.Path(text).resolve(), default="soak.jsonl")
-    parser.add_argument("--faults", type=lambda text: text.split(","), help="only these, by name, with commas between")
-    parser.add_argument("--commit", default="", help="what the programs were built from, for the header")
+    parser.add_argument("--faults", type=lambda text: text.split(","), help="comma-separated names of faults to apply")
+    parser.add_argument("--commit", default="", help="commit of the programs, for the header")
     arguments = parser.parse_args()
     if unknown := set(arguments.faults or ()) - EXPLAINED.keys():
-        parser.error(f"no faults are called {sorted(unknown)}; expected some of {list(EXPLAINED)}")
+        parser.error(f"unknown faults {sorted(unknown)}; expected some of {list(EXPLAINED)}")
     isolate()
     lock = arguments.out.with_suffix(".lock").open("w")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        sys.exit(f"{arguments.out}: another soak writes it")
+        sys.exit(f"{arguments.out}: another soak test is writing it")
     soak = Soak(arguments)
     if soak.result.verdict:
         sys.exit(f"{arguments.out} is complete: {soak.result.verdict}")
@@ -256,8 +255,8 @@ def main():
         if soak.group.path:
             with contextlib.suppress(OSError):
                 soak.group.path.rmdir()
-    soak.result.end("passed", "the weights of all rounds are equal to those of the undisturbed training, no hang, no "
-                              "orphan, all exit codes documented and explained by the faults before them")
+    soak.result.end("passed", "all rounds have the weights of the undisturbed training; no hang, no orphan, all exit "
+                   "codes documented and explained by the preceding faults")
     os.unlink(lock.name)
 
 

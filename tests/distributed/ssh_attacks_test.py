@@ -21,7 +21,7 @@ ELASTIC = ROOT / "k8s" / "overlays" / "elastic" / "elastic.sh"
 LIMIT = 60
 CANARY = "touch${IFS}canary"
 
-# What the hostfile holds, as bytes, and what the message says.
+# Content of the hostfile as bytes, and pattern of the message.
 LINES = [
     (f"-oProxyCommand={CANARY} slots=1", r"1: -oProxyCommand=.* is not a host name"),
     (f"user@-oProxyCommand={CANARY}", r"1: user@-oProxyCommand.* is not a host name"),
@@ -52,7 +52,7 @@ LINES = [
 
 
 def run(*command, folder, **environment):
-    """Exit code, errors and seconds of a command, in a folder of its own and as the leader of a group."""
+    """Exit code, errors and seconds of a command, in a new folder and as leader of a process group."""
     began = time.monotonic()
     process = subprocess.Popen([str(word) for word in command], cwd=folder, stdin=subprocess.DEVNULL, text=True,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, errors="replace",
@@ -84,7 +84,7 @@ def report(attacks):
         problems = [problem for problem in pool.map(lambda one: one(), attacks) if problem]
     for problem in problems:
         print("FAILED", problem)
-    print(f"{len(attacks) - len(problems)} of {len(attacks)} attacks were met as they should be")
+    print(f"{len(attacks) - len(problems)} of {len(attacks)} attacks were handled")
     assert not problems and attacks
 
 
@@ -99,7 +99,7 @@ def line_attack(text, pattern):
 
 
 def file_attack(name, make, code, pattern, script=MPIRUN, flag=("--hostfile",), **environment):
-    """`make` makes the hostfile and returns its path, which comes after `flag`."""
+    """`make` creates the hostfile and returns its path, the argument of `flag`."""
     def attack():
         with tempfile.TemporaryDirectory() as folder:
             path = make(pathlib.Path(folder))
@@ -111,7 +111,7 @@ def file_attack(name, make, code, pattern, script=MPIRUN, flag=("--hostfile",), 
 
 
 def elastic_attack(name, discover, code, pattern, mpirun=None):
-    """A script of the operator that names workers, and k8s/overlays/elastic; `mpirun` is in place of the wrapper."""
+    """`discover` acts as the operator's script for k8s/overlays/elastic; `mpirun` replaces the wrapper."""
     def attack():
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "discover.sh"
@@ -159,7 +159,7 @@ def test_files():
         file_attack("a sparse file of 100 GB", made("h", size=100 << 30), 1, "is not a hostfile"),
         file_attack("a name with a forged line", lambda folder: folder / "x\nforged\x1b[2J", 1, f"{none} .*xforged"),
         file_attack("a name that is an option", lambda _: "-x", 1, none),
-        # By another way to mpirun.
+        # Passed to mpirun by an MCA parameter.
         file_attack("a hostfile by a parameter", made("h", f"-oProxyCommand={CANARY}"), 1, "is not a host name",
                     flag=("-mca", "orte_default_hostfile")),
         file_attack("a time of letters", made("h", "host"), 1, "DTRAIN_WORKER_TIMEOUT is '1forged'",
@@ -174,7 +174,7 @@ def test_files():
             file_attack(f"{script.name}: no hosts", made("h", "#"), 1, "names no host", script),
         ]
     attacks.append(file_attack("run.sh: slots without end", made("h", "host slots=99999999999999999999\n"), 1,
-                               "slots: expected 999999", EC2 / "run.sh"))
+                               "slots: expected at most 999999", EC2 / "run.sh"))
     attacks += [
         elastic_attack("a worker that is an option", f"echo '-oProxyCommand={CANARY}'", 1, "is not a host name"),
         elastic_attack("a worker with settings", f"echo 'host slots=9 ;{CANARY}'", 1, "^host slots=1$",
@@ -185,7 +185,7 @@ def test_files():
     report(attacks)
 
 
-# Ports of a worker, and what a login there does. A Banner comes before the login.
+# Ports of a worker, and the behaviour of a login. A Banner is printed before the login.
 LOGINS = {
     "escapes": 'Banner {folder}/banner\nAuthorizedKeysFile none',
     "garbage": "ForceCommand while printf '\\033[2Jforged' && head -c 4000000 /dev/zero | tr '\\0' x; do "
@@ -195,7 +195,7 @@ LOGINS = {
     "greets": "Banner {folder}/banner\nForceCommand printf '\\033[2Jwelcome\\n'; "
               "printf 'and more\\n' >&2; eval \"$SSH_ORIGINAL_COMMAND\"",
 }
-# Host, exit code, pattern. Those that are not in LOGINS answer as a plain worker.
+# Host, exit code, pattern. Hosts that are not in LOGINS are plain workers.
 HOSTS = [
     ("garbage", 4, r"garbage: no answer yet"),
     ("escapes", 4, r"escapes: .*Permission denied"),
@@ -216,7 +216,7 @@ HOSTS = [
     ("root@plain", 0, ""),
     ("greets", 0, ""),
 ]
-# Peers that are no sshd.
+# Servers that are not sshd.
 PEERS = """
 import socket, threading
 def serve(port, text, close):
@@ -234,7 +234,7 @@ PEER_PORTS = {"silent": 3001, "closes": 3002, "speaks.http": 3003}
 
 
 def prepare(cluster):
-    """Starts a worker that listens at a port for each kind of login."""
+    """Starts a worker that listens on one port per kind of login."""
     folder, [worker] = cluster.folder, cluster.workers
     ports = {name: PORT + 1 + number for number, name in enumerate(LOGINS)}
     config = SSHD_CONFIG.format(port=PORT, folder=folder) + "".join(f"Port {port}\n" for port in ports.values())
@@ -257,7 +257,7 @@ def prepare(cluster):
 
 
 def largest_wrapper():
-    """Megabytes of the largest process of the wrapper."""
+    """Largest memory of a wrapper process in MB."""
     found = [0]
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -269,7 +269,7 @@ def largest_wrapper():
 
 
 def test_hosts():
-    """All at once, in one launcher: a shell that starts the wrapper for each host and writes down how it ended."""
+    """All hosts at once: a shell in the launcher starts a wrapper per host and records its end."""
     with Cluster(workers=1, start_workers=False) as cluster:
         prepare(cluster)
         work = cluster.folder / "work"
@@ -303,7 +303,7 @@ def test_hosts():
         for problem in problems:
             print("FAILED", problem)
         count = len(HOSTS) + 2
-        print(f"{count - len(problems)} of {count} attacks were met as they should be")
+        print(f"{count - len(problems)} of {count} attacks were handled")
         assert not problems
 
 

@@ -20,7 +20,7 @@ from aws_tools_test import DOWNLOADS, Mirror, mirror, script, tar_of
 
 
 class Hostile(Mirror):
-    """Answers as `way` says, for the paths in it."""
+    """Responds with the attack `way` to requests for the given paths."""
 
     def do_GET(self):
         way = getattr(self.server, "way", None)
@@ -53,7 +53,7 @@ aws_tools_test.Mirror = Hostile
 
 
 class Place:
-    """A mirror, the script beside its own versions.txt, and a folder for attacks."""
+    """A mirror, the script with its versions.txt, and a folder for attacks."""
 
     def __init__(self, folder, server):
         self.folder, self.server = folder, server
@@ -77,7 +77,7 @@ class Place:
         return process.returncode, output
 
     def serve(self, tool, data):
-        """Another download, with its digest."""
+        """Serves another download, with its digest."""
         files = [path for path in self.folder.glob("www/**/*") if path.is_file()]
         [path] = [path for path in files if path.read_bytes() == DOWNLOADS[tool]]
         path.write_bytes(data)
@@ -86,17 +86,17 @@ class Place:
                                                          hashlib.sha256(data).hexdigest()))
 
     def check(self, result, code, phrase, tool="kubectl", bin=None):
-        """Whether it ended so, and whether the tool is there if and only if it ended well."""
+        """Checks exit code and message, and that the tool is installed if and only if the exit code is 0."""
         assert result[0] == code and phrase in result[1], result
         bin = pathlib.Path(bin or self.folder / "bin")
         there = (bin / tool).is_file() and not (bin / tool).is_symlink()
-        assert there == (code == 0), f"{tool} is {'' if there else 'not '}there: {result}"
+        assert there == (code == 0), f"{tool} is {'' if there else 'not '}installed: {result}"
         assert (bin / f".{tool}.sha256").is_file() == (code == 0), result
         if code == 0:
             ran = subprocess.run([bin / tool], capture_output=True, text=True, check=True).stdout
             assert ran == f"{tool}\n", ran
         assert not list(bin.glob(".install.*")) if bin.is_dir() else True
-        assert not (self.folder / "canary").exists(), "it ran a command or wrote where it should not"
+        assert not (self.folder / "canary").exists(), "it executed a command or wrote outside of its folder"
 
 
 ATTACKS = {}
@@ -138,7 +138,7 @@ def folder_that_is_a_file(place):
 @attack
 def folder_that_leads_nowhere(place):
     (place.folder / "bin").symlink_to("nowhere/at/all")
-    place.check(place.run("--to", "bin", "kubectl"), 6, "cannot be made")
+    place.check(place.run("--to", "bin", "kubectl"), 6, "cannot be created")
 
 
 @attack
@@ -250,7 +250,7 @@ def way_to_a_file(place):
 
 @attack
 def mirror_that_is_an_option(place):
-    """A program in the place of curl sees that the address is an address; DNS of this machine is not asked for it."""
+    """curl's replacement checks that the URL is passed as a URL; this machine's DNS is not used."""
     curl = place.folder / "fake" / "curl"
     curl.parent.mkdir()
     curl.write_text('#!/bin/sh\nprintf "%s\\n" "$@" >"${0%/*}/words"\nexit 6\n')
@@ -340,7 +340,7 @@ def test_attacks():
                 problems.append(f"{name}: {error!r}")
     for problem in problems:
         print("FAILED", problem)
-    print(f"{len(ATTACKS) - len(problems)} of {len(ATTACKS)} attacks were met as they should be")
+    print(f"{len(ATTACKS) - len(problems)} of {len(ATTACKS)} attacks were handled")
     assert not problems
 
 

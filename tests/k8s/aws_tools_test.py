@@ -49,7 +49,7 @@ def zip_of(name, data):
     return stream.getvalue()
 
 
-# The installer of the AWS CLI takes its folders as options; so does this one.
+# Like the AWS CLI's installer, takes its folders as options.
 AWS = script('shift 2\nmkdir -p "$1/v2"\nprintf "#!/bin/sh\\necho aws\\n" >"$1/v2/aws"\nchmod +x "$1/v2/aws"\n'
              'ln -sf "$1/v2/aws" "$3/aws"')
 DOWNLOADS = {"kubectl": script("echo kubectl"), "helm": tar_of("linux-amd64/helm", script("echo helm")),
@@ -65,7 +65,7 @@ class Mirror(http.server.SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def mirror(folder):
-    """A web server on this machine, and a copy of the tools whose digests are those of what it serves."""
+    """A web server on this machine, and a copy of the tools with the digests of its downloads."""
     (folder / "tools").mkdir()
     shutil.copy(tools.K8S / "tools" / "install.sh", folder / "tools")
     rows = []
@@ -91,7 +91,7 @@ def mirror(folder):
         thread.join()
 
 
-def test_installs_what_it_verified():
+def test_installs_verified_downloads():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         with mirror(folder) as (server, install):
@@ -103,13 +103,13 @@ def test_installs_what_it_verified():
             fetched = server.requests
             assert fetched == 5
             assert install("--to", folder / "bin").stdout.count("installed already") == 5
-            assert server.requests == fetched, "what is there was fetched again"
+            assert server.requests == fetched, "installed tools were downloaded again"
             assert install("helm").returncode == 0 and (folder / ".local/bin/helm").is_file()
             assert not (folder / ".local/bin/kubectl").exists()
             assert install("ksonnet").returncode == 1
 
 
-def test_refuses_another_digest():
+def test_rejects_wrong_digest():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         with mirror(folder) as (_, install):
@@ -123,7 +123,7 @@ def test_refuses_another_digest():
             assert result.returncode == 5 and "0" * 64 in result.stderr, result
             assert (folder / "bin" / "kubectl").read_bytes() == before
             (path,) = folder.glob("www/get.helm.sh/*")
-            path.write_bytes(path.read_bytes()[:-7])  # cut off on the way
+            path.write_bytes(path.read_bytes()[:-7])  # truncated download
             result = install("--to", folder / "bin", "helm")
             assert result.returncode == 5, result
             path.unlink()
@@ -132,7 +132,7 @@ def test_refuses_another_digest():
             assert sorted(os.listdir(folder / "bin")) == [".kubectl.sha256", "kubectl"]
 
 
-# An AWS CLI that answers from files, by the names of service and operation, and writes its calls down.
+# An AWS CLI that answers from files named after service and operation, and records its calls.
 RECORDER = r"""#!/bin/bash
 printf '%s\n' "$*" >>"$FAKE/calls"
 file=$FAKE/$1-$2
@@ -172,7 +172,7 @@ def account():
         assert not calls.exists() or SECRET not in calls.read_text(encoding="utf-8")
 
 
-def test_preflight_of_an_account():
+def test_account_preflight():
     with account() as (folder, answer, run):
         def expect(code, text, *words, **changes):
             result = run("preflight.sh", "--aws", *words, **changes)
@@ -189,10 +189,10 @@ def test_preflight_of_an_account():
         expect(1, "usage", "p4d.24xlarge")
         expect(1, "usage", "p4d=0")
         answer("iam-simulate-principal-policy", "eks:CreateCluster\tiam:PassRole")
-        expect(21, "lacks the right eks:CreateCluster")
-        expect(21, "lacks the right iam:PassRole")
+        expect(21, "lacks the permission eks:CreateCluster")
+        expect(21, "lacks the permission iam:PassRole")
         (folder / "iam-simulate-principal-policy").unlink()
-        expect(21, "may not ask which rights it has")
+        expect(21, "may not simulate its permissions")
         answer("sts-get-caller-identity", "arn:aws:iam::123456789012:root")
         expect(0, "root user")
         answer("ec2-describe-instance-types", "None")
@@ -202,17 +202,17 @@ def test_preflight_of_an_account():
         expect(20, "no valid credentials")
 
 
-def test_backend_of_the_state():
+def test_state_backend():
     with account() as (folder, answer, run):
         target = folder / "terraform"
         target.mkdir()
         result = run("tools/s3-backend.sh", "bucket", "us-west-2", target)
-        assert result.returncode == 4 and "does not answer" in result.stderr and not list(target.iterdir()), result
+        assert result.returncode == 4 and "does not respond" in result.stderr and not list(target.iterdir()), result
         answer("s3api-head-bucket", "{}")
         answer("s3api-get-bucket-versioning", "None")
         for _ in range(2):
             result = run("tools/s3-backend.sh", "bucket", "us-west-2", target)
-            assert result.returncode == 0 and "keeps no older versions" in result.stderr, result
+            assert result.returncode == 0 and "has no versioning" in result.stderr, result
         text = (target / "backend.tf").read_text(encoding="utf-8")
         assert 'bucket       = "bucket"' in text and "use_lockfile = true" in text, text
         result = run("tools/s3-backend.sh", "other", "us-west-2", target)
@@ -225,8 +225,8 @@ def test_backend_of_the_state():
             tools.check_run("terraform", f"-chdir={target}", "fmt", "-check", env=environment)
 
 
-def test_state_lies_in_a_bucket():
-    """A real Terraform and a real AWS CLI, with a server that plays S3."""
+def test_state_is_in_bucket():
+    """Real Terraform and AWS CLI, with a mock of S3."""
     path = f"{tools.CACHE / 'dtrain/aws-tools/bin'}:{os.environ['PATH']}"
     for program in ("aws", "terraform", "moto_server"):
         if not shutil.which(program, path=path):
@@ -250,12 +250,12 @@ def test_state_lies_in_a_bucket():
             result = tools.run(backend, "first-state", "us-west-2", target, env=environment)
             assert result.returncode == 0 and not result.stderr, result
             result = tools.run(backend, "no-state", "us-west-2", target, env=environment)
-            assert result.returncode == 4 and "does not answer" in result.stderr, result
+            assert result.returncode == 4 and "does not respond" in result.stderr, result
             tools.check_run("terraform", f"-chdir={target}", "init", "-backend-config=use_path_style=true",
                             "-backend-config=skip_credentials_validation=true",
                             "-backend-config=skip_requesting_account_id=true", env=environment)
             tools.check_run("terraform", f"-chdir={target}", "apply", "-auto-approve", env=environment)
-            assert not list(target.glob("terraform.tfstate*")), "the state lies on this machine"
+            assert not list(target.glob("terraform.tfstate*")), "the state is on this machine"
             state = tools.check_run("aws", "s3", "cp", "s3://first-state/dtrain/terraform.tfstate", "-", env=environment)
             assert json.loads(state)["outputs"]["answer"]["value"] == 42, state
         finally:
@@ -264,7 +264,7 @@ def test_state_lies_in_a_bucket():
 
 
 def wait_for(port, server):
-    """Returns once a server listens."""
+    """Waits until a server listens."""
     while server.poll() is None:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()

@@ -21,26 +21,26 @@ TEXT = "".join(HOSTILE)
 
 
 def nested(path, value):
-    """{"a": {"b": value}} of "a.b"."""
+    """{"a": {"b": value}} for "a.b"."""
     for key in reversed(path.split(".")):
         value = {key: value}
     return value
 
 
-# Chart, place, value, and what the message names.
+# Chart, key, value, and a part of the message.
 REFUSED = [
-    # Keys of a manifest by line breaks, in strings that a template once copied as they were.
-    ("maskrcnn", "maskrcnn.image", INJECTION, "no name of an image"),
-    ("maskrcnn", "maskrcnn.image", "dtrain cuda:1", "no name of an image"),
-    ("maskrcnn", "maskrcnn.image", "dtrain$(reboot):1", "no name of an image"),
-    ("maskrcnn", "maskrcnn.image", "{{ .Values.job }}:1", "no name of an image"),
-    ("maskrcnn", "maskrcnn.image", "-it:1", "no name of an image"),
-    ("mpijob", "global.registry", "me\n  hostNetwork: true", "no name of an image or registry"),
-    ("mpijob", "git", {"repo_url": "https://example.org/a", "image": INJECTION}, "no name of an image"),
+    # Injected manifest keys through line breaks.
+    ("maskrcnn", "maskrcnn.image", INJECTION, "is not an image or registry name"),
+    ("maskrcnn", "maskrcnn.image", "dtrain cuda:1", "is not an image or registry name"),
+    ("maskrcnn", "maskrcnn.image", "dtrain$(reboot):1", "is not an image or registry name"),
+    ("maskrcnn", "maskrcnn.image", "{{ .Values.job }}:1", "is not an image or registry name"),
+    ("maskrcnn", "maskrcnn.image", "-it:1", "is not an image or registry name"),
+    ("mpijob", "global.registry", "me\n  hostNetwork: true", "is not an image or registry name"),
+    ("mpijob", "git", {"repo_url": "https://example.org/a", "image": INJECTION}, "is not an image or registry name"),
     ("mpijob", "git", {"repo_url": "https://example.org/a", "image": "git"}, "version or digest"),
-    ("pytorchjob", "image", INJECTION, "no name of an image"),
-    ("coco-data", "image", INJECTION, "no name of an image"),
-    ("maskrcnn-jupyter", "nginx.image", INJECTION, "no name of an image"),
+    ("pytorchjob", "image", INJECTION, "is not an image or registry name"),
+    ("coco-data", "image", INJECTION, "is not an image or registry name"),
+    ("maskrcnn-jupyter", "nginx.image", INJECTION, "is not an image or registry name"),
     ("pv-fsx", "dns_name", "a.b\n  nfs: {server: evil}", "dns_name"),
     ("pv-fsx", "region", "us\n  nfs: {server: evil}", "region"),
     ("pv-efs", "fs_id", "fs-0a\n  nfs: {server: evil}", "fs_id"),
@@ -51,17 +51,17 @@ REFUSED = [
     ("maskrcnn", "maskrcnn.gpu_instance_type", "p3.x\n- y", "gpu_instance_type"),
     ("maskrcnn-jupyter", "global.source_cidr", "203.0.113.7/32\n", "source_cidr"),
     ("maskrcnn-jupyter", "nginx.host_names", ["a\nDNS:evil"], "host_names"),
-    ("maskrcnn-jupyter", "nginx.htpasswd", f"{HASH}\nroot:{HASH}", "nginx.htpasswd is no hash"),
+    ("maskrcnn-jupyter", "nginx.htpasswd", f"{HASH}\nroot:{HASH}", "nginx.htpasswd is not a password hash"),
     ("maskrcnn-jupyter", "nginx.user", "a\nroot", "user"),
     ("maskrcnn-jupyter", "jupyter.token", "0123456789abcdef\nx", "token"),
-    # What is named becomes an option, or another word.
+    # Strings that would become an option or another argument.
     ("mpijob", "git", {"repo_url": "--upload-pack=touch x", "image": "git:2.0"}, "repo_url"),
     ("mpijob", "git", {"repo_url": "https://example.org/a", "image": "git:2.0", "branch": "\n--x"}, "branch"),
     ("coco-data", "coco_url", "http://a -o /etc/passwd", "coco_url"),
     ("coco-data", "coco_url", "file:///etc/passwd", "coco_url"),
     ("coco-data", "archives", ["a.zip -K /x.zip"], "archives"),
     ("coco-data", "weights", ["../../etc/passwd"], "weights"),
-    ("maskrcnn", "maskrcnn.extra_config", "TRAIN.X=1 --load /etc/x; reboot", "is no KEY=VALUE"),
+    ("maskrcnn", "maskrcnn.extra_config", "TRAIN.X=1 --load /etc/x; reboot", "is not KEY=VALUE"),
     # Numbers.
     ("maskrcnn", "maskrcnn.gpu_nodes", 1e30, "gpu_nodes"),
     ("maskrcnn", "maskrcnn.gpu_nodes", 9223372036854775807, "gpu_nodes"),
@@ -76,7 +76,7 @@ REFUSED = [
     ("pytorchjob", "resources.limits", {"nvidia.com/gpu": -8}, "gpu"),
     ("pytorchjob", "resources.limits", {"nvidia.com/gpu": "8; x"}, "gpu"),
     ("pytorchjob", "resources.limits", {"a: 1\n  hostNetwork": 1}, "limits|propertyname"),
-    # Other types, and nothing: a key that is taken away would become 0, the user root.
+    # Wrong types, and null: a removed key would become 0, the user root.
     ("maskrcnn", "maskrcnn.data_train", ["a"], "data_train"),
     ("maskrcnn", "maskrcnn.extra_args", "--x", "extra_args"),
     ("maskrcnn", "maskrcnn.log_dir", {"a": 1}, "log_dir"),
@@ -86,29 +86,29 @@ REFUSED = [
     ("maskrcnn", "maskrcnn", None, "maskrcnn"),
     ("pytorchjob", "resources.nnodes", None, "nnodes"),
     ("maskrcnn-jupyter", "nginx", {"user": None}, "user"),
-    # Keys that no chart knows.
+    # Unknown keys.
     ("maskrcnn", "hostNetwork", True, "hostNetwork"),
     ("maskrcnn", "job.securityContext", {"privileged": True}, "securityContext"),
     ("maskrcnn", "global.hostPID", True, "hostPID"),
     ("mpijob", "pvc", [{"name": "a", "mount_path": "/a", "hostPath": {"path": "/"}}], "hostPath"),
     ("mpijob", "mpirun.env", [{"name": "A", "value": "b", "valueFrom": {"secretKeyRef": {}}}], "valueFrom"),
     ("pytorchjob", "tolerations", [{"key": "a", "image": "b"}], "image"),
-    # Twice the same, and places that are taken.
+    # Duplicates, and reserved names.
     ("mpijob", "mpirun.env", [{"name": "RANKS", "value": "1"}], "RANKS"),
-    ("mpijob", "mpirun.env", [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}], "A is there twice"),
+    ("mpijob", "mpirun.env", [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}], "A is set twice"),
     ("pytorchjob", "train.env", [{"name": "OUTPUT_DIR", "value": "/"}], "OUTPUT_DIR"),
     ("mpijob", "pvc", [{"name": "a", "mount_path": "/a"}, {"name": "b", "mount_path": "/a"}], "mount_path /a"),
     ("mpijob", "pvc", [{"name": "a", "mount_path": "/etc/dtrain/job"}], "mount_path /etc/dtrain/job"),
     ("maskrcnn", "global.shared_fs", "data", "global.shared_fs"),
     ("maskrcnn-jupyter", "global.shared_fs", "etc", "global.shared_fs"),
 ]
-# Names of releases and namespaces.
+# Release and namespace names.
 NAMES = [
     (["A"], "name"), (["a.b"], "name"), (["a b"], "name"), (["caf\u00e9"], "name"), (["a\nkind: x"], "name"),
     (["a" * 60], "name"), (["$(reboot)"], "name"),
     (["a", "--namespace", "x\nhostNetwork: true"], "namespace"), (["a", "--namespace", "../kube-system"], "namespace"),
 ]
-# Whole files of values.
+# Values files.
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)) + "maskrcnn: {extra_args: *a11}\n"
 FILES = [
@@ -121,7 +121,7 @@ FILES = [
 
 
 def template(helm, chart, values, *words, needed=True):
-    """The result of helm, with a file of values, a limit of memory and one of time."""
+    """Runs helm with a values file, a memory limit and a timeout."""
     with tempfile.NamedTemporaryFile(suffix=".yaml") as file:
         if not isinstance(values, (str, bytes)):
             values = json.dumps(values)  # which is YAML, with quotes around each string
@@ -133,17 +133,17 @@ def template(helm, chart, values, *words, needed=True):
 
 
 def check_refused(result, phrases):
-    """Whether helm ends with a message that names what is wrong."""
+    """Problem if helm does not reject the values with a message that contains the phrases; "" otherwise."""
     text = result.stderr.lower()
     if result.returncode == 0:
-        return "it is taken"
+        return "it was accepted"
     if not any(phrase.lower() in text for phrase in phrases.split("|")):
         return f"no line names {phrases}: {result.stderr}"
-    return f"a program's own fault: {result.stderr}" if "panic" in text or "goroutine" in text else ""
+    return f"helm crashed: {result.stderr}" if "panic" in text or "goroutine" in text else ""
 
 
 def report(attacks):
-    """Runs functions that return what is wrong, and ends with the number of those that held."""
+    """Runs functions that return a problem or "", and exits with the number of problems."""
     def result(one):
         try:
             return one[1]()
@@ -154,17 +154,17 @@ def report(attacks):
         problems = [f"{name}: {problem}" for (name, _), problem in zip(attacks, pool.map(result, attacks)) if problem]
     for problem in problems:
         print("FAILED", problem)
-    print(f"{len(attacks) - len(problems)} of {len(attacks)} attacks were met as they should be")
+    print(f"{len(attacks) - len(problems)} of {len(attacks)} attacks were handled")
     assert not problems and attacks
 
 
 def without(chart, place):
-    """The values that a chart needs, less those at the place, which --set would put in the place of the attack's."""
+    """The required values of a chart except those at the attacked key, which --set would override."""
     kept = [one for one in NEEDED.get(chart, []) if not one.startswith(place)]
     return [word for one in kept for word in ("--set", one)]
 
 
-def test_refuses_hostile_values():
+def test_rejects_hostile_values():
     attacks = []
     for helm in tools.helms():
         for chart, place, value, phrase in REFUSED:
@@ -188,7 +188,7 @@ def objects_of(helm, chart, values, *words, **options):
 
 
 def shape(value):
-    """What is the same however strings and lists of words differ: kinds of values by key."""
+    """Types of values by key; lists of strings count as equal."""
     if isinstance(value, dict):
         return {key: shape(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -197,11 +197,11 @@ def shape(value):
 
 
 def carried(chart, values, look, *words, same_shape=True, **options):
-    """An attack that has to arrive: `look` finds what is wrong in the objects, whose shape is that without it."""
+    """An attack that must arrive unchanged: `look` returns a problem of the objects, whose shape must not change."""
     def attack(helm):
         objects = objects_of(helm, chart, values, *words, **options)
         if same_shape and shape(objects) != shape(objects_of(helm, chart, {})):
-            return "the objects have another shape"
+            return "the shape of the objects changed"
         return look(objects)
     return attack
 
@@ -248,7 +248,7 @@ KEYS = {name: TEXT for name in ("data_train", "data_val", "lr_schedule", "if_exc
 CARRIED = {
     **{name: carried(chart, nested(place, HOSTILE), lambda all: within(words_of(all), HOSTILE))
        for name, (chart, place) in ARGUMENTS.items()},
-    # Helm itself makes a space of this character.
+    # Helm itself converts this character to a space.
     "a next line of ISO 6429": carried(
         "mpijob", {"mpirun": {"args": ["a\u0085key: x"]}, "pre_script": ["a\u0085key: x"]},
         lambda all: within(words_of(all), ["a key: x", "bash"])),
@@ -307,7 +307,7 @@ CARRIED = {
 }
 
 
-def test_carries_hostile_values():
+def test_passes_on_hostile_values():
     attacks = []
     for helm in tools.helms():
         for name, attack in CARRIED.items():
@@ -319,7 +319,7 @@ def test_carries_hostile_values():
 
 
 def secrets_are_secrets(helm):
-    """A password's hash and a token are in the Secret alone."""
+    """Password hash and token are only in the Secret."""
     token = "s3cr3t-t0ken-0123456789"
     for one in objects_of(helm, "maskrcnn-jupyter", {"jupyter": {"enabled": True, "token": token}}):
         text = json.dumps(one)
@@ -329,7 +329,7 @@ def secrets_are_secrets(helm):
 
 
 def repository_runs_nothing(helm):
-    """Git's transport that runs a program is none of the charts', and a name cannot become an option."""
+    """git's `ext::` transport, which runs a program, is disabled, and a URL cannot become an option."""
     with tempfile.TemporaryDirectory() as folder:
         canary = pathlib.Path(folder) / "canary"
         values = {"git": {"repo_url": f"ext::touch${{IFS}}{canary}", "image": "git:2.0"}}
@@ -341,7 +341,7 @@ def repository_runs_nothing(helm):
 
 
 def addresses_are_addresses(helm):
-    """curl is given each address as one word, and reads no pattern in it."""
+    """curl gets each URL as one argument, without globbing."""
     with tempfile.TemporaryDirectory() as folder:
         curl = pathlib.Path(folder) / "curl"
         curl.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\" >\"$CALLS\"\nexit 7\n")
@@ -358,8 +358,8 @@ def addresses_are_addresses(helm):
 
 
 def test_requires_every_value():
-    """A null takes a key away, and templates would read 0 in its place: schemas require what values.yaml states, but
-    for what templates ask for themselves."""
+    """null removes a key, which templates would read as 0: schemas require all values of values.yaml, except those that
+    templates check themselves."""
     optional = {"gpus", "steps_per_epoch", "gpu_memory_gb", "image", "command"}
     for path in CHARTS.glob("*/values.schema.json"):
         values = yaml.safe_load((path.parent / "values.yaml").read_text())

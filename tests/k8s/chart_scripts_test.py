@@ -17,8 +17,8 @@ import tools
 from charts import arguments, of_kind, pods, render, script_of
 
 
-def test_commands_are_served():
-    """The programs take the charts' flags and keys: all that they miss is the data."""
+def test_commands_are_accepted():
+    """The programs accept flags and keys of the charts, and fail only for missing data."""
     if not (tools.PROGRAMS / "dtrain-mask-rcnn").exists():
         tools.skip(f"there are no programs in {tools.PROGRAMS}")
     for chart in ("maskrcnn", "maskrcnn-optimized", "resnet50"):
@@ -33,13 +33,13 @@ def test_commands_are_served():
         assert result.returncode == 2, (chart, result.returncode, result.stderr)
 
 
-def test_scripts_do_not_change_under_a_job():
+def test_scripts_are_immutable():
     for helm in tools.helms():
         assert of_kind(render(helm, "mpijob")[1], "ConfigMap")["immutable"] is True
 
 
-def test_script_of_ranks():
-    """pre_script and post_script run around the command, whose exit code counts, and a request to stop reaches it."""
+def test_rank_script():
+    """pre_script and post_script run around the command, whose exit code is returned; signals reach the command."""
     helm = tools.helms()[0]
     with tempfile.TemporaryDirectory() as folder:
         values = ["pre_script={cd " + folder + ",echo before >log}", "train.command={sh}",
@@ -56,7 +56,7 @@ def test_script_of_ranks():
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "env": of_job}
         with subprocess.Popen(["bash", "-c", text], text=True, start_new_session=True, **options) as ranks:
             assert ranks.stdout.readline() == "ready\n"
-            os.killpg(ranks.pid, signal.SIGUSR1)  # as mpirun does
+            os.killpg(ranks.pid, signal.SIGUSR1)  # like mpirun
             assert ranks.stdout.readline() == "after\n"
         assert ranks.returncode == 75
 
@@ -69,9 +69,9 @@ def node_of(objects, role="Master"):
     return container
 
 
-def test_script_of_nodes():
-    """As that of ranks; a request to stop, which reaches the script alone, is handed on, and it waits for the program. One
-    that comes before the program has started is not lost."""
+def test_node_script():
+    """Like the rank script. Only the script gets SIGTERM: it forwards the signal and waits for the program. A signal
+    before the program's start is not lost."""
     helm = tools.helms()[0]
     with tempfile.TemporaryDirectory() as folder:
         loop = "trap \"exit 75\" TERM; echo ready; while :; do sleep 0.05; done"
@@ -84,13 +84,13 @@ def test_script_of_nodes():
             environment = {one["name"]: one["value"] for one in node_of(objects)["env"]}
             assert environment["OUTPUT_DIR"] == f"{folder}/training"
             text = script_of(objects, "train.sh")
-            # Without a buffer, of which communicate() would not see what readline() has read ahead.
+            # Unbuffered: communicate() would not return bytes that readline() has buffered.
             with subprocess.Popen(["bash", "-c", text], bufsize=0, stdout=subprocess.PIPE, start_new_session=True,
                                   env=dict(os.environ, WORD="ready", **environment)) as node:
                 try:
                     assert [node.stdout.readline() for _ in range(2)] == [b"before\n", b"ready\n"], text
                     if stop:
-                        node.send_signal(signal.SIGTERM)  # as a kubelet does
+                        node.send_signal(signal.SIGTERM)  # like a kubelet
                     assert node.communicate(timeout=60)[0] == b"after\n"
                 finally:
                     with contextlib.suppress(ProcessLookupError):
@@ -121,7 +121,7 @@ def test_clones_a_repository():
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder, counts what is asked for, and cuts the first answer off."""
+    """Serves a folder, counts requests, and truncates the first response."""
 
     asked = []
 
@@ -141,7 +141,7 @@ class Server(http.server.SimpleHTTPRequestHandler):
 
 
 def test_fetches_coco():
-    """The script of coco-data on a server that breaks off once, and once more on what is complete."""
+    """coco-data's script with a server that truncates one response, and a second run with complete files."""
     for tool in ("curl", "unzip"):
         if not shutil.which(tool):
             tools.skip(f"there is no {tool}")
@@ -165,14 +165,14 @@ def test_fetches_coco():
             script = script_of(objects, "coco-data.sh")
             codes = [tools.run("sh", "-c", script, env=environment).returncode for _ in range(3)]
             count = len(Server.asked)
-            # A name that curl would expand, in the address and in the file.
+            # A name with characters of curl's globbing, in URL and file.
             (origin / "other").mkdir()
             forged = dict(environment, ARCHIVES="{../../../other}/#1.zip")
             assert tools.run("sh", "-c", script, env=forged).returncode != 0
             assert not list(pathlib.Path(folder).rglob("other.zip*"))
             server.shutdown()
         assert codes[-2:] == [0, 0], codes
-        assert count <= 8, "what is complete is fetched again"
+        assert count <= 8, "complete files were downloaded again"
         data = target / "data" / "coco2017"
         assert (data / "train2017" / "a.jpg").read_bytes() == b"pixels" * 1000
         assert (data / "pretrained-models" / "ImageNet-R101-AlignPadding.npz").exists()

@@ -9,18 +9,18 @@ CHARTS = tools.K8S / "charts"
 JOBS = ("maskrcnn", "maskrcnn-optimized", "resnet50", "mpijob")
 SERVERS = ("maskrcnn-jupyter", "maskrcnn-optimized-jupyter")
 HASH = "$2y$05$" + "a" * 53
-# What has no default, because nobody can guess it.
+# Required values without a default.
 NEEDED = {
     "coco-data": ["image=tools:1.0"],
     "pv-fsx": ["fs_id=fs-0a1b", "mount_name=abcdef", "region=us-west-2"],
     "pv-efs": ["fs_id=fs-0a1b"],
     "pytorchjob": ["image=torch:2.0", "train.command={torchrun,train.py}"],
-    # The certificate is another one each time, unless it is given.
+    # Avoids a new certificate per rendering.
     **{chart: ["global.source_cidr=203.0.113.7/32", "global.log_dir=first", f"nginx.htpasswd={HASH}",
                "nginx.tls_secret=certificate"] for chart in SERVERS},
 }
 ALL = (*JOBS, *NEEDED)
-# Values that take each chart through its branches.
+# Values that cover the branches of each chart.
 VARIANTS = {
     "maskrcnn": [
         ["maskrcnn.gpus_per_node=0", "maskrcnn.gpu_instance_type=", "job.cpu=4"],
@@ -54,11 +54,11 @@ VARIANTS = {
     "maskrcnn-optimized-jupyter": [["jupyter.enabled=true", "jupyter.token=0123456789abcdef", "global.shared_fs=efs",
                                     "serve.extra_args={--top=3}"]],
 }
-# Rules of the linter that a chart has a reason not to follow.
+# Lint rules that do not apply to a chart.
 EXCEPTIONS = {
-    "mpijob": "expect-ranks",  # programs of all kinds: the script that the ranks run compares the number
-    "coco-data": "entry-point",  # its image is none of the engine's
-    **{chart: "network-policy" for chart in SERVERS},  # they serve others: serving_test.py looks which ports
+    "mpijob": "expect-ranks",  # any program: the rank script checks the number
+    "coco-data": "entry-point",  # not an image of dtrain
+    **{chart: "network-policy" for chart in SERVERS},  # servers: serving_test.py checks their ports
 }
 
 
@@ -67,7 +67,7 @@ def settings(chart, values):
 
 
 def render(helm, chart, values=(), release="training", source=None):
-    """The objects that an installation would make."""
+    """Objects of an installation."""
     text = tools.check_run(helm, "template", release, source or CHARTS / chart, *settings(chart, list(values)))
     return text, [one for one in yaml.safe_load_all(text) if one]
 
@@ -83,7 +83,7 @@ def pods(job):
 
 
 def arguments(job):
-    """What the launcher runs, with the variables filled in, and what its program is given."""
+    """Command line of the launcher, with variables expanded."""
     [container] = pods(job)["Launcher"]["spec"]["containers"]
     values = {one["name"]: one.get("value", "pod") for one in container["env"]}
     return [re.sub(r"\$\((\w+)\)", lambda match: values[match[1]], word) for word in container["args"]]

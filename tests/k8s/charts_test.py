@@ -32,7 +32,7 @@ def test_renders_valid_objects():
             tools.check_manifests(files, exceptions=EXCEPTIONS)
 
 
-def test_agrees_between_helms():
+def test_helm_versions_agree():
     helms = tools.helms()
     for chart in ALL:
         for values in [[], *VARIANTS[chart]]:
@@ -53,7 +53,7 @@ def test_lints_and_packages():
                 assert render(helm, chart, source=package)[1] == render(helm, chart)[1], chart
 
 
-def test_has_versions_of_the_project():
+def test_chart_versions():
     [version] = re.findall(r"project\(dtrain VERSION ([0-9.]+)", (tools.ROOT / "CMakeLists.txt").read_text())
     for path in CHARTS.glob("*/Chart.yaml"):
         chart = yaml.safe_load(path.read_text())
@@ -78,7 +78,7 @@ def names_of(values, prefix=""):
 
 
 def test_lists_every_value():
-    """values.yaml and the schema name the same values, but for those that are seldom set."""
+    """values.yaml and the schema have the same values, except for rarely used ones."""
     seldom = {"gpus", "steps_per_epoch", "gpu_memory_gb"}
     for path in CHARTS.glob("*/values.schema.json"):
         values = set(names_of(yaml.safe_load((path.parent / "values.yaml").read_text())))
@@ -88,17 +88,17 @@ def test_lists_every_value():
         assert values == listed, f"{path}: {values ^ listed}"
 
 
-# Chart, value, and what the message has to name.
+# Chart, value, and a part of the message.
 REFUSED = [
     ("maskrcnn", "maskrcnn.gpu_node=2", "gpu_node"),
     ("maskrcnn", "maskrcnn.train_script=train.py", "train_script"),
     ("maskrcnn", "maskrcnn.gpu_nodes=two", "gpu_nodes"),
     ("maskrcnn", "maskrcnn.gpu_nodes=0", "gpu_nodes"),
-    ("maskrcnn", "maskrcnn.gpus=15", "gpu_nodes x gpus_per_node are 16"),
+    ("maskrcnn", "maskrcnn.gpus=15", "gpu_nodes x gpus_per_node is 16"),
     ("maskrcnn", "maskrcnn.image=dtrain-cuda:latest", "latest"),
     ("maskrcnn", "maskrcnn.image=dtrain-cuda", "version or digest"),
     ("maskrcnn", "maskrcnn.backbone_norm=Frozen", "backbone_norm"),
-    ("maskrcnn", "maskrcnn.tf_device_min_sys_mem_mb=40000", "32 GB of the GPU"),
+    ("maskrcnn", "maskrcnn.tf_device_min_sys_mem_mb=40000", "the GPU's 32 GB"),
     ("maskrcnn", "maskrcnn.gpu_instance_type=x9.large", "set gpu_memory_gb"),
     ("maskrcnn", "maskrcnn.data_dir=/data", "data_dir"),
     ("maskrcnn", "global.shared_pvc=", "shared_pvc"),
@@ -127,12 +127,12 @@ REFUSED = [
     ("pv-fsx", "fs_id=fsx", "fs_id"),
     ("pv-efs", "fs_id=", "fs_id is empty"),
     ("maskrcnn-jupyter", "nginx.htpasswd=", "nginx.htpasswd is empty"),
-    ("maskrcnn-jupyter", "nginx.htpasswd=swordfish", "nginx.htpasswd is no hash"),
+    ("maskrcnn-jupyter", "nginx.htpasswd=swordfish", "nginx.htpasswd is not a password hash"),
     ("maskrcnn-jupyter", "nginx.htpasswd=tensorboard:swordfish", "htpasswd"),
     ("maskrcnn-jupyter", "nginx.user=a:b", "user"),
     ("maskrcnn-jupyter", "global.source_cidr=", "global.source_cidr is empty"),
-    ("maskrcnn-jupyter", "global.source_cidr=203.0.113.7", "expected addresses as a CIDR"),
-    ("maskrcnn-jupyter", "global.source_cidr=203.0.113.256/32", "expected addresses as a CIDR"),
+    ("maskrcnn-jupyter", "global.source_cidr=203.0.113.7", "expected a CIDR"),
+    ("maskrcnn-jupyter", "global.source_cidr=203.0.113.256/32", "expected a CIDR"),
     ("maskrcnn-jupyter", "global.log_dir=", "global.log_dir is empty"),
     ("maskrcnn-jupyter", "global.log_dir=/fsx/first", "log_dir"),
     ("maskrcnn-jupyter", "jupyter.token=short", "token"),
@@ -153,21 +153,21 @@ REFUSED = [
 ]
 
 
-def test_refuses_what_cannot_be_right():
+def test_rejects_invalid_values():
     for helm in tools.helms():
         for chart, value, phrase in REFUSED:
             result = tools.run(helm, "template", "a", CHARTS / chart, *settings(chart, [value]))
             assert result.returncode != 0, f"{chart} takes {value}"
             assert any(phrase in line for line in result.stderr.splitlines()), (chart, value, result.stderr)
             assert "swordfish" not in result.stderr, f"{chart}: a password is in the message"
-        for name, phrase in (("a.b", "name of hosts"), ("9a", "name of hosts"), ("a" * 53, "63 are allowed")):
+        for name, phrase in (("a.b", "part of host names"), ("9a", "part of host names"), ("a" * 53, "63 are allowed")):
             values = ["--set", "maskrcnn.gpu_nodes=1000"]
             result = tools.run(helm, "template", name, CHARTS / "maskrcnn", *values)
             assert result.returncode != 0 and phrase in result.stderr, (name, result.stderr)
 
 
-def test_has_the_shape_of_the_base():
-    """Pods of charts are those of the overlays but for the command, sizes and volumes."""
+def test_pods_match_base():
+    """Pods of charts equal the overlays' except for command, sizes and volumes."""
     base = of_kind(yaml.safe_load_all((tools.K8S / "rendered" / "smoke.yaml").read_text()), "MPIJob")
     for chart in JOBS:
         job = of_kind(render(tools.helms()[0], chart)[1], "MPIJob")
@@ -191,13 +191,13 @@ def test_has_the_shape_of_the_base():
 
 
 def parts_of(job):
-    """What a launcher runs: mpirun's arguments, the program, and its arguments without the order in which they stand."""
+    """Parts of a launcher's command: mpirun's arguments, the program, and its arguments as a set."""
     words = arguments(job)
     [at] = [number for number, word in enumerate(words) if word.startswith("dtrain-") and word != "dtrain-mpirun"]
     return words[:at], words[at], sorted(words[at + 1:])
 
 
-def test_trains_what_the_overlays_train():
+def test_commands_match_overlays():
     none, schedule = "maskrcnn.tf_device_min_sys_mem_mb=0", "[(16\\,0.1)\\,(20\\,0.01)\\,(24\\,None)]"
     cases = {
         "maskrcnn": ("mask-rcnn", [none]),
@@ -207,7 +207,7 @@ def test_trains_what_the_overlays_train():
     for chart, (overlay, values) in cases.items():
         theirs = of_kind(yaml.safe_load_all((tools.K8S / "rendered" / f"{overlay}.yaml").read_text()), "MPIJob")
         ours = of_kind(render(tools.helms()[0], chart, values, release=overlay)[1], "MPIJob")
-        # The overlays of ResNet-50 bind ranks and hand variables on, as the manifests did from which they were made.
+        # The ResNet-50 overlays bind ranks and forward variables, like the manifests that they replace.
         first = 1 if chart == "resnet50" else 0
         assert parts_of(ours)[first:] == parts_of(theirs)[first:], f"{parts_of(ours)}\n{parts_of(theirs)}"
         assert ours["spec"]["slotsPerWorker"] == theirs["spec"]["slotsPerWorker"], chart
@@ -222,8 +222,8 @@ def test_follows_the_number_of_gpus():
         assert worker["resources"]["limits"]["nvidia.com/gpu"] == 4
 
 
-def test_reserves_memory_of_devices():
-    """The reserve of TensorFlow's variable is a share of the GPU: 1 - 2560 / (16 x 1024)."""
+def test_reserves_gpu_memory():
+    """The reserve of TF_DEVICE_MIN_SYS_MEMORY_IN_MB becomes a memory fraction: 1 - 2560 / (16 x 1024)."""
     helm = tools.helms()[0]
     values = ["maskrcnn.gpu_instance_type=p3.16xlarge", "maskrcnn.tf_device_min_sys_mem_mb=2560"]
     assert "--gpu_memory_frac_for_testing=0.8438" in arguments(of_kind(render(helm, "maskrcnn", values)[1], "MPIJob"))
@@ -247,8 +247,8 @@ def test_pytorchjobs_are_static_or_elastic():
         assert job["nprocPerNode"] == "8"
 
 
-def test_notes_say_how_to_follow():
-    """Notes name commands for what was installed. Helm 3 shows them only where there is a cluster."""
+def test_notes_name_commands():
+    """Notes contain commands for the installed objects. Helm 3 prints them only with a cluster."""
     helm = tools.helms()[-1]
     if " version.BuildInfo{Version:\"v3" in " " + tools.check_run(helm, "version"):
         tools.skip("there is no Helm 4")

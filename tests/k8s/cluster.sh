@@ -52,11 +52,11 @@ await() {  # WHAT COMMAND...
     if "$@" >/dev/null 2>&1; then return; fi
     sleep 0.2
   done
-  echo "cluster.sh: $what did not come up within 60 s; see the logs in $folder" >&2
+  echo "cluster.sh: $what was not ready within 60 s; see the logs in $folder" >&2
   exit 4
 }
 
-# The node's root is the cache's, and nothing that is written there stays.
+# The node's root is an overlay of the cache; changes are discarded.
 make_node() {
   local root=$folder/node
   mkdir -p "$root" "$folder/layer" "$folder/share"
@@ -74,7 +74,7 @@ make_node() {
   mount --rbind "$folder/share" "$root$folder/share"
   mount --bind "$cache/bin" "$root/cache"
   cp "$folder/kubeconfig" "$root/etc/kubeconfig"
-  # Pods copy this; the names are the cluster's alone.
+  # Copied by pods; contains only names of the cluster.
   : >"$root/etc/resolv.conf"
   cat >"$root/etc/cni/net.d/10-pods.conflist" <<'NETWORK'
 {"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "bridge", "bridge": "cni0", "isGateway": true,
@@ -109,12 +109,12 @@ up() {
   node
   control_plane
   make_node
-  # One mount namespace for both: what the kubelet mounts for pods containerd has to see.
+  # One mount namespace for both: containerd must see the kubelet's mounts.
   cat >"$folder/node/etc/start.sh" <<'START'
 containerd >"$1/containerd.log" 2>&1 &
 until ctr version >/dev/null 2>&1; do sleep 0.2; done
 for image in "$1"/images/*.tar; do ctr -n k8s.io images import "$image"; done
-# Without that variable it waits for a cloud's credentials.
+# Without this variable it waits for cloud credentials.
 exec env AWS_EC2_METADATA_DISABLED=true /cache/kubelet --container-runtime=remote \
   --container-runtime-endpoint=unix:///run/containerd/containerd.sock --kubeconfig=/etc/kubeconfig \
   --fail-swap-on=false --cgroup-driver=cgroupfs --cgroups-per-qos=false --enforce-node-allocatable= \
@@ -123,7 +123,7 @@ exec env AWS_EC2_METADATA_DISABLED=true /cache/kubelet --container-runtime=remot
   --make-iptables-util-chains=false --resolv-conf=/etc/resolv.conf --node-status-update-frequency=2s \
   --volume-stats-agg-period=0
 START
-  # The root is entered by pivot_root: crun misplaces mounts under a chroot.
+  # Entered by pivot_root: crun misplaces mounts under a chroot.
   start node unshare --mount --propagation unchanged sh -c "
     mount --rbind $folder/node $folder/node && cd $folder/node && mkdir -p .host && pivot_root . .host
     exec chroot . sh -c 'umount -l /.host; exec sh /etc/start.sh $folder/share'"

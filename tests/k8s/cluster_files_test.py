@@ -28,31 +28,31 @@ def eksctl_schema():
 
 
 def faults_of(config):
-    """What eksctl, EKS or a job would stumble over."""
+    """Yields problems that eksctl, EKS or a job would have."""
     names = [group["name"] for group in config["managedNodeGroups"]]
     if len(set(names)) != len(names):
-        yield "two groups have one name"
+        yield "two groups have the same name"
     if len(config["availabilityZones"]) < 2:
-        yield "the control plane needs two zones"
+        yield "the control plane needs at least two zones"
     for group in config["managedNodeGroups"]:
         name, kind = group["name"], group.get("instanceType", "")
         if not group.get("volumeEncrypted") or not group.get("disableIMDSv1"):
-            yield f"{name}: volumes are encrypted, and IMDSv1 is off"
+            yield f"{name}: expected encrypted volumes, and IMDSv1 disabled"
         if name == "system":
             continue
         if len(group.get("availabilityZones", [])) != 1 or "groupName" not in group.get("placement", {}):
-            yield f"{name}: one zone and one placement group"
+            yield f"{name}: expected one zone and one placement group"
         if group["availabilityZones"][0] not in config["availabilityZones"]:
-            yield f"{name}: a zone that the cluster has not"
+            yield f"{name}: its zone is not a zone of the cluster"
         if group.get("minSize") != 0 or group.get("desiredCapacity") != 0 or not group.get("propagateASGTags"):
-            yield f"{name}: grows from none, with tags by which the autoscaler knows it"
+            yield f"{name}: expected scaling from zero, with the autoscaler's tags"
         if group.get("efaEnabled", False) != bool(lint_job.EFA_DEVICES.get(kind)) or not group.get("privateNetworking"):
-            yield f"{name}: EFA where {kind} has it, in private networks"
+            yield f"{name}: expected EFA if {kind} has it, and private networking"
         has_gpus = kind[0] in "pg"
         if has_gpus != any(taint["key"] == "nvidia.com/gpu" for taint in group.get("taints", [])):
-            yield f"{name}: nodes with GPUs are kept for pods that ask for them"
+            yield f"{name}: expected the taint of GPU nodes"
         if not group.get("preBootstrapCommands") or not group.get("overrideBootstrapCommand"):
-            yield f"{name}: is not tuned"
+            yield f"{name}: expected the boot script"
 
 
 def test_eksctl_files():
@@ -85,7 +85,7 @@ def test_eksctl_files():
 
 
 def user_data():
-    """Name, script and NodeConfig of all that boots."""
+    """Yields name, script and NodeConfig of each user data."""
     for path in EKSCTL:
         for group in yaml.safe_load(path.read_text(encoding="utf-8"))["managedNodeGroups"]:
             if "preBootstrapCommands" in group:
@@ -99,7 +99,7 @@ def user_data():
             yield "karpenter", found["text/x-shellscript"], found["application/node.eks.aws"]
 
 
-def test_nodes_are_tuned_alike():
+def test_boot_scripts_are_equal():
     script = (CLUSTER / "node" / "tune.sh").read_text(encoding="utf-8")
     config = yaml.safe_load((CLUSTER / "node" / "config.yaml").read_text(encoding="utf-8"))
     found = list(user_data())
@@ -113,7 +113,7 @@ def test_nodes_are_tuned_alike():
 
 
 def bare_root(folder, gpu):
-    """A root with a shell, four programs, and recorders in the place of those that would change the machine."""
+    """A root file system with a shell, four programs, and recorders in place of those that would change the machine."""
     root = pathlib.Path(folder)
     for part in ("bin", "sys/class/net/eth0/device", "sys/class/net/lo", "var", "tmp", "dev"):
         (root / part).mkdir(parents=True)
@@ -134,7 +134,7 @@ def bare_root(folder, gpu):
     return root
 
 
-def test_user_data_in_a_bare_root():
+def test_user_data_in_chroot():
     if tools.run("unshare", "--map-root-user", "chroot", "/", "true").returncode != 0:
         tools.skip("there is no way to enter a root of one's own")
     scripts = {script for _, script, _ in user_data()}
@@ -153,14 +153,14 @@ def test_user_data_in_a_bare_root():
                 assert ("nvidia-smi --applications-clocks=877,1530" in calls) == gpu, calls
                 assert ("nvidia-smi --persistence-mode=1" in calls) == gpu, calls
                 assert ("sysctl --quiet --write vm.nr_hugepages=5128" in calls) == gpu, calls
-            # Nothing keeps a node from joining.
+            # No failure keeps a node from joining.
             for name in ("ip", "logger", "sysctl", "install"):
                 (root / "bin" / name).unlink()
             assert tools.run(*enter, "/tmp/part-001", env={"PATH": "/bin"}).returncode == 0
 
 
 def repository(folder, files):
-    """A repository of git with one commit; its name."""
+    """Creates a git repository with one commit; returns the commit."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -186,7 +186,7 @@ esac
 
 
 def installation(root):
-    """Three components, a file, a kustomization and a chart, with a recorder in the place of kubectl."""
+    """Three components (a file, a kustomization and a chart) with a recorder as kubectl."""
     rows = []
     for name, path, files in (
             ("operator", "deploy/all.yaml", {"deploy/all.yaml": OBJECT.replace("NAME", "from-file")}),
@@ -210,7 +210,7 @@ def installation(root):
 
 
 def assert_rows_are_data(root, install, text):
-    """No part of a row is an option of git, helm or kubectl, and any wrong row refuses the list before anything is done."""
+    """No field of a row becomes an option of git, helm or kubectl; an invalid row rejects the whole list."""
     (root / "calls").unlink()
     option = f"--upload-pack=touch${{IFS}}{root}/evil"
     for old, new in ((f" {root}/", f" {option};{root}/"), (r"[0-9a-f]{40}", option), (r"[0-9a-f]{40}", "main"),
@@ -239,10 +239,10 @@ def test_components_are_installed():
         applied = (root / "applied").read_text(encoding="utf-8")
         assert re.findall(r"from-file|from-kustomization|plugin-chart", applied) == [
             "from-file", "from-kustomization", "plugin-chart"], applied
-        assert '[{"operator":"Exists"}]' in applied, "the plugin keeps away from nodes with GPUs"
+        assert '[{"operator":"Exists"}]' in applied, "the plugin does not tolerate the taint of GPU nodes"
         calls = (root / "calls").read_text(encoding="utf-8")
         assert calls.count("apply --server-side --field-manager=dtrain-install --namespace space -f") == 3, calls
-        # Again: what it made is applied again, what others made is left alone.
+        # Second run: applies own components again, and leaves components of other tools unchanged.
         (root / "get-deployment-operator").write_text("operator:1 kubectl dtrain-install", encoding="utf-8")
         (root / "get-deployment-driver").write_text("driver:9 eks", encoding="utf-8")
         (root / "applied").unlink()
@@ -263,7 +263,7 @@ def test_components_are_installed():
         assert_rows_are_data(root, install, text)
         (root / "list").write_text(re.sub("(?m) |$", "\t", text), encoding="utf-8")
         assert install("operator").returncode == 0
-        # A commit that is not there is neither replaced by another nor half installed.
+        # A missing commit is neither replaced nor partially installed.
         (root / "applied").unlink()
         (root / "list").write_text(re.sub(r"[0-9a-f]{40}", "0" * 40, text), encoding="utf-8")
         result = install("operator")
@@ -287,7 +287,7 @@ def test_versions_are_pinned():
     assert "latest\"" not in re.sub(r"latest_version", "", platform)
 
 
-def test_documents_name_what_is_there():
+def test_documents_name_existing_files():
     for path in (CLUSTER / "README.md", tools.K8S / "tools" / "README.md"):
         text = path.read_text(encoding="utf-8")
         for name in re.findall(r"\b((?:k8s|docs|tests)/[-A-Za-z0-9_./]+)", text):
@@ -307,7 +307,7 @@ def test_documents_name_what_is_there():
         assert f" {version} " in versions, version
 
 
-def test_bundle_leaves_states_out():
+def test_bundle_excludes_terraform_state():
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         shutil.copytree(tools.K8S, root / "k8s", symlinks=True)

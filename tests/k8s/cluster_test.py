@@ -58,7 +58,7 @@ spec:
 
 
 class Tested(start.Cluster):
-    """A cluster with a copy of k8s/, to be changed and applied."""
+    """A cluster with a modifiable copy of k8s/."""
 
     def __init__(self):
         image = os.environ.get("DTRAIN_K8S_IMAGE", "")
@@ -76,7 +76,7 @@ class Tested(start.Cluster):
         self.wait(lambda: condition_of(self.api.get(path), "Established"), "the kind MPIJob")
 
     def script(self, name, *arguments):
-        """Runs a script of k8s/; returns its exit code, and what it has written as errors."""
+        """Runs a script of k8s/; returns exit code and stderr."""
         done = subprocess.run([self.k8s / name, *arguments], env=self.environment, capture_output=True, text=True)
         return done.returncode, done.stderr
 
@@ -99,7 +99,7 @@ class Tested(start.Cluster):
         return found.split()
 
     def log(self, job):
-        """What the launcher of a job has written so far, nothing where there is none."""
+        """Output of a job's launcher so far; empty if there is none."""
         try:
             return self.kubectl("logs", f"job/{job}-launcher")
         except RuntimeError:
@@ -131,7 +131,7 @@ class Tested(start.Cluster):
 
 
 def test_jobs():
-    """Apply, end, run again with other arguments, suspend, resume, delete; and a job without the operator."""
+    """Apply, complete, resubmit with other arguments, suspend, resume, delete; and a job without the operator."""
     with Tested() as cluster:
         cluster.install_operator()
         cluster.set("smoke", *SMALL)
@@ -143,13 +143,13 @@ def test_jobs():
 def run_and_run_again(cluster):
     cluster.apply("smoke")
     cluster.wait_for("smoke", "Succeeded")
-    cluster.expect("16777216" in cluster.log("smoke"), "the sums are not there")
+    cluster.expect("16777216" in cluster.log("smoke"), "no all-reduce results")
     cluster.wait(lambda: not [pod for pod in cluster.pods() if "worker" in pod], "the end of the workers")
     code, errors = cluster.script("run.sh", "--no-preflight", "smoke", "--max_bytes=64K")
     cluster.expect(code == 0, f"run.sh: {errors}")
     cluster.wait_for("smoke", "Succeeded")
     text = cluster.log("smoke")
-    cluster.expect("16777216" not in text and "65536" in text, "the same arguments again")
+    cluster.expect("16777216" not in text and "65536" in text, "the previous arguments were used")
     cluster.kubectl("delete", "-k", cluster.k8s / "overlays/smoke", "--cascade=foreground")
     left = ("get", "pods,jobs,services,configmaps,secrets,networkpolicies", "-o", "name")
     cluster.wait(lambda: "smoke" not in cluster.kubectl(*left), "the end of all that belongs to the job")
@@ -172,7 +172,7 @@ def suspend_and_resume(cluster, folder):
     cluster.expect(saved, "there is no checkpoint")
     suspend("false")
     cluster.wait_for("suspended", "Succeeded", 150)
-    cluster.expect("Restored step" in cluster.log("suspended"), "the training began anew")
+    cluster.expect("Restored step" in cluster.log("suspended"), "the training did not resume")
     cluster.kubectl("delete", "mpijob", "suspended")
 
 
@@ -190,7 +190,7 @@ def run_without_operator(cluster):
 
 
 def test_preflight():
-    """Each thing that can be missing is found, and the cluster in which nothing is passes."""
+    """Each missing prerequisite is detected, and a complete cluster passes."""
     with Tested() as cluster:
         def finds(code, *arguments):
             result, errors = cluster.script("preflight.sh", *arguments)
@@ -216,7 +216,7 @@ def test_preflight():
 
 
 def test_helm():
-    """The generic chart with each Helm: installed, run to its end, uninstalled."""
+    """The generic chart with each Helm: install, complete, uninstall."""
     with Tested() as cluster:
         cluster.install_operator()
         for number, helm in enumerate(helms()):
@@ -233,7 +233,7 @@ def install_chart(cluster, helm, name):
     settings = [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
     helm_with("install", name, chart, *settings)
     cluster.wait_for(job, "Succeeded")
-    cluster.expect("16777216" in cluster.log(job), "the sums are not there")
+    cluster.expect("16777216" in cluster.log(job), "no all-reduce results")
     helm_with("uninstall", name)
     cluster.wait(lambda: job not in cluster.kubectl("get", "mpijobs,jobs,pods", "-o", "name"), "the end of the job")
 

@@ -25,7 +25,7 @@ NO_DATA = 2
 
 
 def commands(documents):
-    """Of each pod that runs something of ours: the words before the program, the program, and its flags."""
+    """For each pod with a program of dtrain: the arguments before the program, the program, and its flags."""
     for document in documents:
         job = lint.Job(document, documents)
         for pod in job.pods:
@@ -34,20 +34,20 @@ def commands(documents):
             if program is None:
                 continue
             at = words.index(program)
-            # A script that gives the program a command, and its own arguments as flags.
+            # A script that passes a command to the program; its own arguments become flags.
             inner = re.search(program + r" ([a-z]+) \"\$@\"", words[2]) if words[0] == "bash" and at == 3 else None
             yield words[:at], program, ([inner[1]] if inner else []) + words[at + 1:]
 
 
 def without_ranks(flags):
-    """There is no launcher here: one rank runs."""
+    """There is no launcher here, so one rank runs."""
     return ["--expect_ranks=1" if flag.startswith("--expect_ranks=") else flag for flag in flags]
 
 
 def probe(program, flags, scratch):
-    """The arguments with which a program says whether it takes the flags, and the exit code of yes."""
+    """Arguments that make a program check its flags, and the exit code for valid flags."""
     flags = without_ranks(flags)
-    # What precisions there are depends on whether there is a GPU.
+    # Supported precisions depend on the GPU.
     if program == "dtrain-train-imagenet":
         return ["--nofp16" if flag == "--fp16" else flag for flag in flags] + ["--print_config"], 0
     if program == "dtrain-launch-benchmark":
@@ -72,11 +72,11 @@ def check_program(folder, program, flags, scratch):
     if program == "dtrain-info":
         for flag in flags:
             if not re.search(rf"^  {flag.partition('=')[0]} ", done.stdout, re.MULTILINE):
-                yield f"dtrain-info knows no {flag}"
+                yield f"dtrain-info has no flag {flag}"
 
 
 def check_mpirun(options, folder):
-    """mpirun itself takes the options: it starts `true`."""
+    """mpirun accepts the options: it starts `true`."""
     options = [str(folder / "logs") if before == "-output-filename" else "1" if before == "-np" else word
                for before, word in zip(["", *options], options)]
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -87,7 +87,7 @@ def check_mpirun(options, folder):
 
 
 def rows(path):
-    """The words of our program in each row of the table of translations."""
+    """Arguments of our program in each row of the translation table."""
     for line in path.read_text(encoding="utf-8").splitlines():
         cells = line.split(" | ")
         if line.startswith("| `") and len(cells) > 1:
@@ -95,7 +95,7 @@ def rows(path):
 
 
 def holds(words, row):
-    """Whether the words of a row are among those of a command, in their order, with any value for a variable."""
+    """True if the words of a row occur in a command in this order; variables match any value."""
     left = iter(words)
     patterns = [re.sub(r"\\\$(\\\(\w+\\\)|\w+)", ".*", re.escape(word)) for word in row]
     return all(any(re.fullmatch(pattern, word) for word in left) for pattern in patterns)
@@ -105,7 +105,7 @@ def check_translation(name, found, table):
     for _, program, flags in found:
         if any(row[0] == program and holds(flags, row[1:]) for row in table):
             return
-    yield f"{name}: no row of the table of translations has its flags"
+    yield f"{name}: no row of the translation table has its flags"
 
 
 def main():

@@ -13,7 +13,7 @@ import yaml
 
 DOCUMENTS = [tools.K8S / name for name in ("README.md", "source-documents.md", "troubleshooting.md")]
 SEEDS = tools.DATA.parent / "seeds"
-# Words that stand for what a reader puts there.
+# Placeholders for the reader's values.
 PLACEHOLDERS = re.compile(r"\.\.\.|\b(OVERLAY|CHART|IMAGE|CLASS|NAME|NS|POD|CLAIM|VOLUME)\b(?!=)")
 
 
@@ -22,7 +22,7 @@ def text_of(path):
 
 
 def commands_of(path):
-    """The lines of a document that are typed."""
+    """Command lines of a document."""
     return [line.strip() for line in text_of(path).splitlines() if re.match(r"    \S", line)]
 
 
@@ -38,7 +38,7 @@ def test_names_files_that_exist():
 
 
 def words_of_first_column(text, heading):
-    """What is quoted in the first column of the first table below a heading."""
+    """Quoted text in the first column of the first table below a heading."""
     table = re.search(r"\n(\|.*?)\n\n", text[text.index(heading):], re.DOTALL)[1]
     return {word for row in table.splitlines() for word in re.findall(r"`([^`]+)`", row.split("|")[1])}
 
@@ -52,7 +52,7 @@ def test_lists_overlays_charts_and_parameters():
     parameters = set()
     for path in tools.K8S.glob("overlays/*/parameters.yaml"):
         parameters |= set(yaml.safe_load(text_of(path))["data"])
-    # Those that follow from others, or that belong to the form of an overlay.
+    # Parameters that are derived, or that belong to the structure of an overlay.
     parameters -= {"RANKS", "LAUNCHERS"}
     listed = words_of_first_column(text, "\n`k8s/set.sh OVERLAY` lists")
     assert listed == parameters, listed ^ parameters
@@ -63,8 +63,8 @@ def copy_of_the_tree(folder):
     return folder
 
 
-def test_commands_are_taken():
-    """Each change of an overlay that a document shows is made, in a copy, and each overlay that it applies renders."""
+def test_commands_are_accepted():
+    """All commands that change an overlay succeed in a copy, and each overlay that a document applies renders."""
     if not shutil.which("kubectl"):
         tools.skip("there is no kubectl")
     changed = 0
@@ -98,14 +98,14 @@ def test_charts_are_installed_as_shown():
     assert shown >= 3, shown
 
 
-# How a line of the older documents begins that is a command.
+# Prefixes of command lines in the older documents.
 PROGRAMS = ("aws", "eksctl", "kubectl", "ks", "docker", "sudo", "git", "helm", "terraform", "htpasswd", "rm",
             "kustomize", "wget", "tar", "curl", "chmod", "ls", "ssh-add", "ssh", "nohup", "mkdir", "pushd", "popd",
             "SECRET", "WORKERS", "EXEC", "COMPONENT", "VERSION", "IMAGE", "NAMESPACE", "APP_NAME", "GPU")
 
 
 def key_of(command):
-    """By what a command is found in the table: its words up to the first that is a matter of taste."""
+    """Key of a command in the table: its words up to the first variable one."""
     words = command.split()
     if words[0].startswith("./") or "=" in words[0]:
         return words[0].rstrip(";")
@@ -124,7 +124,7 @@ def commands_of_seeds():
                     yield path.name, command
 
 
-def test_answers_for_every_command():
+def test_maps_every_command():
     if not SEEDS.is_dir():
         tools.skip(f"there is no {SEEDS}")
     table = re.sub(r"\s+", " ", text_of(tools.K8S / "source-documents.md").replace("\\|", "|"))
@@ -134,21 +134,21 @@ def test_answers_for_every_command():
     assert not missing, "\n".join(missing)
 
 
-# What the older documents warn of, and words of it that the page of troubles has to have.
+# Problems that the older documents mention, as text that the troubleshooting page must contain.
 TROUBLES = ["NCCL_SOCKET_IFNAME", "docker0", "--display-map", "ErrImagePull", "toomanyrequests",
             "failed to save outputs", "/etc/hosts: Permission denied", "scales from zero", "backoffLimit",
             "A worker is lost", "driver is older", "tf_device_min_sys_mem_mb", "-output-filename", "different networks",
             "belongs to one namespace"]
 
 
-def test_answers_for_every_trouble():
+def test_covers_every_problem():
     text = re.sub(r"\s+", " ", text_of(tools.K8S / "troubleshooting.md"))
     for words in TROUBLES:
         assert words in text, words
 
 
 def test_bundle():
-    """The bundle is the same twice, and works where it is unpacked."""
+    """The bundle is reproducible, and works where it is unpacked."""
     if not shutil.which("kubectl"):
         tools.skip("there is no kubectl")
     with tempfile.TemporaryDirectory() as folder:

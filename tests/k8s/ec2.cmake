@@ -1,5 +1,5 @@
 # k8s/ec2: stacks on moto, which tests/k8s/aws/tools.sh downloads, and training on hosts in network namespaces.
-foreach(case stack states template user_data finds_the_run)
+foreach(case stack states template user_data selects_run_to_resume)
   add_test(NAME k8s.ec2.${case} COMMAND bash -c
     "'${CMAKE_CURRENT_SOURCE_DIR}/aws/tools.sh' && exec python3 -B '${CMAKE_CURRENT_SOURCE_DIR}/aws/ec2_test.py' test_${case}")
   set_tests_properties(k8s.ec2.${case} PROPERTIES LABELS k8s TIMEOUT 300 SKIP_RETURN_CODE 77)

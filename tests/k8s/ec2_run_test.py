@@ -19,7 +19,7 @@ EC2 = ROOT / "k8s" / "ec2"
 BINARIES = pathlib.Path(os.environ.get("DTRAIN_BIN_DIR", ROOT / "build" / "bin"))
 DATA = pathlib.Path(os.environ.get("DTRAIN_TEST_DATA", ROOT.parent / "shared" / "data")) / "coco_mini"
 EFS = pathlib.Path("/run/efs")
-# ssh as the user data of cluster.yaml configures it, but for the port and the range of addresses.
+# ssh configuration of cluster.yaml's user data, except for port and address range.
 SSH_CONFIG = """\
 Host 10.244.0.*
   StrictHostKeyChecking accept-new
@@ -31,7 +31,7 @@ LOGGED_IN = """\
 /usr/sbin/sshd -f {folder}/sshd_config
 exec ssh-agent bash -c 'ssh-add -q {folder}/user_key && exec "$@"' login "$@"
 """
-STEPS = 60  # of a training that is killed after some
+STEPS = 60  # of a training that is killed
 TRAINING = ("--device=cpu", "--num_intra_threads=1", "--display_every=1", "--save_model_steps=2",
             f"--num_batches={STEPS}", "--collective_timeout=20", "BACKBONE.WEIGHTS=", "BACKBONE.BOTTLENECK=False",
             "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]", "FPN.NUM_CHANNEL=16", "FPN.FRCNN_FC_HEAD_DIM=32",
@@ -57,7 +57,7 @@ class Hosts(cluster.Cluster):
     def _write_files(self):
         super()._write_files()
         (self.folder / "ssh_config").write_text(SSH_CONFIG.format(port=cluster.PORT, folder=self.folder))
-        # As stack.sh prints it.
+        # Like the output of stack.sh.
         self.hostfile.write_text("".join(f"{host.address} slots=1\n" for host in (self.launcher, *self.workers)))
 
     def environment(self):
@@ -66,12 +66,12 @@ class Hosts(cluster.Cluster):
                 "OMPI_MCA_orte_tmpdir_base": "/run/pod", "FS": str(EFS), "HOSTFILE": str(self.hostfile)}
 
     def log_in(self, *command, **environment):
-        """Starts a command as one who logged in to the master with `ssh -A`; wait() for it."""
+        """Starts a command as a user who logged in to the master with `ssh -A`; wait() for it."""
         self.start("bash", "-c", LOGGED_IN.format(folder=self.folder), "master", *command, environment=environment)
 
     def wait_for(self, line):
         def printed():
-            assert self.launcher.process.poll() is None, f"it ended before '{line}'; {self.launcher.written()}"
+            assert self.launcher.process.poll() is None, f"it exited before '{line}'; {self.launcher.written()}"
             return re.search(line, self.launcher.output(), re.MULTILINE)
         try:
             wait_until(printed, line, 60)
@@ -79,7 +79,7 @@ class Hosts(cluster.Cluster):
             raise TimeoutError(f"{error}; {self.launcher.written()}") from None
 
     def on(self, host, *command):
-        """Changes what a host sees of the file system."""
+        """Runs a command that changes a host's view of the file system."""
         subprocess.run(["nsenter", "-t", str(host.first_process()), "-m", *command], check=True)
 
     def expect(self, code, *texts):
@@ -113,7 +113,7 @@ def test_trains_and_resumes():
         assert not (run / "done").exists()
 
         hosts.log_in(EC2 / "run.sh", *TRAINING)
-        hosts.expect(0, f"run.sh: going on in {run}")
+        hosts.expect(0, f"run.sh: resuming {run}")
         steps = steps_of(hosts)
         assert steps[0] > 2 and steps[-1] == STEPS, steps
         assert runs() == [run] and (run / "done").exists()
@@ -130,7 +130,7 @@ def test_health():
         worker = hosts.workers[0]
         hosts.log_in(check, "--device=cpu", "--min_bandwidth=0.001")
         hosts.expect(0, r"2 ranks", r"rank 0 - rank 1: latency", r"67108864 .* 0\b")
-        assert not [*EFS.iterdir()], "it leaves files"
+        assert not [*EFS.iterdir()], "files were left over"
         hosts.log_in(check)
         hosts.expect(1, "no GPU")
         hosts.log_in(check, "--device=tpu")
@@ -138,16 +138,16 @@ def test_health():
 
         hosts.on(worker, "mount", "-t", "tmpfs", "tmpfs", EFS)
         hosts.log_in(check, "--device=cpu")
-        hosts.expect(6, f"{worker.address}: a file written to /run/efs here is not to be read there")
+        hosts.expect(6, f"{worker.address}: cannot read a file written to /run/efs on this host")
         hosts.on(worker, "umount", EFS)
 
-        # As where the disk's server is gone: who reads a file waits.
+        # Like a disk whose server is down: reads block.
         slow = hosts.folder / "cat"
         slow.write_text("#!/bin/sh\nexec sleep 1000\n")
         slow.chmod(0o755)
         hosts.on(worker, "mount", "--bind", slow, "/usr/bin/cat")
-        hosts.log_in(check, "--device=cpu", TIMEOUT="10")  # for the logins, too, which take a while on a busy machine
-        hosts.expect(6, f"{worker.address}: a file written to /run/efs here is not to be read there within 10 s")
+        hosts.log_in(check, "--device=cpu", TIMEOUT="10")  # includes the logins, which are slow on a busy machine
+        hosts.expect(6, f"{worker.address}: cannot read a file written to /run/efs on this host within 10 s")
 
         os.kill(worker.first_process(), signal.SIGSTOP)
         hosts.log_in(check, "--device=cpu", TIMEOUT="2")

@@ -9,8 +9,7 @@ cd "$work" || exit
 mkdir bin
 export PATH=$work/bin:$PATH
 export DTRAIN_DISCOVER_HOSTS=$work/discover_hosts.sh DTRAIN_ELASTIC_SETTLE=1 DTRAIN_WORKER_TIMEOUT=2
-# It writes down what it is given and the hosts, waits as long as there is no file `end`, whose text is its exit code,
-# and ends with 75 when it is told to stop.
+# Logs its arguments and hosts, waits for the file `end`, which contains its exit code, and exits with 75 on SIGTERM.
 cat >bin/dtrain-mpirun <<'FAKE'
 #!/usr/bin/env bash
 trap 'echo stopped >>log; exit 75' TERM
@@ -22,15 +21,15 @@ exit "$code"
 FAKE
 chmod +x bin/dtrain-mpirun
 
-# Files are renamed into place, so that no reader finds one half written.
+# Renames files into place, so that readers never see partial content.
 workers() { printf 'echo %s\n' "$@" >new && mv new discover_hosts.sh; }
-end_with() { echo "$1" >new && mv new end; }  # CODE of the made-up mpirun
+end_with() { echo "$1" >new && mv new end; }  # CODE of the fake mpirun
 begin() {  # the arguments of elastic.sh
   rm -f log end
   bash "$elastic" "$@" 2>said &
   pid=$!
 }
-await() {  # TEXT in so many lines of the log, one by default, for a minute at most
+await() {  # TEXT [COUNT]: waits at most a minute for COUNT lines of the log (default 1)
   local looks found
   for ((looks = 0; looks < 600; looks++)); do
     found=$(grep -cs -- "$1" log)
@@ -52,7 +51,7 @@ ends() {  # CODE
 }
 command=(-map-by slot program '--expect_ranks={ranks}' '--gradient_accumulation={micro_steps}')
 
-# Workers come and go. Three workers are of no use where four ranks share the batch, two are.
+# Workers come and go. Three workers do not divide four ranks' batch, two do.
 workers a:2
 begin 2 8 2 "${command[@]}"
 await '-np 2 -map-by slot program --expect_ranks=2 --gradient_accumulation=4 on a $'
@@ -67,24 +66,24 @@ workers a b d e
 await '-np 8 .* on a b d e $'
 end_with 0
 ends 0
-[ "$(grep -c stopped log)" = 3 ] || { echo "stopped otherwise than three times"; cat log; failures=$((failures + 1)); }
+[ "$(grep -c stopped log)" = 3 ] || { echo "expected three stops"; cat log; failures=$((failures + 1)); }
 
-# A rank that dies: training starts again. What another start would not change ends the job.
+# A dead rank restarts the training. Errors that a restart would not fix end the job.
 begin 2 8 2 "${command[@]}"
 await ' on a b d e $'
 end_with 137
 await ' on ' 2
 end_with 5
 ends 5
-[ "$(grep -c ' on ' log)" = 2 ] || { echo "137 was no reason to start again"; failures=$((failures + 1)); }
+[ "$(grep -c ' on ' log)" = 2 ] || { echo "no restart after 137"; failures=$((failures + 1)); }
 
-# SIGTERM ends it for good.
+# SIGTERM ends the job.
 begin 2 8 2 "${command[@]}"
 await ' on a b d e $'
 kill -TERM "$pid"
 ends 75
 
-# Too few workers, and arguments that cannot be.
+# Too few workers, and invalid arguments.
 workers a
 begin 4 8 2 "${command[@]}"
 ends 4

@@ -3,10 +3,10 @@
 with the hostfile and discover_hosts.sh, the Secret with the job's keys, and the headless Service. Other objects of the
 input are not changed.
 
-    expand.py [--cluster-domain DOMAIN] [FILE]      prints all of it as YAML
+    expand.py [--cluster-domain DOMAIN] [FILE]      prints all objects as YAML
 
-Names, labels, variables and volumes are those that mpi_job_controller.go gives them. What the API server would fill in
-by default (restart policies, numbers of replicas) is filled in; validation is not repeated here.
+Names, labels, variables and volumes are as in mpi_job_controller.go. Defaults of the API server (restart policies,
+replicas) are filled in; validation is not repeated here.
 """
 
 import argparse
@@ -26,7 +26,7 @@ CONFIG_PATH = "/etc/mpi"
 
 
 def key_pair():
-    """A new pair for one job, as the Secret has it: ECDSA on the curve P-521, the private key in PEM."""
+    """A key pair of a job, as in the Secret: ECDSA on P-521, the private key in PEM."""
     with tempfile.TemporaryDirectory() as folder:
         key = pathlib.Path(folder) / "key"
         subprocess.run(["ssh-keygen", "-q", "-t", "ecdsa", "-b", "521", "-m", "PEM", "-N", "", "-C", "", "-f", key],
@@ -39,7 +39,7 @@ def environment(**variables):
 
 
 class Job:
-    """An MPIJob with its defaults, and the objects that follow from it."""
+    """An MPIJob with defaults, and the objects that the controller creates for it."""
 
     def __init__(self, manifest, cluster_domain=""):
         self.spec = manifest["spec"]
@@ -73,7 +73,7 @@ class Job:
         return "".join(line.format(self.host(pod), self.slots) for pod in pods)
 
     def discover_hosts(self, running):
-        """The script that lists the workers that run: `running` holds the names of their pods."""
+        """Script that lists the running workers. `running`: names of their pods."""
         pods = [f"{self.name}-launcher"] * self.launcher_works + sorted(running)
         return "#!/bin/sh\n" + "".join(f"echo {self.host(pod)}\n" for pod in pods)
 
@@ -105,7 +105,7 @@ class Job:
         pod["containers"][0].setdefault("volumeMounts", []).append({"name": volume["name"], "mountPath": path})
 
     def template(self, role, name, restart_policy):
-        """The pod template of a role, with what launcher and workers have in common."""
+        """Pod template of a role, with the common parts of launcher and workers."""
         replica = self.replicas["Launcher" if role == "launcher" else "Worker"]
         template = copy.deepcopy(replica["template"])
         template["metadata"] = {**template.get("metadata", {})}
@@ -161,14 +161,14 @@ class Job:
                 "spec": {**kept, **suspend, "podReplacementPolicy": "Failed", "template": template}}
 
     def objects(self, keys):
-        """What there is once all workers have started; of a suspended job the workers are missing."""
+        """All objects after the workers have started; a suspended job has no workers."""
         running = [] if self.suspended else [self.worker_name(i) for i in range(self.workers)]
         workers = [] if self.suspended else [self.worker(i) for i in range(self.workers)]
         return [self.service(), self.config_map(running), self.secret(keys), *workers, self.launcher()]
 
 
 def expand(documents, keys=None, cluster_domain=""):
-    """The objects of a manifest, each MPIJob among them replaced by its own."""
+    """The objects of a manifest, with each MPIJob replaced by the objects of its expansion."""
     made = []
     for document in filter(None, documents):
         is_job = document["kind"] == "MPIJob"
@@ -178,7 +178,7 @@ def expand(documents, keys=None, cluster_domain=""):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cluster-domain", default="", help="as the operator's flag: ends the hosts' names")
+    parser.add_argument("--cluster-domain", default="", help="as the operator's flag: suffix of host names")
     parser.add_argument("file", nargs="?", type=argparse.FileType("r"), default=sys.stdin)
     arguments = parser.parse_args()
     made = expand(yaml.safe_load_all(arguments.file), cluster_domain=arguments.cluster_domain)

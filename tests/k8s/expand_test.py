@@ -25,7 +25,7 @@ def record(path):
 
 
 def differences(path):
-    """What differs, object by object: a line for each."""
+    """Differences, one line per object."""
     def by_name(objects):
         return {(found["kind"], found["metadata"]["name"]): found for found in objects}
 
@@ -35,18 +35,18 @@ def differences(path):
 
 
 def check_domain():
-    """--cluster-domain ends the names of hosts, in both files."""
+    """--cluster-domain is the suffix of host names in both files."""
     [found] = [found for found in made_from(CASES[0], cluster_domain="example.org") if found["kind"] == "ConfigMap"]
     hosts = [line for text in found["data"].values() for line in text.splitlines() if "train-" in line]
     return [f"no domain in {host}" for host in hosts if ".svc.example.org" not in host]
 
 
 def check_keys():
-    """A job's keys are a pair on the curve P-521, and another one each time."""
+    """Each job gets a new P-521 key pair."""
     pairs = [expand.key_pair() for _ in range(2)]
     good = all(private.startswith("-----BEGIN EC PRIVATE KEY-----") and public.startswith("ecdsa-sha2-nistp521 ")
                for private, public in pairs)
-    return ([] if good else ["keys of another kind"]) + (["the same keys twice"] if pairs[0] == pairs[1] else [])
+    return ([] if good else ["not P-521 keys"]) + (["the same keys twice"] if pairs[0] == pairs[1] else [])
 
 
 def main():
@@ -55,7 +55,7 @@ def main():
             record(path)
         return
     found = [line for path in CASES for line in differences(path)] + check_domain() + check_keys()
-    print("\n".join(found) or f"{len(CASES)} jobs became what was expected")
+    print("\n".join(found) or f"{len(CASES)} jobs have the expected expansion")
     sys.exit(bool(found) or not CASES)
 
 

@@ -15,7 +15,7 @@ for program in buildah skopeo curl; do command -v $program >/dev/null || skip "t
 if [ -z "${DTRAIN_INSIDE:-}" ]; then
   place=$(mktemp -d)
   trap 'rm -rf "$place"' EXIT
-  # Installed, Debian's registry would listen to the network: it is taken out of its package.
+  # Not installed: Debian's package would start a registry that listens on the network.
   if ! command -v docker-registry >/dev/null; then
     (cd "$place" && apt-get download -qq docker-registry) >/dev/null 2>&1 || skip "there is no docker-registry"
     dpkg -x "$place"/docker-registry_*.deb "$place/registry-package"
@@ -32,7 +32,7 @@ printf '[storage]\ndriver = "overlay"\nrunroot = "/run/containers"\ngraphroot = 
 export CONTAINERS_STORAGE_CONF=$place/storage.conf
 expect() { grep -qF -- "$1" "$2" || { echo "expected '$1' in $2:"; cat "$2"; exit 1; }; }
 
-# A repository whose overlays may be changed, and a tree with one program.
+# A repository with modifiable overlays, and a tree with one program.
 mkdir -p "$place/project/k8s" "$place"/tree/usr/{bin,lib} "$place/bin" "$place/registry"
 cp "$source/CMakeLists.txt" "$source/LICENSE" "$source/.dockerignore" "$place/project/"
 for name in images overlays set.sh; do cp -r "$source/k8s/$name" "$place/project/k8s/"; done
@@ -55,11 +55,11 @@ image=127.0.0.1:5000/team/dtrain-cpu:$version@$digest
 expect "IMAGE: $image" <(tr -d '"' <"$place/project/k8s/overlays/smoke/parameters.yaml")
 expect "k8s/overlays/smoke: IMAGE=$image" "$place/output"
 skopeo inspect --tls-verify=false "docker://127.0.0.1:5000/team/dtrain-cpu@$digest" >/dev/null
-for overlay in "$place"/project/k8s/overlays/*/parameters.yaml; do  # those of other images keep theirs
+for overlay in "$place"/project/k8s/overlays/*/parameters.yaml; do  # overlays of other images are unchanged
   if grep -q 'IMAGE: .*dtrain-cuda' "$overlay"; then expect 'IMAGE: dtrain-cuda' <(tr -d '"' <"$overlay"); fi
 done
 
-# An AWS CLI that knows no repository, and a registry by ECR's name.
+# An AWS CLI without repositories, and a registry with an ECR host name.
 cat >"$place/bin/aws" <<'END'
 #!/bin/sh
 echo "$*" >>"$AWS_LOG"
@@ -75,7 +75,7 @@ build $registry || { cat "$place/output"; exit 1; }
 expect "ecr create-repository --region eu-west-1 --repository-name dtrain-cpu" "$place/aws.log"
 expect "IMAGE: $registry/dtrain-cpu:$version@sha256:" <(tr -d '"' <"$place/project/k8s/overlays/smoke/parameters.yaml")
 
-# Nobody listens there.
+# Nothing listens at this port.
 if build 127.0.0.1:5001; then code=0; else code=$?; fi
 [ $code = 4 ] || { echo "expected 4, found $code"; cat "$place/output"; exit 1; }
 expect "127.0.0.1:5001 refuses" "$place/output"

@@ -46,7 +46,7 @@ class Image(unittest.TestCase):
         self.assertLess(total - programs, 95e6)
         self.assertLess(total, 150e6)
 
-    def test_holds_no_keys_in_any_layer_and_nothing_it_should_not(self):
+    def test_has_no_keys_and_no_setuid_programs(self):
         names = (FOLDER / "layers.txt").read_text().split()
         self.assertTrue(names)
         for name in names:
@@ -54,19 +54,19 @@ class Image(unittest.TestCase):
                 self.assertFalse(path.stat().st_mode & 0o6000, f"{path} is setuid or setgid")
                 self.assertFalse(re.search(r"python|\.py$|^perl|^apt|^dpkg$|^ssh_host_|^id_[a-z0-9]+$|authorized_keys",
                                            path.name) and path.is_file() and "/status.d/" not in str(path), path)
-                # ssh and its library have these words of their own.
+                # ssh and its library contain these words legitimately.
                 if path.is_file() and not path.match("usr/bin/ssh") and not path.match("openssh/sshd") \
                         and not path.match("libcrypto.so*"):
                     self.assertIsNone(KEY.search(path.read_bytes()), f"there is a key in {path}")
         self.assertNotRegex((self.root / "etc/passwd").read_text(), r"(?m)^[^:]*:[^x]")
         self.assertFalse((self.root / "etc/shadow").exists())
 
-    def test_a_key_would_be_found(self):
+    def test_detects_keys(self):
         with tempfile.TemporaryDirectory() as folder:
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/key")
             self.assertIsNotNone(KEY.search(pathlib.Path(f"{folder}/key").read_bytes()))
 
-    def test_says_what_it_is(self):
+    def test_has_labels(self):
         labels = self.config["Labels"]
         version = re.search(r"VERSION (\d+\.\d+\.\d+)", (SOURCE / "CMakeLists.txt").read_text())[1]
         self.assertEqual(labels["org.opencontainers.image.version"], version)
@@ -98,7 +98,7 @@ class Containers(unittest.TestCase):
         key.mkdir()
         run("ssh-keygen", "-q", "-t", "ecdsa", "-b", "521", "-N", "", "-f", key / "id_rsa")
         shutil.copy(key / "id_rsa.pub", key / "authorized_keys")
-        for path in key.iterdir():  # what an fsGroup makes of a secret
+        for path in key.iterdir():  # mode of a Secret with an fsGroup
             os.chown(path, 0, FS_GROUP)
             path.chmod(0o640)
         self.key = key
@@ -150,7 +150,7 @@ class Containers(unittest.TestCase):
                           "--max_bytes=64K", variables=["OMP_NUM_THREADS=1"])
         self.assertRegex(text, r"65536 .* 0\n")
 
-    def test_any_user_has_a_name_and_nothing_else(self):
+    def test_any_user_has_a_name_and_no_privileges(self):
         script = "id -un; id -gn; echo ~; stat -c %a ~/.ssh/id_rsa; grep -h Cap /proc/self/status; touch /x"
         result = self.contain("bash", "-c", script, variables=["USER_NAME=ada", "GROUP_NAME=staff"])
         self.assertEqual(result.stdout.split("\n")[:4], ["ada", "staff", "/run/dtrain/home", "600"])
@@ -159,7 +159,7 @@ class Containers(unittest.TestCase):
         for user in (1, 499, 500, 65534):
             self.assertRegex(self.check("bash", "-c", "getent passwd $UID", user=user), f"^[a-z0-9]+:x:{user}:{user}:")
 
-    def test_mistakes_are_one_line(self):
+    def test_errors_are_one_line(self):
         for arguments, options, code, line in (
                 (["sshd"], {"with_key": False}, 1, "there is no /etc/dtrain/ssh/id_rsa: mount the job's secret there"),
                 (["dtrain-nothing"], {}, 127, "there is no program 'dtrain-nothing'"),
@@ -200,7 +200,7 @@ class Containers(unittest.TestCase):
             time.sleep(0.2)
         return self.contain(*arguments, space="launcher")
 
-    def test_ranks_of_two_pods_meet(self):
+    def test_ranks_of_two_pods_connect(self):
         variables = ["USER_NAME=ada", "FROM_POD=a b", "MY_SECRET=hidden", "AWS_SESSION_TOKEN=hidden"]
         # The operator's command for a worker.
         with self.worker("/usr/sbin/sshd", "-De", variables=variables):
@@ -215,7 +215,7 @@ class Containers(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             self.assertRegex(result.stdout, r"65536 .* 0\n")
 
-    def test_a_worker_that_is_to_end_lets_its_ranks_save(self):
+    def test_terminated_worker_lets_its_ranks_save(self):
         train = ["dtrain-cnn-benchmarks", "--device=cpu", "--model=small_cnn", "--data_name=cifar10", "--batch_size=4",
                  "--num_batches=1000000", "--num_warmup_batches=0", "--display_every=1", "--variable_update=horovod",
                  "--train_dir=/run/dtrain/home/run"]
@@ -235,7 +235,7 @@ class Containers(unittest.TestCase):
             self.assertEqual(launcher.wait(60), 75, rest)
             self.assertEqual(worker.wait(30), 0, (self.place / "log").read_text())
 
-    def test_a_worker_without_sessions_ends_at_once(self):
+    def test_terminated_worker_without_sessions_exits_at_once(self):
         with self.worker("sshd") as worker:
             self.launch("ssh", "worker", "true")
             run("crun", "--root", str(self.place / "state"), "kill", "worker", "TERM")
@@ -250,7 +250,7 @@ def main():
     if os.geteuid() != 0 or not (FOLDER / "rootfs").is_dir():
         print(f"SKIPPED: there is no image in {FOLDER}, or this is not root")
         return
-    if "DTRAIN_INSIDE" not in os.environ:  # nothing of the networks and mounts stays
+    if "DTRAIN_INSIDE" not in os.environ:  # networks and mounts end with the namespaces
         command = "ip link set lo up; umount -l /sys/fs/cgroup/unified 2>/dev/null; mount -t tmpfs tmpfs /run; " \
                   'mkdir /run/netns; exec "$@"'
         os.environ["DTRAIN_INSIDE"] = "yes"

@@ -23,7 +23,7 @@ Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def faults(documents):
-    """All that is wrong with the objects of a file, as (object, rule, message)."""
+    """All violations of a file as (object, rule, message)."""
     for document in documents:
         job = Job(document, documents)
         if job.pods:

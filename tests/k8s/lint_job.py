@@ -2,19 +2,19 @@
 
 import re
 
-# Programs that train, and those of them that take the flags of another program, whose own follow `--`.
+# FRONT_ENDS take the flags of the programs that they replace, and dtrain's flags after `--`. TRAINERS train.
 FRONT_ENDS = ("dtrain-train-imagenet", "dtrain-imagenet-main")
 TRAINERS = ("dtrain-cnn-benchmarks", "dtrain-mask-rcnn", "dtrain-launch-benchmark", *FRONT_ENDS)
 SSH_PATH = "/etc/dtrain/ssh"
 SSH_PORT = 2222
 WORKER_TIMEOUT = "1800"
-# EFA devices of an instance type, by AWS's tables; types that are not here are not checked.
+# EFA devices per instance type, from AWS's tables; other types are not checked.
 EFA_DEVICES = {"p3.16xlarge": 0, "p3dn.24xlarge": 1, "p4d.24xlarge": 4, "p4de.24xlarge": 4, "p5.48xlarge": 32,
                "p5e.48xlarge": 32, "p5en.48xlarge": 16, "p6-b200.48xlarge": 8}
 
 
 def adder(rules):
-    """A decorator that makes a rule of a function that yields messages; its name has hyphens."""
+    """Decorator that registers a function that yields messages as a rule; hyphens replace underscores in its name."""
     def rule(function):
         rules[function.__name__.replace("_", "-")] = function
         return function
@@ -33,8 +33,8 @@ def number(value):
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-# Jobs of Training Operator, which run programs of others: where their replicas are, their types, and the name of the
-# container that the operator looks for.
+# Jobs of Training Operator, for programs of other frameworks: path of the replicas, replica types, and the container
+# name that the operator requires.
 PEERS = {"PyTorchJob": ("pytorchReplicaSpecs", ("Master", "Worker"), "pytorch"),
          "TFJob": ("tfReplicaSpecs", ("Chief", "Master", "PS", "Worker", "Evaluator"), "tensorflow")}
 
@@ -66,7 +66,7 @@ class Pod:
         return [str(argument) for argument in self.main.get("args") or []]
 
     def expanded(self, text):
-        """A text with the variables of the container in place of $(NAME), as Kubernetes puts them."""
+        """A text with $(NAME) replaced by the container's variables, as Kubernetes does."""
         return re.sub(r"\$\(([A-Za-z_]\w*)\)", lambda found: self.environment.get(found[1], found[0]), text)
 
     def volume(self, name):
@@ -77,7 +77,7 @@ class Pod:
         return items(self.main.get("volumeMounts"))
 
     def mount_of(self, path):
-        """The mount below which a path lies, the deepest one."""
+        """The innermost mount that contains a path."""
         above = [mount for mount in self.mounts if (path + "/").startswith(f"{mount.get('mountPath')}/")]
         return max(above, key=lambda mount: len(mount["mountPath"]), default=None)
 
@@ -91,7 +91,7 @@ class Pod:
 
     @property
     def program(self):
-        """The program of ours that the pod runs, and its arguments."""
+        """The dtrain program that the pod runs, and its arguments."""
         for at, argument in enumerate(self.args):
             if re.fullmatch(r"dtrain-[a-z-]+", argument) and argument != "dtrain-mpirun":
                 return argument, self.args[at + 1:]
@@ -133,7 +133,7 @@ class Job:
             yield Pod(self, labels.get("app.kubernetes.io/component", "training"), self.spec.get("template"))
 
     def with_trainer(self, pod):
-        """The launcher of a TrainingRuntime with what its TrainJob puts in."""
+        """The launcher of a TrainingRuntime with the overrides of its TrainJob."""
         for other in self.documents:
             if other.get("kind") == "TrainJob" and pod.is_launcher:
                 trainer = mapping(mapping(other.get("spec")).get("trainer"))
@@ -177,7 +177,7 @@ class Job:
 
     @property
     def replicas(self):
-        """The replicas of a job of an operator, by their type."""
+        """Replica specifications of an operator's job, by type."""
         place = PEERS[self.kind][0] if self.kind in PEERS else "mpiReplicaSpecs"
         return {role: mapping(replica) for role, replica in mapping(self.spec.get(place)).items()}
 

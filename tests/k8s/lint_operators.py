@@ -16,7 +16,7 @@ def name_of_pods(job):
     workers = job.workers if number(job.workers) and job.workers > 0 else 1
     last = f"{job.name}{'-worker' if job.kind == 'MPIJob' else ''}-{workers - 1}"
     if not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", job.name) or len(last) > 63:
-        yield f"{last} is no host name of 63 letters at most that begins with a letter and holds no dots"
+        yield f"{last}: expected a host name of at most 63 characters that begins with a letter and has no dots"
 
 
 @rule
@@ -105,7 +105,7 @@ def operator_container(job):
             name = PEERS[job.kind][2]
             containers = items(mapping(mapping(replica.get("template")).get("spec")).get("containers"))
             if name not in [one.get("name") for one in containers]:
-                yield f"{role}: no container is called {name}"
+                yield f"{role}: no container is named {name}"
 
 
 @rule

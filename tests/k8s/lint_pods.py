@@ -25,7 +25,7 @@ def number_of_ranks(job):
             if value != str(job.ranks):
                 yield f"{argument} {value}, but workers x slots are {job.ranks}"
             return
-    yield "mpirun is not told how many ranks to start"
+    yield "mpirun has no number of ranks"
 
 
 @rule
@@ -39,7 +39,7 @@ def expect_ranks(job):
         flags = flags[flags.index("--") + 1:] if "--" in flags else []
     wanted = "--expect_ranks=" + ("{ranks}" if job.is_elastic else str(job.ranks))
     if wanted not in [pod.expanded(flag) for flag in flags]:
-        yield f"the command of {program} has no {wanted}"
+        yield f"the command of {program} lacks {wanted}"
 
 
 @rule
@@ -47,13 +47,13 @@ def launcher_program(job):
     """Launchers run dtrain-mpirun, which waits for the workers and converts SIGTERM to exit code 75."""
     pod = job.launcher
     if pod and "dtrain-mpirun" not in pod.args and not job.is_elastic:
-        yield "the launcher runs no dtrain-mpirun"
+        yield "the launcher does not run dtrain-mpirun"
 
 
 @rule
 def entry_point(job):
-    """Containers run through the image's entry point, which makes the entry of the user and the keys. Images of others
-    have none like it."""
+    """Containers run through the image's entry point, which sets up user and keys. Other images
+    have no such entry point."""
     for pod in job.pods if job.kind not in PEERS else []:
         if "command" in pod.main:
             yield f"{pod.role}: command replaces the entry point; give args"
@@ -139,7 +139,7 @@ def readiness(job):
             ports = {port.get("name"): port.get("containerPort") for port in items(pod.main.get("ports"))}
             port = mapping(mapping(pod.main.get("readinessProbe")).get("tcpSocket")).get("port")
             if ports.get(port, port) != SSH_PORT:
-                yield f"the readiness probe of workers asks port {port}, expected {SSH_PORT}"
+                yield f"the readiness probe of workers uses port {port}, expected {SSH_PORT}"
 
 
 @rule
@@ -155,10 +155,10 @@ def network_policy(job):
                 if all(mapping(mapping(source).get("podSelector")).get("matchLabels") == chosen for source in sources):
                     break
         else:
-            yield f"{pod.role}: no NetworkPolicy keeps others away"
+            yield f"{pod.role}: no NetworkPolicy blocks other pods"
 
 
-# The machines.
+# Nodes.
 
 
 @rule
@@ -173,7 +173,7 @@ def gpus_of_workers(job):
 def no_gpu_of_launchers(job):
     """A launcher without ranks requests no GPU."""
     if job.launcher and job.launcher.gpus and not job.spec.get("runLauncherAsWorker"):
-        yield f"the launcher asks for {job.launcher.gpus} GPUs"
+        yield f"the launcher requests {job.launcher.gpus} GPUs"
 
 
 @rule
@@ -193,7 +193,7 @@ def efa_devices(job):
         if instance in EFA_DEVICES and devices not in (0, EFA_DEVICES[instance]):
             yield f"{devices} EFA devices on {instance}, which has {EFA_DEVICES[instance]}"
         elif devices and instance not in EFA_DEVICES:
-            yield f"{devices} EFA devices, and no instance type that is known to have them"
+            yield f"{devices} EFA devices without a known instance type"
 
 
 @rule
@@ -205,7 +205,7 @@ def resources(job):
             for name in ("cpu", "memory"):
                 asked, limit = (mapping(given.get(kind)).get(name) for kind in ("requests", "limits"))
                 if asked is None or str(asked) != str(limit):
-                    yield f"{container.get('name')}: the request of {name} is {asked}, the limit {limit}; expected one value"
+                    yield f"{container.get('name')}: the request of {name} is {asked}, the limit {limit}; expected equal values"
 
 
 @rule
@@ -215,7 +215,7 @@ def shared_memory(job):
         if pod.role in ("worker", "training"):
             memory = mapping(pod.volume(mapping(pod.mount_of("/dev/shm")).get("name")).get("emptyDir"))
             if memory.get("medium") != "Memory" or "sizeLimit" not in memory:
-                yield f"{pod.role}: /dev/shm is no volume in memory with a limit"
+                yield f"{pod.role}: /dev/shm is not an in-memory volume with a size limit"
 
 
 @rule
@@ -264,14 +264,14 @@ def results_are_shared(job):
     for pod in job.pods:
         mount = pod.mount_of(output) if pod.role in ("worker", "training") else {}
         if mount is None or mount.get("readOnly"):
-            yield f"{pod.role}: {output} is no volume that can be written"
+            yield f"{pod.role}: {output} is not a writable volume"
     program, flags = runner.program
     below = re.escape(output) + "/"
     checkpoints = re.compile("--(train_dir|model_dir|log_dir|checkpoint)[= ]" + below)
     if program in TRAINERS and not checkpoints.search(runner.expanded(" ".join(flags))):
-        yield f"{program} keeps no checkpoints below {output}"
+        yield f"{program} writes no checkpoints below {output}"
     if runner.is_launcher and not re.search("-output-filename " + below, runner.expanded(" ".join(runner.args))):
-        yield f"mpirun keeps no logs of the ranks below {output}"
+        yield f"mpirun writes no logs of the ranks below {output}"
 
 
 @rule
@@ -280,7 +280,7 @@ def host_paths(job):
     for pod in job.pods:
         for mount in pod.mounts:
             if "hostPath" in pod.volume(mount.get("name")) and mount.get("readOnly") is not True:
-                yield f"{pod.role}: {mount.get('mountPath')} is a directory of the node that can be written"
+                yield f"{pod.role}: {mount.get('mountPath')} is a writable hostPath"
 
 
 @rule
@@ -291,10 +291,10 @@ def volumes(job):
         own = items(pod.spec.get("volumes"))
         given = [volume.get("name") for volume in own]
         for name in sorted(mounted ^ set(given)):
-            yield f"{pod.role}: {name} is {'not mounted' if name in given else 'no volume'}"
+            yield f"{pod.role}: {name} is {'not mounted' if name in given else 'not a volume'}"
         claims = [mapping(volume.get("persistentVolumeClaim")).get("claimName") for volume in own]
         for claim in sorted({claim for claim in claims if claim and claims.count(claim) > 1}):
-            yield f"{pod.role}: two volumes are of the claim {claim}"
+            yield f"{pod.role}: two volumes use the claim {claim}"
 
 
 @rule
@@ -364,7 +364,7 @@ def no_secrets_in_variables(job):
     for pod in job.pods:
         for name, value in pod.environment.items():
             if re.search(r"PASSWORD|SECRET|TOKEN|ACCESS_KEY", str(name)) and value:
-                yield f"{pod.role}: {name} is given as text"
+                yield f"{pod.role}: {name} is plain text"
 
 
 @rule
@@ -374,7 +374,7 @@ def names_of_pods(job):
         if job.kind == "Job" and pod.is_launcher and not job.name.endswith("-launcher"):
             yield f"the name of a launcher ends with -launcher, {job.name} does not"
         if job.kind == "Job" and pod.role == "training" and pod.program[0] in TRAINERS and "training" not in job.name:
-            yield f"{job.name} trains, and has no `training` in its name"
+            yield f"{job.name} trains, but its name lacks `training`"
 
 
 @rule

@@ -6,11 +6,10 @@ import re
 from lint_job import adder
 
 RULES = {}
-rule = adder(RULES)  # each is given an object, and all objects of its file
+rule = adder(RULES)  # arguments of a rule: an object, and all objects of its file
 UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "": 1}
 FSX, EFS = "fsx.csi.aws.com", "efs.csi.aws.com"
-# The parameters that the drivers read in storage classes (aws-fsx-csi-driver 1.9, aws-efs-csi-driver 3.4), and those of
-# them that have to be there.
+# StorageClass parameters of the drivers (aws-fsx-csi-driver 1.9, aws-efs-csi-driver 3.4), and the required ones.
 PARAMETERS = {
     FSX: ({"subnetId", "securityGroupIds", "autoImportPolicy", "s3ImportPath", "s3ExportPath", "deploymentType", "kmsKeyId",
            "perUnitStorageThroughput", "storageType", "driveCacheType", "automaticBackupRetentionDays",
@@ -20,7 +19,7 @@ PARAMETERS = {
     EFS: ({"provisioningMode", "fileSystemId", "directoryPerms", "uid", "gid", "gidRangeStart", "gidRangeEnd", "basePath",
            "subPathPattern", "ensureUniqueDirectory", "az", "reuseAccessPoint", "enforceZoneAffinity", "enableTagging"},
           {"provisioningMode", "fileSystemId", "directoryPerms"})}
-# MB/s for each TiB that FSx offers on SSDs, by its deployment types.
+# Throughput of FSx on SSDs in MB/s per TiB, by deployment type.
 THROUGHPUT = {"SCRATCH_1": {None}, "SCRATCH_2": {None}, "PERSISTENT_1": {"50", "100", "200"},
               "PERSISTENT_2": {"125", "250", "500", "1000"}}
 IMPORT_POLICIES = (None, "NONE", "NEW", "NEW_CHANGED", "NEW_CHANGED_DELETED")
@@ -31,7 +30,7 @@ def of_kind(documents, *kinds):
 
 
 def amount(text):
-    """Bytes of a quantity such as 60Gi."""
+    """Bytes of a Kubernetes quantity such as 60Gi."""
     found = re.fullmatch(r"([0-9]+)([KMGT]i)?", str(text))
     return int(found[1]) * UNITS[found[2] or ""] if found else 0
 
@@ -54,21 +53,21 @@ def access_modes(document, _):
 
 
 def unbindable(claim, volume):
-    """Why Kubernetes' binder would not give a volume to a claim that names it, or whose class has no provisioner."""
+    """Yields reasons why Kubernetes' volume binder would not bind the claim to the volume."""
     wanted, offered = spec_of(claim), spec_of(volume)
     meta, reference = claim["metadata"], offered.get("claimRef")
     if wanted.get("storageClassName") != offered.get("storageClassName"):
-        yield f"class {wanted.get('storageClassName')}, and that of the volume is {offered.get('storageClassName')}"
+        yield f"class {wanted.get('storageClassName')}, but the volume has {offered.get('storageClassName')}"
     if not set(wanted.get("accessModes", [])) <= set(offered.get("accessModes", [])):
-        yield f"modes {wanted.get('accessModes')}, of which the volume has {offered.get('accessModes')}"
+        yield f"modes {wanted.get('accessModes')}, but the volume has {offered.get('accessModes')}"
     if wanted.get("volumeMode", "Filesystem") != offered.get("volumeMode", "Filesystem"):
-        yield "volumeMode differs from that of the volume"
+        yield "volumeMode differs from the volume's"
     size = offered.get("capacity", {}).get("storage")
     asked = wanted.get("resources", {}).get("requests", {}).get("storage")
     if not 0 < amount(asked) <= amount(size):
-        yield f"asks for {asked}, and the volume has {size}"
+        yield f"requests {asked}, but the volume has {size}"
     if reference and (reference.get("namespace"), reference.get("name")) != (meta.get("namespace"), meta["name"]):
-        yield f"the volume is kept for the claim {reference.get('namespace')}/{reference.get('name')}"
+        yield f"the volume is reserved for the claim {reference.get('namespace')}/{reference.get('name')}"
 
 
 @rule
@@ -87,7 +86,7 @@ def binding(document, documents):
     wanted = spec_of(document).get("storageClassName")
     declared = [one for one in of_kind(documents, "StorageClass") if one["metadata"]["name"] == wanted]
     if declared and not declared[0].get("parameters"):
-        yield f"no volume is named, and the class {wanted} makes none"
+        yield f"no volume is named, and the class {wanted} does not provision any"
     if not declared and of_kind(documents, "StorageClass", "PersistentVolume"):
         yield f"no volume is named, and the class {wanted} is not declared"
 
@@ -97,7 +96,7 @@ def volume_owner(document, documents):
     """A volume has a claimRef, so that no other claim of its class binds to it."""
     if document["kind"] == "PersistentVolume" and of_kind(documents, "PersistentVolumeClaim") \
             and not spec_of(document).get("claimRef"):
-        yield "there is no claimRef"
+        yield "claimRef is missing"
 
 
 @rule
@@ -135,11 +134,11 @@ def class_parameters(document, _):
     known, needed = PARAMETERS.get(document.get("provisioner"), (set(parameters), set()))
     for name, value in parameters.items():
         if name not in known:
-            yield f"{document['provisioner']} knows no parameter {name}"
+            yield f"{document['provisioner']} has no parameter {name}"
         elif not isinstance(value, str) or not value:
             yield f"{name} is {value!r}, expected a text"
     for name in sorted(needed - set(parameters)):
-        yield f"there is no {name}"
+        yield f"{name} is missing"
 
 
 def fsx_parameters(document):
@@ -164,7 +163,7 @@ def fsx_repository(document, _):
     parameters = fsx_parameters(document)
     source, target, policy = (parameters.get(name) for name in ("s3ImportPath", "s3ExportPath", "autoImportPolicy"))
     if (target or policy) and not source:
-        yield "there is no s3ImportPath"
+        yield "s3ImportPath is missing"
     if source and parameters.get("deploymentType") == "PERSISTENT_2":
         yield "PERSISTENT_2 takes no s3ImportPath"
     if source and target and source.split("/")[2:3] != target.split("/")[2:3]:
@@ -182,11 +181,11 @@ def fsx_volume(document, _):
         if set(attributes) != {"dnsname", "mountname"}:
             yield f"volumeAttributes has {sorted(attributes)}, expected dnsname and mountname"
         elif not attributes["dnsname"].startswith(csi.get("volumeHandle", "") + ".fsx."):
-            yield f"dnsname {attributes['dnsname']} is not that of {csi.get('volumeHandle')}"
+            yield f"dnsname {attributes['dnsname']} does not belong to {csi.get('volumeHandle')}"
 
 
 def faults(documents):
-    """All that is wrong with the storage of a file, as (object, rule, message)."""
+    """All storage violations of a file as (object, rule, message)."""
     for document in of_kind(documents, "StorageClass", "PersistentVolume", "PersistentVolumeClaim"):
         for name, check in RULES.items():
             for message in check(document, documents):

@@ -4,11 +4,11 @@ manifest in bad/ violates exactly its rule.
 
     manifests_test.py --source DIR --version VERSION
 
-The images are those of VERSION. The schemas are in the folder schemas beside $DTRAIN_TEST_DATA.
+Images must have the version VERSION. The schemas are in the folder schemas beside $DTRAIN_TEST_DATA.
 
-A file bad/RULE.yaml names an overlay or storage, an object in it by its kind, and what is changed there: set, add (into a list),
-remove, move, or document, which adds an object. An item of a list is known by its index or its name. Those whose names
-begin with schema- are for validate.py.
+A file bad/RULE.yaml names an overlay or storage, an object in it by its kind, and changes of the object: set, add (to a
+list), remove, move, or document, which adds an object. List items are named by index or by name. Names that begin with
+schema- are tests of validate.py.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def parts_of(path):
 
 
 def step(value, part):
-    """The key of a mapping, or the index in a list, that a part of a path stands for."""
+    """Key of a mapping or index of a list for a part of a path."""
     if isinstance(value, dict):
         return part
     return int(part) if part.isdigit() else next(at for at, item in enumerate(value) if item["name"] == part)
@@ -57,7 +57,7 @@ def change(documents, document, one):
 
 
 def changed(rendered, bad):
-    """The objects of a rendered overlay with the changes of a bad manifest."""
+    """Objects of a rendered overlay with the changes of a bad manifest."""
     documents = copy.deepcopy(rendered[bad["overlay"]])
     document = next(one for one in documents if one["kind"] == bad["kind"])
     for one in bad["changes"]:
@@ -66,7 +66,7 @@ def changed(rendered, bad):
 
 
 def has_schema(document, schemas):
-    """False for a job of Training Operator's where its types were not fetched."""
+    """False for a job of Training Operator if its types are not installed."""
     kind = (document.get("apiVersion"), document.get("kind"))
     return kind not in validate.CLIENT_TYPES or schemas.of(*kind) is not None
 
@@ -88,7 +88,7 @@ def check_bad(rendered, schemas, folder):
         documents = changed(rendered, lint.read(path)[0])
         if name.startswith("schema-"):
             if all(has_schema(document, schemas) for document in documents) and not any(list(validate.errors(document, schemas)) for document in documents):
-                yield f"{path.name}: the schemas find nothing"
+                yield f"{path.name}: accepted by the schemas"
             continue
         found = {fault[1] for fault in lint.faults(documents)}
         if found != {name}:
@@ -100,7 +100,7 @@ def check_versions(rendered, version):
         for image in {container.get("image") for document in documents for pod in lint.Job(document, documents).pods
                       for container in pod.containers}:
             if image.startswith("dtrain-") and image.partition(":")[2] != version:
-                yield f"{name}: the image {image} is not of version {version}"
+                yield f"{name}: the image {image} does not have version {version}"
 
 
 def main():
@@ -118,7 +118,7 @@ def main():
     rendered = {str(path.relative_to(folder).with_suffix("")): lint.read(path) for path in sorted(folder.rglob("*.yaml"))}
     rendered |= {path.stem: lint.read(path) for path in sorted((arguments.source / "k8s/peers").glob("*job-*.yaml"))}
     if not all(schemas.of(*kind) for kind in validate.CLIENT_TYPES):
-        print("kubeflow-training was not fetched: jobs of Training Operator are linted, not validated")
+        print("kubeflow-training is not installed: jobs of Training Operator are linted, not validated")
     faults = list(check_good(rendered, schemas))
     for path in sorted((arguments.source / "k8s/cluster").glob("*.yaml")):
         for document in lint.read(path):

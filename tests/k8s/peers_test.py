@@ -22,14 +22,14 @@ MANIFESTS = sorted(PEERS.glob("*job-*.yaml"))
 
 
 def flags_of(job, role):
-    """The flags of tf_cnn_benchmarks in a job, but for hosts, which differ."""
+    """tf_cnn_benchmarks' flags in a job, except for hosts, which differ."""
     [pod] = [pod for pod in job.pods if pod.role == role]
     return {flag for flag in pod.args if flag.startswith("--") and not re.match("--(ps|worker)_hosts", flag)}
 
 
-def test_tfjob_has_the_flags_of_ours():
-    """What is compared is the program: the flags of the worker are those of k8s/overlays/tf-cnn-ps, but for the one
-    that tf_cnn_benchmarks has dropped and the place of the parameters, which its manifest had on the GPU."""
+def test_tfjob_flags_match_overlay():
+    """The TFJob has the worker flags of k8s/overlays/tf-cnn-ps, except for a flag that tf_cnn_benchmarks dropped and
+    the parameter device, which is the GPU in the original manifest."""
     jobs = [lint.Job(one, []) for path in (PEERS / "tfjob-ps.yaml", tools.K8S / "rendered/tf-cnn-ps.yaml")
             for one in lint.read(path) if one["kind"] in ("TFJob", "Job")]
     theirs, ours = flags_of(jobs[0], "training"), flags_of(jobs[1], "training")
@@ -50,7 +50,7 @@ def test_images_and_sources_are_pinned():
     assert len(set(re.findall(r"pipelines//\S+\?ref=([0-9a-f]{40})", readme))) == 1
 
 
-# What the operator's own kustomization holds, as far as ours changes it.
+# Stand-ins for the upstream kustomization: the objects that ours changes.
 UPSTREAM = """\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -64,8 +64,8 @@ spec: {template: {spec: {containers: [{name: training-operator, image: a, comman
 """
 
 
-def test_operator_leaves_mpijobs_alone():
-    """MPI Operator's definition of MPIJob is not replaced by that of Training Operator."""
+def test_operator_does_not_own_mpijobs():
+    """Training Operator does not replace MPI Operator's MPIJob CRD."""
     if not shutil.which("kubectl"):
         tools.skip("there is no kubectl")
     with tempfile.TemporaryDirectory() as name:
@@ -85,7 +85,7 @@ def test_operator_leaves_mpijobs_alone():
     assert names == ["pytorchjobs.kubeflow.org", "tfjobs.kubeflow.org", "training-operator"], names
     [container] = objects[-1]["spec"]["template"]["spec"]["containers"]
     assert container["args"] == ["--enable-scheme=pytorchjob", "--enable-scheme=tfjob"]
-    # Those are the kinds that are here.
+    # The operator controls exactly the kinds of these manifests.
     kinds = {one["kind"] for path in MANIFESTS for one in lint.read(path)} & set(lint_job.PEERS)
     assert {f"--enable-scheme={kind.lower()}" for kind in kinds} == set(container["args"])
 
@@ -104,7 +104,7 @@ def test_fargate_profile():
 
 
 def test_values_render():
-    """The values of ResNet-50 make a job that is valid and follows the rules; README's commands are taken."""
+    """The values of ResNet-50 render to a valid job without lint violations; the README's commands are accepted."""
     helm = tools.helms()[-1]
     if not tools.TRAINING_MODELS.is_dir() or not tools.SCHEMAS.is_dir():
         tools.skip("there is no kubeflow-training, or no schemas")
@@ -120,7 +120,7 @@ def test_values_render():
         tools.check_manifests(sorted(pathlib.Path(folder).iterdir()))
 
 
-def test_documents_name_what_is_there():
+def test_documents_name_existing_files():
     text = (PEERS / "README.md").read_text(encoding="utf-8")
     for name in re.findall(r"\b((?:k8s|docs|tests)/[-A-Za-z0-9_./]+)", text):
         assert (tools.ROOT / name.rstrip(".")).exists(), name
@@ -131,8 +131,8 @@ def test_documents_name_what_is_there():
 
 
 class Cluster(http.server.BaseHTTPRequestHandler):
-    """An API server as far as kubectl asks it for the kinds and the objects of experiments. Each look at a job finds it
-    one step further in its story, the conditions that its operator writes."""
+    """A mock API server for the requests of kubectl. Each request for a job advances its sequence of operator
+    conditions by one step."""
 
     kinds = {"kubeflow.org/v1": {"pytorchjobs": "PyTorchJob", "tfjobs": "TFJob"}, "batch/v1": {"jobs": "Job"}}
     stories, looks = {}, {}
@@ -163,7 +163,7 @@ class Cluster(http.server.BaseHTTPRequestHandler):
         story = self.stories.get(name, [[]])
         look = self.looks[name] = self.looks.get(name, -1) + 1
         holds = story[min(look, len(story) - 1)]
-        # What does not hold, or not any more, is False.
+        # Conditions that do not hold (any more) are False.
         types = dict.fromkeys(["Created", "Running", "Restarting", "Failed", *holds])
         return {"apiVersion": group, "kind": self.kinds[group][plural],
                 "metadata": {"name": name, "namespace": "default",
@@ -174,16 +174,16 @@ class Cluster(http.server.BaseHTTPRequestHandler):
         pass
 
 
-STORIES = {  # an experiment: its manifest, its job, what the operator says of it, and what that comes to
+STORIES = {  # experiment: manifest, job, the operator's conditions, result
     "static": ("k8s/peers/pytorchjob-static.yaml", "pytorch-dist-mnist-nccl",
                [["Created"], ["Created", "Running"], ["Created", "Restarting"], ["Created", "Succeeded"]], "succeeded"),
     "elastic": ("k8s/peers/pytorchjob-elastic.yaml", "elastic-example-imagenet",
                 [["Created", "Running"], ["Created", "Failed"]], "failed"),
     "ps": ("k8s/peers/tfjob-ps.yaml", "tf-cnn-training", [["Created", "Running"], ["Created", "Succeeded"]], "succeeded"),
-    # A job that ends, and a server that does not.
+    # A job that succeeds, and a server that does not.
     "ours": ("k8s/rendered/tf-cnn-ps.yaml", "tf-cnn-ps-training", [[], ["SuccessCriteriaMet", "Complete"]], "succeeded"),
 }
-# What it asks of jobs the real kubectl asks; nothing is made.
+# Forwards requests about jobs to the real kubectl; nothing is created.
 KUBECTL = """\
 #!/bin/bash
 case "$*" in
@@ -193,8 +193,8 @@ esac
 """
 
 
-def test_harness_runs_them():
-    """An experiment is over when the operator's conditions say so, and only then, as the real kubectl reads them."""
+def test_harness_runs_peers():
+    """An experiment ends exactly when the operator's conditions say so, as the real kubectl prints them."""
     kubectl = shutil.which("kubectl") or tools.skip("there is no kubectl")
     with tempfile.TemporaryDirectory() as name, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cluster) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -202,7 +202,7 @@ def test_harness_runs_them():
         shutil.copytree(tools.K8S / "benchmark", folder / "k8s/benchmark")
         plan = "name = peers\nregion = us-west-2\ncluster = existing\nresult_path = bucket/results\n"
         for experiment, (manifest, job, story, _) in STORIES.items():
-            # The policy beside a job has no conditions, and takes no part.
+            # The policy beside a job has no conditions and is ignored.
             documents = (tools.ROOT / manifest).read_text(encoding="utf-8").split("\n---\n")
             (folder / f"{experiment}.yaml").write_text("\n---\n".join(one for one in documents if "Job\n" in one))
             plan += f"[experiment {experiment}]\nmanifest = {experiment}.yaml\ntimeout = 1\n"
@@ -227,7 +227,7 @@ def test_harness_runs_them():
             assert f"--selector {label}={job} " in (folder / "calls").read_text(), experiment
 
 
-def test_plan_is_taken():
+def test_plan_is_valid():
     run = tools.K8S / "benchmark/run.sh"
     listed = tools.check_run(run, "--check", PEERS / "plan.example").split(": ")[-1].split()
     plan = (PEERS / "plan.example").read_text(encoding="utf-8")

@@ -13,13 +13,13 @@ cp "$here/kubectl_recorder" "$work/bin/kubectl"
 export PATH=$work/bin:$PATH
 failures=0
 
-# A cluster in which nothing is missing.
+# A cluster without missing prerequisites.
 sound() {
   rm -rf "$FAKE"
   mkdir "$FAKE"
   cd "$FAKE" || exit
   echo '{}' >get-raw-_version
-  # Both questions about the definition have this answer.
+  # Both queries of the CRD get this answer.
   echo '"launcherCreationPolicy" "mpiImplementation" "runLauncherAsWorker" "runPolicy" "slotsPerWorker"' \
     '"sshAuthMountPath" "runtimeRef" "trainer" v2beta1 v1alpha1 ' |
     tee get-crd-mpijobs.kubeflow.org >get-crd-trainjobs.trainer.kubeflow.org
@@ -37,7 +37,7 @@ sound() {
   echo secret/no-operator-ssh >get-secret-no-operator-ssh
   cd - >/dev/null || exit
 }
-# CODE OVERLAY [TEXT]: the exit code, and a part of what is said.
+# CODE OVERLAY [TEXT]: expected exit code and a part of the output.
 expect() {
   local said code
   said=$("$source/k8s/preflight.sh" "$2" 2>&1)
@@ -55,7 +55,7 @@ for overlay in smoke mask-rcnn kueue no-operator trainjob resnet50-cpu-single-pv
 done
 sound && expect 0 smoke "mpi-operator:v0.8.2"
 sound && expect 1 nonsense "no overlay"
-sound && touch "$FAKE/fail-get" && expect 4 smoke "does not answer"
+sound && touch "$FAKE/fail-get" && expect 4 smoke "does not respond"
 sound && rm "$FAKE/get-crd-mpijobs.kubeflow.org" && expect 10 smoke "no CRD of MPIJob"
 sound && echo 'v1 ' >"$FAKE/get-crd-mpijobs.kubeflow.org" && expect 10 smoke "not as v2beta1"
 sound && echo ' v2beta1 {"slotsPerWorker":{}}' >"$FAKE/get-crd-mpijobs.kubeflow.org" &&
@@ -98,18 +98,18 @@ sound && quota requests.cpu 2499m 0 && expect 16 trainjob "the job needs 2.5"
 sound && quota requests.cpu 2499m 0 && expect 16 no-operator "the job needs 2.5"
 sound && rm "$FAKE/get-localqueue-training" && expect 17 kueue "the queue training"
 sound && rm "$FAKE/get-secret-no-operator-ssh" && expect 18 no-operator "k8s/ssh-secret.sh no-operator default"
-# An empty name is none.
+# An empty name is ignored.
 { cat "$source/k8s/peers/pytorchjob-static.yaml" && printf '      namespace: ""\n      claimName:\n'; } >"$work/empty.yaml"
 sound && expect 0 "$work/empty.yaml"
-# Names are no options of kubectl.
+# Names do not become options of kubectl.
 { cat "$source/k8s/peers/pytorchjob-static.yaml" && echo '      claimName: --server=https://elsewhere.test'; } >"$work/forged.yaml"
-sound && expect 1 "$work/forged.yaml" "claimName is --server=https://elsewhere.test: expected small letters"
+sound && expect 1 "$work/forged.yaml" "claimName is --server=https://elsewhere.test: expected lower-case letters"
 [ ! -e "$FAKE/calls" ] || ! grep -q elsewhere "$FAKE/calls" ||
   { echo "preflight.sh gave a name to kubectl as an option"; failures=$((failures + 1)); }
-# The first thing that is missing makes the code; all are said.
+# The first missing prerequisite determines the exit code; all are printed.
 sound && rm "$FAKE/get-crd-mpijobs.kubeflow.org" "$FAKE/get-namespace-default" && expect 10 smoke "no namespace default"
 
-# run.sh: changes, looks, deletes, and applies what the changed overlay comes to.
+# run.sh changes the overlay, runs preflight.sh, deletes the old job, and applies the result.
 cp -r "$source/k8s" "$work/k8s"
 sound
 "$work/k8s/run.sh" smoke WORKERS=5 --max_bytes=1K >/dev/null 2>&1 ||
@@ -118,7 +118,7 @@ told=$(grep -c '^delete -f .*--cascade=foreground --wait\|^apply -f' "$FAKE/call
 order=$(grep -n '^delete\|^apply' "$FAKE/calls" | cut -d : -f 2 | cut -d ' ' -f 1 | tr '\n' ' ')
 if [ "$told" != 2 ] || [ "$order" != "delete apply " ] || ! grep -q -- '- --max_bytes=1K' "$FAKE/manifest" ||
   ! grep -q 'replicas: 5' "$FAKE/manifest"; then
-  echo "run.sh called kubectl otherwise:"
+  echo "unexpected kubectl calls of run.sh:"
   cat "$FAKE/calls"
   failures=$((failures + 1))
 fi
@@ -126,15 +126,15 @@ sound && rm "$FAKE/get-namespace-default"
 "$work/k8s/run.sh" smoke >/dev/null 2>&1
 code=$?
 if [ $code != 13 ] || grep -q '^delete\|^apply' "$FAKE/calls"; then
-  echo "run.sh went on with exit code $code although preflight.sh found something"
+  echo "run.sh exited with $code although preflight.sh failed"
   failures=$((failures + 1))
 fi
 
-# ssh-secret.sh: a new key, and none where there is one.
+# ssh-secret.sh creates a key, but keeps an existing one.
 sound && rm "$FAKE/get-secret-no-operator-ssh"
 "$source/k8s/ssh-secret.sh" no-operator >/dev/null 2>&1
 grep -q '^create secret generic no-operator-ssh ' "$FAKE/calls" ||
-  { echo "ssh-secret.sh made no secret"; failures=$((failures + 1)); }
+  { echo "ssh-secret.sh created no secret"; failures=$((failures + 1)); }
 sound && "$source/k8s/ssh-secret.sh" no-operator >/dev/null 2>&1
 ! grep -q '^create\|^delete' "$FAKE/calls" || { echo "ssh-secret.sh replaced a secret"; failures=$((failures + 1)); }
 

@@ -1,5 +1,5 @@
 # Jobs in emulated pods (namespaces), and on a single-node Kubernetes if tests/k8s/cluster.sh has built it.
-# The image is that of the fixture k8s_image.
+# The fixture k8s_image provides the image.
 if(DTRAIN_K8S_VALIDATING_PYTHON)
   add_test(NAME k8s.expand COMMAND ${DTRAIN_K8S_VALIDATING_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/expand_test.py)
 else()
@@ -14,7 +14,7 @@ list(FILTER tests INCLUDE REGEX "^k8s\\.(run|cluster)\\.")
 set_property(TEST ${tests} PROPERTY FIXTURES_REQUIRED k8s_image)
 set_property(TEST ${tests} APPEND PROPERTY ENVIRONMENT DTRAIN_K8S_IMAGE=${PROJECT_BINARY_DIR}/k8s-image)
 list(FILTER tests INCLUDE REGEX "^k8s\\.cluster\\.")
-# One cluster at a time: on two cores a second one would find the first one's node slow to answer.
+# One cluster at a time: on two cores the nodes of two clusters would respond too slowly.
 set_property(TEST ${tests} PROPERTY TIMEOUT 400)
 set_property(TEST ${tests} PROPERTY PROCESSORS 2)
 set_property(TEST ${tests} PROPERTY RESOURCE_LOCK k8s_cluster)

@@ -3,9 +3,8 @@
 
     run_test.py [test_NAME]       in the root file system of the image in DTRAIN_K8S_IMAGE
 
-A manifest's command, variables, users, limits, mounts and policies are those of the rendered overlay. What a test
-changes of them, so that two cores do in seconds what the manifest asks of a cluster, are the arguments of k8s/set.sh
-that stand in the test.
+Command, variables, users, limits, mounts and policies come from the rendered overlay. Tests scale jobs down to two
+cores and seconds by arguments of k8s/set.sh.
 """
 
 import contextlib
@@ -38,8 +37,8 @@ def data_set(name):
 
 @contextlib.contextmanager
 def running(documents, shares=None, layer=None, **options):
-    """A node on which a manifest has been applied, and the controller of its MPIJob, or of its launcher's Job. A layer
-    is a folder that lies over the image."""
+    """A node after applying a manifest, and the controller of its MPIJob or launcher Job. `layer` is a folder that is
+    overlaid on the image."""
     engine = image.engine()
     if layer:
         engine.layers.insert(0, layer)
@@ -49,21 +48,21 @@ def running(documents, shares=None, layer=None, **options):
 
 
 def finish(node, job, timeout=100):
-    """Waits for the end of a job, which has to be a success; returns what its launchers have written."""
+    """Waits until a job has succeeded; returns the launchers' output."""
     node.wait(lambda: job.result, "end of the job", timeout)
     expect(job.result == "Complete", f"the job ended as {job.result}", node)
     return launcher_log(node)
 
 
 def launcher_log(node):
-    """What the launchers have written, without mpirun's times and ranks: these also stand within a line that mpirun
-    read in two pieces."""
+    """Launchers' output without mpirun's timestamps and ranks, which also occur within a line that mpirun read in two
+    pieces."""
     text = "\n".join(pod.log() for pod in [*node.past, *node.pods.values()] if "worker" not in pod.name)
     return re.sub(r"(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?\[\d+,\d+\]<std(?:out|err)>:", "", text)
 
 
 def expect_rank_logs(folder, count, node):
-    """mpirun's option -output-filename: what each rank has written lies on the shared volume."""
+    """-output-filename: the log of each rank is on the shared volume."""
     logs = sorted(folder.rglob("rank.*/stdout"))
     expect(len(logs) == count and logs[0].stat().st_size, f"of {count} ranks these have logs: {logs}", node)
 
@@ -73,7 +72,7 @@ def last_step(text):
     return int(steps[-1]) if steps else 0
 
 
-STEPS = 400  # of a training that is disturbed
+STEPS = 400  # of a training with faults
 SMALL_DETECTOR = ("BACKBONE.BOTTLENECK=False", "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]", "BACKBONE.FREEZE_AT=0",
                   "FPN.NUM_CHANNEL=16", "FPN.FRCNN_FC_HEAD_DIM=32", "MRCNN.HEAD_DIM=16", "FRCNN.BATCH_PER_IM=16",
                   "RPN.BATCH_PER_IM=32", "PREPROC.TRAIN_SHORT_EDGE_SIZE=64", "PREPROC.TEST_SHORT_EDGE_SIZE=64",
@@ -82,7 +81,7 @@ SMALL_DETECTOR = ("BACKBONE.BOTTLENECK=False", "BACKBONE.RESNET_NUM_BLOCKS=[1,1,
 
 @contextlib.contextmanager
 def training(*flags):
-    """The overlay `suspended`, a training with a claim for results, let go: images are fewer, each step is printed."""
+    """The overlay `suspended`, resumed, with fewer images and a log line per step."""
     with shared_folder() as folder:
         documents = overlay("suspended", "CPU=2", "MEMORY=1Gi", "SHM=256Mi", "--batch_size=2", "--num_intra_threads=1",
                             f"--num_batches={STEPS}", "--display_every=1", "--num_warmup_batches=0",
@@ -95,17 +94,17 @@ def training(*flags):
 
 
 def reach_step(node, step):
-    """Waits until the launcher has printed a step of its first start."""
+    """Waits until the launcher's first start has printed a step."""
     node.wait(lambda: last_step(launcher_log(node)) >= step, f"step {step}")
 
 
 def expect_resumed(node, text):
-    expect("Restored step" in text, "the training began anew", node)
+    expect("Restored step" in text, "the training did not resume", node)
     expect(last_step(text) == STEPS, f"the last step is {last_step(text)}, not {STEPS}", node)
 
 
 def test_smoke():
-    """As rendered: ranks on two workers, tagged lines with time, workers gone at the end, the launcher's log kept."""
+    """Unchanged: ranks on two workers, tagged log lines with time, deleted workers at the end, the launcher's log."""
     with running(overlay("smoke")) as (node, job):
         finish(node, job)
         text = job.pod.log()
@@ -118,7 +117,7 @@ def test_smoke():
 
 
 def test_smoke_as_any_user():
-    """A user that no image knows, and a group that turns the keys 0640."""
+    """A user id without a passwd entry, and an fsGroup that makes the keys 0640."""
     user = ("USER_ID=54321", "GROUP_ID=54321", "FS_ID=2000", "USER_NAME=ada", "GROUP_NAME=lab")
     with running(overlay("smoke", *user)) as (node, job):
         finish(node, job)
@@ -127,7 +126,7 @@ def test_smoke_as_any_user():
 
 
 def test_resnet50_cpu():
-    """Its own network and image size on the records of the tests; fewer steps, images and threads."""
+    """The overlay's model and image size on the test data; fewer steps, images and threads."""
     with shared_folder() as output:
         documents = overlay("resnet50-cpu-multi-nfs", "CPU=2", "MEMORY=3Gi", "SHM=512Mi", "NFS_SERVER=nfs.example",
                             "--batch_size=1", "--max_train_steps=2", "--intra_op_parallelism_threads=1")
@@ -139,7 +138,7 @@ def test_resnet50_cpu():
 
 
 def test_tf_cnn_benchmarks():
-    """On processors, a smaller network of the same family, fp32 and fewer images: there is no GPU here."""
+    """On CPUs, with a smaller network of the same family, in fp32 and with fewer images."""
     documents = overlay("tf-cnn-benchmarks", "SLOTS=1", "CPU=2", "MEMORY=3Gi", "SHM=512Mi", "--device=cpu",
                         "--use_fp16=false", "--batch_size=1", "--num_batches=2", "--num_warmup_batches=0",
                         "--model=resnet18", "--image_size=64", "--num_intra_threads=1")
@@ -148,7 +147,7 @@ def test_tf_cnn_benchmarks():
 
 
 def test_mask_rcnn():
-    """On processors, with a small detector on small images of a small COCO, from weights drawn at random."""
+    """On CPUs, with a small detector, small images, a small COCO and random weights."""
     coco = data_set("coco_mini")
     with shared_folder() as claim:
         shutil.copytree(coco, claim / "data/coco2017")
@@ -161,7 +160,7 @@ def test_mask_rcnn():
 
 
 def test_no_operator():
-    """A StatefulSet, a Job, and the Secret that k8s/ssh-secret.sh makes."""
+    """A StatefulSet, a Job, and the Secret of k8s/ssh-secret.sh."""
     documents = overlay("no-operator", "--batch_size=2", "--num_batches=3", "--num_warmup_batches=0",
                         "--num_intra_threads=1")
     documents.append(made_by("ssh-secret.sh", "no-operator"))
@@ -170,7 +169,7 @@ def test_no_operator():
 
 
 def test_elastic():
-    """Three ranks of four, as workers come; two after one is lost, whose place stays empty; and four in the end."""
+    """Two ranks on two workers, four when the others have started, two again after a worker is lost."""
     with shared_folder() as folder:
         documents = overlay("elastic", "WORKERS=4", "CPU=2", "MEMORY=1Gi", "SHM=256Mi", "--batch_size=1",
                             f"--num_batches={STEPS}", "--display_every=1", "--num_warmup_batches=0",
@@ -190,7 +189,7 @@ def test_elastic():
 
 
 def test_late_sshd():
-    """A worker that comes later than the launcher, which is made at once here: the launcher waits for it."""
+    """A launcher that starts before a worker waits for the worker's sshd."""
     documents = overlay("smoke")
     of_kind(documents, "MPIJob")["spec"]["launcherCreationPolicy"] = "AtStartup"
     with running(documents, held={"smoke-worker-1"}) as (node, job):
@@ -202,17 +201,17 @@ def test_late_sshd():
 
 
 def test_late_dns():
-    """The workers are ready, and DNS does not know them yet, as is usual for some seconds."""
+    """Ready workers without DNS records, as is usual for some seconds."""
     with running(overlay("smoke"), unknown={"smoke-worker-0", "smoke-worker-1"}) as (node, job):
         node.wait(lambda: "waiting for 2 workers" in launcher_log(node), "the launcher to wait")
-        node.wait(lambda: node.dns.refused >= 2, "questions for names that nobody knows")
+        node.wait(lambda: node.dns.refused >= 2, "queries for unknown names")
         node.unknown.clear()
         finish(node, job)
         expect(job.pod.codes == [0], "the launcher failed before", node)
 
 
 def test_killed_rank():
-    """mpirun ends with 137, the launcher's container is started again, and training goes on from its checkpoint."""
+    """mpirun exits with 137, the launcher's container is restarted, and training resumes from the checkpoint."""
     with training("--save_model_steps=5") as (node, job):
         reach_step(node, 8)
         node.signal_rank(1, signal.SIGKILL)
@@ -222,20 +221,20 @@ def test_killed_rank():
 
 
 def test_lost_worker():
-    """A worker whose machine is gone: the start ends within seconds, and training goes on with another pod."""
+    """A lost node ends the ranks within seconds; training resumes with a replacement pod."""
     with training("--save_model_steps=5") as (node, job):
         reach_step(node, 8)
         lost = job.workers[1]
         lost.cut_off()
         node.wait(lambda: job.pod.restarts, "the end of the start")
         expect(job.pod.codes[0] in (205, 4), f"mpirun ended with {job.pod.codes[0]}", node)
-        lost.delete(grace=0)  # what the control plane does with pods of a machine that is gone
+        lost.delete(grace=0)  # like the control plane for pods of a lost node
         node.wait(lambda: len(job.workers) == 2 and job.workers[1] is not lost, "another worker")
         expect_resumed(node, finish(node, job))
 
 
 def test_drained_worker():
-    """A node is drained: the ranks save and end with 75 within the grace period, and go on with the new pod."""
+    """A drained node: the ranks save and exit with 75 within the grace period, and resume with the new pod."""
     with training() as (node, job):
         reach_step(node, 8)
         drained = job.workers[1]
@@ -247,7 +246,7 @@ def test_drained_worker():
 
 
 def test_suspend_and_resume():
-    """Launcher and workers get SIGTERM at once: a checkpoint, 75, no pods; after that training goes on."""
+    """Launcher and workers get SIGTERM: checkpoint, exit code 75, no pods; then training resumes."""
     with training() as (node, job):
         reach_step(node, 8)
         launcher = job.pod
@@ -262,8 +261,8 @@ def test_suspend_and_resume():
 
 
 def test_mpich():
-    """The operator's mpiImplementation MPICH. The engine is built with Open MPI, so under MPICH's mpiexec its ranks
-    know their numbers from PMI's variables, and meet over TCP with a secret of the job."""
+    """mpiImplementation MPICH. dtrain is built with Open MPI: under MPICH's mpiexec its ranks read their numbers from
+    PMI's variables, and connect over TCP with a secret of the job."""
     documents = overlay("smoke")
     job = of_kind(documents, "MPIJob")
     job["spec"]["mpiImplementation"] = "MPICH"
@@ -278,11 +277,11 @@ def test_mpich():
     with tempfile.TemporaryDirectory() as folder:
         with running(documents, layer=image.programs(folder, "mpiexec.hydra", "hydra_pmi_proxy")) as (node, job):
             text = finish(node, job)
-            expect("2 ranks, cpu" in text and "over TCP" in text, "the ranks did not meet", node)
+            expect("2 ranks, cpu" in text and "over TCP" in text, "the ranks did not connect", node)
 
 
-def test_policy_keeps_strangers_out():
-    """A pod of another job reaches no port of this one's workers; without the policy it does."""
+def test_policy_blocks_other_pods():
+    """A pod of another job cannot connect to the workers; without the policy it can."""
     documents = overlay("smoke")
     replace_program(of_kind(documents, "MPIJob"), "sleep", "1000")
     stranger = {"metadata": {"name": "stranger"}, "spec": {"restartPolicy": "Never", "containers": [
@@ -293,7 +292,7 @@ def test_policy_keeps_strangers_out():
             node.wait(lambda: job.pod and all(pod.ready for pod in job.workers), "the workers")
             reached = [node.connects(node.pods["stranger"], pod.address, 2222) for pod in job.workers]
             expect(reached == [not enforced] * 2, f"the stranger reached {reached}", node)
-            expect(node.connects(job.workers[0], job.workers[1].address, 2222), "a worker is shut out", node)
+            expect(node.connects(job.workers[0], job.workers[1].address, 2222), "a worker is blocked", node)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ PAGE, BOARD = "https://localhost:8443", "https://localhost:9443"
 
 
 def enter(*programs):
-    """Starts the test anew in namespaces of its own, as an ordinary user, as the pod's is."""
+    """Restarts the test in new namespaces as a non-root user, like the pod's."""
     if os.environ.get(INSIDE):
         return
     os.environ["PATH"] += ":/usr/sbin:/sbin"
@@ -37,7 +37,7 @@ def enter(*programs):
              "--mount-proc"]
     probe = tools.run(*outer, "ip", "link", "set", "lo", "up")
     if probe.returncode:
-        tools.skip(f"there is no network of its own to be had: {probe.stderr.strip()}")
+        tools.skip(f"there is no network namespace: {probe.stderr.strip()}")
     os.environ[INSIDE] = "1"
     script = 'ip link set lo up && exec unshare --user --map-user=1000 --map-group=1000 "$@"'
     os.execvp(outer[0], [*outer, "sh", "-c", script, "sh", sys.executable, "-B", *sys.argv])
@@ -59,12 +59,12 @@ def listens(port):
 
 
 def hash_of(password, scheme):
-    """A password's hash, as users get it: what htpasswd prints after the colon."""
+    """A password hash as htpasswd prints it after the colon."""
     return tools.check_run("htpasswd", "-nb" + scheme, USER, password).strip().partition(":")[2]
 
 
 class Pod:
-    """Containers of the rendered chart as processes: paths of volumes are folders of a temporary folder."""
+    """Containers of the rendered chart as processes; volumes are subfolders of a temporary folder."""
 
     def __init__(self, folder, *values):
         self.folder, self.at = pathlib.Path(folder), {}  # processes by their ports
@@ -77,7 +77,7 @@ class Pod:
         self.environment = dict(os.environ, HOME=str(self.folder / "home"), OMP_WAIT_POLICY="passive")
 
     def content(self, source):
-        """The files of a source of a volume."""
+        """Files of a volume source."""
         kind = "ConfigMap" if "configMap" in source else "Secret"
         data = self.objects[kind]["data"]
         decode = str.encode if kind == "ConfigMap" else base64.b64decode
@@ -89,7 +89,7 @@ class Pod:
         return found
 
     def start(self, name, port, programs=None, environment=None):
-        """Runs a container's command, of the folder `programs`, with its volumes, and awaits its port."""
+        """Runs a container's command, from the folder `programs`, with its volumes; waits for its port."""
         container = self.container(name)
         volumes = {one["name"]: one for one in self.spec["volumes"]}
         places = {}
@@ -117,7 +117,7 @@ class Pod:
         self.run(name, port, words, {**self.environment, **variables, **(environment or {})})
 
     def run(self, name, port, words, environment):
-        """Starts a process and awaits its port."""
+        """Starts a process and waits for its port."""
         with (self.folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(words, env=environment, stdout=log, stderr=subprocess.STDOUT,
                                        stdin=subprocess.DEVNULL)
@@ -130,7 +130,7 @@ class Pod:
         wait_for(name, ready)
 
     def start_serving(self):
-        """dtrain-serve with a checkpoint of a small network, and nginx before it."""
+        """dtrain-serve with a checkpoint of a small network, behind nginx."""
         trained = self.folder / "results" / "first" / "train_log" / "maskrcnn"
         trained.mkdir(parents=True)
         (self.folder / "home").mkdir()
@@ -153,7 +153,7 @@ class Pod:
             process.wait()
 
     def curl(self, url, *options, user=f"{USER}:{PASSWORD}"):
-        """Status and body of the answer to a client that knows the authority and a password."""
+        """Status and body of a request with the CA and a password."""
         words = ["curl", "-sS", "--cacert", self.authority, "-w", "\n%{http_code}", *options, url]
         words += ["-u", user] if user else []
         body, _, status = tools.check_run(*words).rpartition("\n")

@@ -28,8 +28,8 @@ NOTEBOOK = tools.TOOLS / "notebook"
 TOKEN = "a-token-of-this-test-alone"
 
 
-def test_opens_two_ports_alone():
-    """The addresses of source_cidr reach nginx by the Service; nobody reaches the servers that it asks."""
+def test_opens_only_two_ports():
+    """source_cidr may reach nginx through the Service; the servers behind nginx are not reachable."""
     with tempfile.TemporaryDirectory() as folder:
         if not shutil.which("htpasswd"):
             tools.skip("there is no htpasswd")
@@ -48,7 +48,7 @@ def test_opens_two_ports_alone():
 
 
 class Objects(http.server.BaseHTTPRequestHandler):
-    """As much of an API server as Helm asks when it renders for one: which kinds there are, and the objects."""
+    """A mock API server for the requests of Helm: API groups, and objects."""
 
     objects = {}
     kinds = {"v1": ["Secret", "ConfigMap", "Service"], "apps/v1": ["Deployment"],
@@ -85,7 +85,7 @@ class Objects(http.server.BaseHTTPRequestHandler):
 
 
 def test_keeps_certificate_and_token():
-    """What an installation has made is there after an upgrade, which changes the password alone."""
+    """An upgrade that changes only the password keeps the generated certificate and token."""
     values = ["global.source_cidr=203.0.113.7/32", "global.log_dir=first", "jupyter.enabled=true"]
     words = [word for value in values for word in ("--set", value)]
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Objects) as server:
@@ -104,8 +104,8 @@ def test_keeps_certificate_and_token():
             first, other = secret("a"), secret("a")
             made = ("ca.crt", "tls.crt", "tls.key", "token")
             assert set(first["data"]) == {"htpasswd", *made}
-            assert not [name for name in made if first["data"][name] == other["data"][name]], "not made anew"
-            # As an installation marks what is its own.
+            assert not [name for name in made if first["data"][name] == other["data"][name]], "not generated for a new installation"
+            # Labels and annotations of an installed object.
             first["metadata"]["annotations"] = {"meta.helm.sh/release-name": "served",
                                                 "meta.helm.sh/release-namespace": "team"}
             Objects.objects = {"/api/v1/namespaces/team/secrets/served": first}
@@ -150,16 +150,16 @@ def check_passwords(pod):
         for user in (f"{USER}:wrong", f"{USER}:", f"other:{PASSWORD}", f"{USER}:{PASSWORD} "):
             assert pod.curl(url, user=user)[0] == 401, (url, user)
     assert '"AVAILABLE"' in pod.curl(PAGE + "/v1/models/maskrcnn")[1]
-    # The server refuses other sites' requests although the proxy gives it another Host and no Origin.
+    # Cross-site requests are rejected although the proxy changes Host and removes Origin.
     for site, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 200)):
         fetched = pod.curl(PAGE + "/v1/models/maskrcnn", "-H", f"Sec-Fetch-Site: {site}", "-H", f"Origin: {PAGE}")
         assert fetched[0] == status, (site, fetched)
     assert pod.curl(BOARD + "/data/environment")[0] == 200
-    wait_for("the run", lambda: '"."' in pod.curl(BOARD + "/data/runs")[1])  # TensorBoard reads it after its start
+    wait_for("the run", lambda: '"."' in pod.curl(BOARD + "/data/runs")[1])  # TensorBoard loads it after its start
     head = pod.curl(PAGE + "/readyz", "-i")[1].lower()
     for line in ("server: nginx\n", "x-content-type-options: nosniff", "x-frame-options: sameorigin"):
         assert line in head, head
-    # bcrypt, which the chart's documents recommend; nginx reads the file with each request.
+    # bcrypt, which the chart's documents recommend; nginx reads the file for each request.
     file = pod.folder / "nginx-proxy" / "htpasswd"
     file.write_text(f"{USER}:{hash_of(PASSWORD, 'B')}\n")
     assert pod.curl(PAGE + "/readyz")[0] == 200 and pod.curl(PAGE + "/readyz", user=f"{USER}:wrong")[0] == 401
@@ -172,7 +172,7 @@ def check_tls(pod):
         other_name = tools.run("curl", "-sS", "--cacert", pod.authority, "--connect-to", "::localhost:",
                                url.replace("localhost", "example.org"))
         assert other_name.returncode == 60, other_name
-        # Debian's OpenSSL has to be asked to speak the old versions at all; the alert is the server's.
+        # Debian's OpenSSL offers old versions only on request; the alert comes from the server.
         old = tools.run("curl", "-sS", "--cacert", pod.authority, "--tlsv1.0", "--tls-max", "1.1",
                         "--ciphers", "DEFAULT@SECLEVEL=0", url)
         assert old.returncode == 35 and "alert protocol version" in old.stderr, old
@@ -184,7 +184,7 @@ def check_tls(pod):
 
 def check_bodies(pod):
     picture = pod.folder / "picture.png"
-    picture.write_bytes(defined_by("made_up")())
+    picture.write_bytes(defined_by("synthetic_image")())
     status, body = pod.curl(PAGE + "/predictions/maskrcnn", "-T", picture)
     assert status == 200 and json.loads(body), body
     large = pod.folder / "large"
@@ -199,7 +199,7 @@ def check_bodies(pod):
 
 
 def check_hides_password(pod, port, url):
-    """What comes after the proxy is not shown the password. Ends the process that has the port."""
+    """The upstream server does not receive the password. Ends the process on the port."""
     process = pod.at.pop(port)
     process.terminate()
     process.wait()
@@ -221,7 +221,7 @@ def check_listeners():
 
 
 def check_browser(pod, browser):
-    """Chromium opens page and TensorBoard once it knows the authority, and not before."""
+    """Chromium opens page and TensorBoard only after it trusts the CA."""
     os.environ["HOME"] = pod.environment["HOME"]
     with browser.Browser() as page:
         answer = page.call("Page.navigate", url=PAGE + "/")
@@ -246,7 +246,7 @@ def check_browser(pod, browser):
 
 
 def test_jupyter():
-    """Jupyter by its rendered command asks for the password and its token, and has kernels through the proxy."""
+    """Jupyter's rendered command requires password and token, and serves kernels through the proxy."""
     enter("nginx", "curl", "htpasswd")
     if not NOTEBOOK.is_dir():
         tools.skip(f"there is no {NOTEBOOK}: tests/k8s/tools.sh fetches it")
@@ -268,7 +268,7 @@ def test_jupyter():
 
 
 def check_notebook(pod, notebook, packages):
-    """The notebook that Jupyter shows runs from its first cell to its last, against the server that is there."""
+    """The notebook runs completely against the server."""
     source, done = pod.folder / "serving.ipynb", pod.folder / "done.ipynb"
     source.write_text(json.dumps(notebook))
     variables = {one["name"]: one["value"] for one in pod.container("jupyter")["env"]
@@ -280,15 +280,15 @@ def check_notebook(pod, notebook, packages):
     text = "\n".join("".join(one.get("text", one.get("data", {}).get("text/plain", ""))) for one in outputs)
     assert "'AVAILABLE'" in text and "checkpoint of step 1" in text and "\n400 " in text, text
     assert len(re.findall("'probability': ", text)) == 10, text
-    # This server classifies, so that what a detector answers is made up.
-    picture = defined_by("made_up")()
+    # This server classifies, so a detector's response is synthetic.
+    picture = defined_by("synthetic_image")()
     html = defined_by("drawn")(picture, [{"bbox": [40.6, 30, 70, 60], "score": 0.987, "category_id": 3}])
     assert base64.b64encode(picture).decode() in html and "left:41px;top:30px;width:70px;height:60px" in html, html
     assert ">3 0.99<" in html and ">3 0.99<" not in defined_by("drawn")(picture, [{"class": 3, "probability": 0.99}])
 
 
 def check_kernel(pod):
-    """A kernel is started and asked over HTTPS and a WebSocket, both by way of nginx."""
+    """A kernel is started and used over HTTPS and a WebSocket through nginx."""
     sys.path.append(str(NOTEBOOK))
     websocket = importlib.import_module("websocket")
     kernel = json.loads(pod.curl(f"{PAGE}/jupyter/api/kernels?token={TOKEN}", "-X", "POST", "-d", "{}")[1])["id"]
@@ -297,7 +297,7 @@ def check_kernel(pod):
     options = {"sslopt": {"ca_certs": str(pod.authority), "cert_reqs": ssl.CERT_REQUIRED}, "timeout": 60}
     try:
         websocket.create_connection(url, header=[f"Authorization: Basic {secret}"], **options)
-        raise AssertionError("a kernel without a token")
+        raise AssertionError("a kernel was started without a token")
     except websocket.WebSocketBadStatusException as error:
         assert error.status_code == 403, error
     channel = websocket.create_connection(f"{url}?token={TOKEN}", header=[f"Authorization: Basic {secret}"], **options)
@@ -312,7 +312,7 @@ def check_kernel(pod):
 
 
 def test_fargate():
-    """The commands of the document, on a stand-in of AWS: parameters, the task, and nginx by the task's command."""
+    """The document's commands against a mock of AWS: parameters, the task, and nginx with the task's command."""
     enter("nginx", "curl", "htpasswd")
     sys.path.append(str(tools.HERE / "aws"))
     mock = importlib.import_module("mock")

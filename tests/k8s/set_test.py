@@ -19,7 +19,7 @@ import yaml
 
 import lint
 
-# A new value for each parameter, and what the paths of its places end in. An environment variable is env.NAME.
+# A new value for each parameter, and suffixes of the paths that it changes. An environment variable is env.NAME.
 NEW = {
     "NAMESPACE": ("team-a", r"metadata\.namespace|env\.NAMESPACE"),
     "NAME": ("renamed", r"metadata\.name|app\.kubernetes\.io/instance|env\.JOB_NAME|serviceName|secretName|subdomain|"
@@ -50,8 +50,8 @@ NEW = {
     "S3_URL": ("s3://other-bucket/some/prefix", r"env\.S3_URL"),
     "SERVICE_ACCOUNT": ("reader", r"serviceAccountName"),
 }
-FOLLOWING = ("RANKS", "LAUNCHERS")  # which cannot be set
-# The overlays whose parameters are changed one by one: all of them, or those that have places of their own there.
+FOLLOWING = ("RANKS", "LAUNCHERS")  # derived, cannot be set
+# Overlays whose parameters are set one by one: all parameters, or those with special paths there.
 ONE_BY_ONE = {
     "resnet50-cpu-multi-nfs": NEW, "resnet50-cpu-single-pvc": NEW, "no-operator": NEW, "trainjob": NEW, "p5": NEW,
     "mask-rcnn": ("DATASET_DIR", "PVC_NAME", "PVC_PATH"), "kueue": ("QUEUE",), "gang": ("WORKERS",),
@@ -72,7 +72,7 @@ REFUSED = (
     ("launcher-as-worker", "LAUNCHERS=0"), ("data-prep-s3", "S3_URL=https://bucket"),
     ("tensorboard", "TENSORBOARD_IMAGE=a:latest"))
 
-# Flags: the overlay, what is set, and what the command has afterwards and no longer.
+# Flags: the overlay, the arguments, and what the command then contains and no longer contains.
 FLAGS = (
     ("smoke", ["--max_bytes=1K"], ["--max_bytes=1K"], ["--max_bytes=16M"]),
     ("smoke", ["--min_bytes=1K", "--", "--sizes=1", "it's"], ["--min_bytes=1K", "--sizes=1", "it's"], []),
@@ -117,7 +117,7 @@ class Tree:
 
 
 def leaves(value, path=""):
-    """(path, value) of all that is no mapping or list; items of lists are known by their names where they have some."""
+    """(path, value) of all scalars; list items are identified by their names, if any."""
     if isinstance(value, dict):
         for key, one in value.items():
             yield from leaves(one, f"{path}.{key}")
@@ -133,7 +133,7 @@ def leaves(value, path=""):
 
 
 def flat(documents):
-    """Objects are known by their place among those of their kind, since their names may change."""
+    """Objects by their index among objects of the same kind, since their names may change."""
     found = {}
     for document in sorted(documents, key=lambda one: (one["kind"], one["metadata"]["name"])):
         at = sum(key == document["kind"] for key, _ in found)
@@ -148,7 +148,7 @@ def differences(before, after):
 
 
 def check_one(tree, overlay, before, name):
-    """One parameter of an overlay."""
+    """Sets one parameter of an overlay."""
     value, places = NEW[name]
     changes = [f"{name}={value}"]
     if name in ("DATASET_DIR", "DATA_PATH") and "DATA_PATH" in tree.parameters(overlay):
@@ -175,7 +175,7 @@ def check_one(tree, overlay, before, name):
 
 
 def check_all(tree, overlay):
-    """All parameters of an overlay at once: none of the old values is left, and the rules hold."""
+    """Sets all parameters of an overlay: no old value is left, and lint finds nothing."""
     parameters = tree.parameters(overlay)
     wanted = {name: NEW[name][0] for name in parameters if name not in FOLLOWING}
     if "EFA" in wanted:
@@ -202,12 +202,12 @@ def check_refused(tree):
         if done.returncode != 1 or not done.stderr.startswith("set.sh: "):
             yield f"{overlay}: {change!r}: exit code {done.returncode}, expected 1 and a reason: {done.stderr}"
         if before and tree.text(overlay) != before:
-            yield f"{overlay}: {change!r} is refused, and files have changed"
+            yield f"{overlay}: {change!r} was rejected, but files have changed"
 
 
 def check_foreign(tree):
-    """What an overlay's file has in the place of a number is not run by the arithmetic that it enters, nor printed as it
-    is where a terminal would obey it."""
+    """A non-number in an overlay's file is not executed by bash arithmetic, and its control characters are not
+    printed."""
     mark = tree.root / "ran"
     run = f"BASH_VERSINFO[$(touch {mark})]"
     for overlay, name, value in (("smoke", "WORKERS", run), ("smoke", "SLOTS", run), ("elastic", "MIN_RANKS", run),

@@ -17,7 +17,7 @@ import yaml
 
 README = tools.K8S / "storage" / "README.md"
 STORAGES = sorted(path.parent.name for path in tools.K8S.glob("storage/*/kustomization.yaml"))
-# A new value for each parameter, and the paths at which it may arrive.
+# A new value for each parameter, and the paths that may receive it.
 NEW = {
     "NAMESPACE": ("team-a", r"metadata\.namespace|claimRef\.namespace"),
     "PVC_NAME": ("other-claim", r"PersistentVolumeClaim\.metadata\.name|claimRef\.name"),
@@ -40,7 +40,7 @@ NEW = {
     "NFS_SERVER": ("10.0.0.5", r"nfs\.server"),
     "NFS_EXPORT": ("/exports/training", r"nfs\.path"),
 }
-REFUSED = (  # a storage, a change, and a word of the line that refuses it
+REFUSED = (  # storage, change, and a part of the message
     ("efs", "FILE_SYSTEM_ID=efs", "fs-0123456789abcdef0"), ("efs", "RECLAIM_POLICY=Delete", "would be deleted"),
     ("efs", "RECLAIM_POLICY=Keep", "Retain, Recycle or Delete"), ("efs", "CLAIM_STORAGE=61Gi", "a smaller volume"),
     ("efs", "CLAIM_STORAGE=1Ti", "a smaller volume"), ("efs", "STORAGE=59Gi", "a smaller volume"),
@@ -80,7 +80,7 @@ def charts():
 
 @contextlib.contextmanager
 def tree():
-    """A copy of k8s/, whose root is given."""
+    """Root of a copy of k8s/."""
     if not shutil.which("kubectl"):
         tools.skip("there is no kubectl")
     with tempfile.TemporaryDirectory() as folder:
@@ -94,7 +94,7 @@ def parameters_of(root, name):
 
 
 def with_examples(root, name):
-    """Sets what has to be set to its example, by k8s/set.sh."""
+    """Sets required parameters to their examples with k8s/set.sh."""
     examples = re.findall(r"^  # ([A-Z0-9_]+): (.*)$", parameters_of(root, name).read_text(), re.MULTILINE)
     tools.check_run(root / "set.sh", f"storage/{name}", *(f"{key}={value}" for key, value in examples))
 
@@ -115,8 +115,8 @@ def flat(documents):
     return {path: value for document in documents for path, value in leaves(document, document["kind"])}
 
 
-def test_every_claim_is_made():
-    """What overlays mount is made by a storage or chart, in the overlay's namespace, for as many nodes as it has."""
+def test_every_claim_is_defined():
+    """Each claim that an overlay mounts is defined by a storage or chart in its namespace, for ReadWriteMany."""
     made = {}
     for documents in [*(rendered(name) for name in STORAGES), *charts().values()]:
         made.setdefault(claim_of(documents)["metadata"]["name"], []).append(claim_of(documents))
@@ -129,7 +129,7 @@ def test_every_claim_is_made():
                     name = lint_job.mapping(volume.get("persistentVolumeClaim")).get("claimName")
                     if name is None:
                         continue
-                    assert name in made, f"{path.name} mounts {name}, which no storage makes"
+                    assert name in made, f"{path.name} mounts {name}, which no storage defines"
                     for claim in made[name]:
                         assert claim["metadata"]["namespace"] == document["metadata"]["namespace"], path.name
                         assert claim["spec"]["accessModes"] == ["ReadWriteMany"], path.name
@@ -138,10 +138,10 @@ def test_every_claim_is_made():
 
 
 def test_claims_and_volumes_bind():
-    """Each claim binds, and none does after a change that Kubernetes' binder would not accept."""
+    """Each claim binds, and no claim binds after a change that Kubernetes would not accept."""
     changes = {"class": ("storageClassName", "other"), "modes": ("accessModes", ["ReadWriteOnce"]),
-               "volumeMode": ("volumeMode", "Block"), "asks for": ("capacity", {"storage": "59Gi"}),
-               "kept for": ("claimRef", {"namespace": "other", "name": "efs-claim"})}
+               "volumeMode": ("volumeMode", "Block"), "requests": ("capacity", {"storage": "59Gi"}),
+               "reserved for": ("claimRef", {"namespace": "other", "name": "efs-claim"})}
     bound = 0
     for documents in [*(rendered(name) for name in STORAGES), *charts().values()]:
         assert not list(lint_storage.faults(documents)), list(lint_storage.faults(documents))
@@ -158,7 +158,7 @@ def test_claims_and_volumes_bind():
     assert bound == 5, bound
 
 
-def test_values_are_those_of_the_table():
+def test_values_match_readme():
     table = re.search(r"\n\| storage \| claim.*?\n\n", README.read_text(), re.DOTALL)[0]
     rows = {cells[0]: cells[1:] for cells in ([cell.strip(" `") for cell in line.strip("|").split("|")]
                                               for line in table.split("\n")[3:] if line)}
@@ -179,8 +179,8 @@ def test_values_are_those_of_the_table():
         assert found == [claim_name, volume_name, class_name, size, mode, policy, options], (name, found)
 
 
-def test_charts_make_the_same():
-    """The storages with the values that the README shows for it make what the charts make."""
+def test_charts_match_storages():
+    """The storages with the values in the README create the same objects as the charts."""
     with tree() as root:
         for name, documents in charts().items():
             [line] = re.findall(rf"\n    (k8s/set\.sh storage/\S+ PVC_NAME={name} .*)", README.read_text())
@@ -216,8 +216,8 @@ def test_parameters_arrive():
                 parameters_of(root, name).write_text(text)
 
 
-def test_what_is_not_set_is_named():
-    """Without a value that has to be set kubectl applies nothing, and one line names it."""
+def test_missing_parameters_are_named():
+    """Without a required parameter kubectl applies nothing and prints one line with its name."""
     with tree() as root:
         for name in STORAGES:
             text = parameters_of(root, name).read_text()
@@ -235,7 +235,7 @@ def test_what_is_not_set_is_named():
                 assert f"data.{parameter}` is missing" in result.stderr and result.stderr.count("\n") <= 1, result.stderr
 
 
-def test_refused():
+def test_rejects_invalid_values():
     with tree() as root:
         for name in STORAGES:
             with_examples(root, name)
@@ -249,7 +249,7 @@ def test_refused():
 
 
 def test_document():
-    """Its commands are taken, after which all storages render; it names all storages, and files that exist."""
+    """The document's commands succeed and all storages then render; it names all storages, and existing files."""
     text = README.read_text()
     for name in re.findall(r"\]\(([^)#]+)", text):
         assert (README.parent / name).exists(), name

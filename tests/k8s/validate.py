@@ -3,11 +3,11 @@
 
     validate.py --schemas DIR FILE...
 
-DIR holds the published definitions of custom resources (MPIJob, Trainer, Kueue, Karpenter); a kind that has none there
-is an error. PyTorchJob and TFJob, where DIR has no definition of them, are validated by the types of Training Operator's
-own client, kubeflow-training, which tests/k8s/tools.sh fetches. Objects of Kubernetes itself are validated by kubernetes-validate where it is installed; where it is not,
-which a line says, their pods are by the schema of pods that MPIJob's definition holds, and the rest of them by the
-fields listed below. What one object says of another, and values that schemas leave open, are lint.py's subject.
+DIR holds published CRDs (MPIJob, Trainer, Kueue, Karpenter); a kind without a CRD is an error. PyTorchJob and TFJob
+without a CRD in DIR are validated with the types of Training Operator's client, kubeflow-training, which
+tests/k8s/tools.sh downloads. Core kinds are validated with kubernetes-validate. Without it, which is printed, pods are
+validated with the pod schema in MPIJob's CRD, and other fields with the tables below. lint.py checks relations between
+objects and values that schemas leave open.
 Exit codes: 0 all are valid, 1 some are not, 2 there are no schemas.
 """
 
@@ -30,14 +30,14 @@ try:
 except ImportError:
     kubernetes_validate = None
 
-KUBERNETES = "1.33"  # the version whose schemas are used
+KUBERNETES = "1.33"  # version of the schemas
 MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
-# Kinds of Training Operator, and what they are called in its client.
+# Kinds of Training Operator and their class names in its client.
 CLIENT_TYPES = {("kubeflow.org/v1", "PyTorchJob"): "KubeflowOrgV1PyTorchJob",
                 ("kubeflow.org/v1", "TFJob"): "KubeflowOrgV1TFJob"}
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-# Of objects of Kubernetes' own: the fields that manifests here may have, for where there is no kubernetes-validate.
+# Fallback without kubernetes-validate: allowed fields of core objects.
 SELECTOR = {"matchLabels": dict, "matchExpressions": list}
 CORE_FIELDS = {
     ("batch/v1", "Job"): {
@@ -62,7 +62,7 @@ METADATA = {"name": str, "namespace": str, "labels": dict, "annotations": dict}
 
 
 def strict(schema):
-    """A custom resource's schema as a JSON schema that allows the fields alone which it lists."""
+    """A JSON schema from a CRD's schema that rejects unknown fields."""
     if not isinstance(schema, dict):
         return schema
     if schema.get("x-kubernetes-int-or-string"):
@@ -83,8 +83,8 @@ def strict(schema):
 
 
 class Models:
-    """Schemas of the types of a client that was generated from an operator's definitions: each class of it names its
-    attributes, their types, and those that may not be None."""
+    """JSON schemas from a client that was generated from an operator's CRDs: each class lists attributes, types, and
+    attributes that may not be None."""
 
     SIMPLE = {"str": {"type": "string"}, "int": {"type": "integer"}, "bool": {"type": "boolean"}}
 
@@ -95,7 +95,7 @@ class Models:
             self.files[re.search(r"^class (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)[1]] = path
 
     def of(self, name):
-        """The schema of a type, by its name in the client."""
+        """Schema of a type, by its name in the client."""
         inner = re.fullmatch(r"(list\[|dict\(str, )(.+)[\])]", name)
         if inner:
             schema = self.of(inner[2])
@@ -114,7 +114,7 @@ class Models:
 
 
 class Schemas:
-    """The definitions of a folder, each read when an object of its kind comes."""
+    """Validators of the CRDs in a folder, loaded on demand."""
 
     def __init__(self, folder):
         self.files = {}
@@ -123,7 +123,7 @@ class Schemas:
             self.files[path.name.rpartition(".yaml")[0].lower()] = path
 
     def of(self, version, kind):
-        """The validator of a kind, or None."""
+        """Validator of a kind, or None."""
         if (version, kind) not in self.validators:
             self.validators[version, kind] = self.read(version, kind)
         return self.validators[version, kind]
@@ -139,7 +139,7 @@ class Schemas:
             for one in definition["spec"]["versions"]:
                 if definition["spec"]["names"]["kind"] == kind and one["name"] == number:
                     schema = strict(one["schema"]["openAPIV3Schema"])
-                    # Objects' own metadata is the API server's to check.
+                    # The API server validates metadata.
                     schema["properties"]["metadata"] = {"type": "object"}
                     return jsonschema.Draft7Validator(schema)
         if (version, kind) in CLIENT_TYPES and tools.TRAINING_MODELS.is_dir():
@@ -148,7 +148,7 @@ class Schemas:
         return None
 
     def of_pods(self):
-        """The validator of pod templates."""
+        """Validator of pod templates."""
         if "pods" not in self.validators:
             spec = self.of(*MPIJOB).schema["properties"]["spec"]["properties"]
             self.validators["pods"] = jsonschema.Draft7Validator(
@@ -163,7 +163,7 @@ def errors_of(validator, value, prefix=""):
 
 
 def fields_outside(value, fields, where):
-    """What of a mapping is not in a table of names and types."""
+    """Violations of a table of names and types in a mapping."""
     if not isinstance(value, dict):
         yield f"{where}: expected a mapping"
         return
@@ -177,7 +177,7 @@ def fields_outside(value, fields, where):
 
 
 def by_fields(document, schemas):
-    """The errors of an object of Kubernetes' own, by the tables here."""
+    """Errors of a core object, by the tables."""
     kind = (document["apiVersion"], document["kind"])
     data = ("data", "stringData", "binaryData", "type", "immutable")
     simple = {("v1", "ConfigMap"): data, ("v1", "Secret"): data, ("v1", "Namespace"): (),
@@ -204,7 +204,7 @@ def by_fields(document, schemas):
 
 
 def by_kubernetes_validate(document):
-    """The errors of an object of Kubernetes' own, by Kubernetes' schemas."""
+    """Errors of a core object, by kubernetes-validate."""
     try:
         kubernetes_validate.validate(document, KUBERNETES, strict=True)
     except kubernetes_validate.ValidationError as error:
@@ -214,9 +214,9 @@ def by_kubernetes_validate(document):
 
 
 def errors(document, schemas):
-    """What is wrong with one object."""
+    """Errors of one object."""
     if not isinstance(document, dict) or not all(isinstance(document.get(key), str) for key in ("apiVersion", "kind")):
-        yield "no object: apiVersion and kind are missing"
+        yield "not an object: apiVersion and kind are missing"
         return
     version, kind = document["apiVersion"], document["kind"]
     name = (document.get("metadata") or {}).get("name")
@@ -245,7 +245,7 @@ def main():
         print(f"there are no schemas in {arguments.schemas}", file=sys.stderr)
         return 2
     if not kubernetes_validate:
-        print("SKIPPED: kubernetes-validate is not installed; tables of fields stand in for it", file=sys.stderr)
+        print("SKIPPED: kubernetes-validate is not installed; tables of fields are used instead", file=sys.stderr)
     wrong = 0
     for path in arguments.files:
         with path.open(encoding="utf-8") as file:

@@ -23,7 +23,7 @@ read -r system release <<<"$distribution"
 list=$(
   dpkg-query -W -f '${Package} ${Version} ${Architecture}\n' "$@" | sort -u |
     while read -r name number architecture; do
-      # Of a package URL's characters versions have these two that need an escape.
+      # The only two characters of Debian versions that a package URL must escape.
       escaped=${number//:/%3A}
       escaped=${escaped//+/%2B}
       entry "$name" "$number" "Organization: $system" \

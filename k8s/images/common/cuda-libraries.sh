@@ -7,6 +7,6 @@ folders=(/usr/lib/x86_64-linux-gnu /usr/local/cuda/lib64)
 for name in libcublasLt libcublas libnvjpeg libnccl libcudnn libcudnn_graph libcudnn_engines_precompiled \
   libcudnn_engines_runtime_compiled libcudnn_heuristic libcudnn_ops libcudnn_cnn libnvrtc libnvrtc-builtins; do
   found=$(find -L "${folders[@]}" -maxdepth 1 -name "$name.so.*" -print -quit)
-  [ -n "$found" ] || { echo "cuda-libraries.sh: there is no $name" >&2; exit 6; }
+  [ -n "$found" ] || { echo "cuda-libraries.sh: library not found: $name" >&2; exit 6; }
   find -L "${folders[@]}" -maxdepth 1 -name "$name.so.*"
 done

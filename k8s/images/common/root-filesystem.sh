@@ -51,7 +51,7 @@ copy_with_closure() {
   local file
   for file; do copy "$file"; done
   while read -r file; do
-    [[ $file != missing* ]] || { echo "root-filesystem.sh: a library is not there: ${file#missing }" >&2; exit 1; }
+    [[ $file != missing* ]] || { echo "root-filesystem.sh: library not found: ${file#missing }" >&2; exit 1; }
     copy "$file"
   done < <(closure "$@")
 }
@@ -70,13 +70,13 @@ for file in "$tree"/usr/lib*/{dtrain,libdtrain_*} "$tree"/usr/lib/*/{dtrain,libd
   cp -a "$file" "$root${file#"$tree"}"
 done
 while read -r file; do
-  [[ $file != missing* ]] || { echo "root-filesystem.sh: a library is not there: ${file#missing }" >&2; exit 1; }
+  [[ $file != missing* ]] || { echo "root-filesystem.sh: library not found: ${file#missing }" >&2; exit 1; }
   [[ $file == "$tree"/* ]] || copy "$file"
 done < <(closure "$tree"/usr/bin/*)
 
 for program in "${programs[@]}"; do
   file=$(PATH=/usr/bin:/usr/sbin type -P "$program") ||
-    { echo "root-filesystem.sh: there is no program $program" >&2; exit 1; }
+    { echo "root-filesystem.sh: program not found: $program" >&2; exit 1; }
   copy_with_closure "$file"
 done
 ln -s dash "$root/usr/bin/sh"

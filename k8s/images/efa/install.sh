@@ -13,7 +13,7 @@ shopt -s nullglob extglob
 own=(/opt/amazon/efa/lib*/*.so* /opt/amazon/ofi-nccl/lib*/*.so* "/usr/lib/$(uname -m)-linux-gnu"/libibverbs/libefa*.so
   /etc/libibverbs.d/efa.driver)
 [ -n "$(find /opt/amazon/ofi-nccl -name 'libnccl-net*.so')" ] ||
-  { echo "install.sh: the installer brought no plug-in for NCCL to /opt/amazon/ofi-nccl: it is older than 1.48" >&2; exit 1; }
+  { echo "install.sh: no NCCL plug-in in /opt/amazon/ofi-nccl: expected EFA installer 1.48 or later" >&2; exit 1; }
 mapfile -t files < <({ printf '%s\n' "${own[@]}"; ldd "${own[@]}" 2>/dev/null | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p'; } | sort -u)
 mkdir -p "$root/usr/lib" "$root/usr/share/dtrain"
 for file in "${files[@]}"; do

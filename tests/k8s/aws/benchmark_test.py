@@ -41,8 +41,8 @@ spec:
     containers:
       - image: "dtrain-cpu:0.1.0"
 """
-# Records its call, hangs or fails where it is asked to, and answers as a cluster would. What it says of an object depends
-# on whether it was applied.
+# Records its call, then hangs, fails or answers as a cluster would. Answers about an object depend on whether it was
+# applied.
 RECORDER = """\
 #!/bin/bash
 call="$(basename "$0") $*"
@@ -126,7 +126,7 @@ def assert_torn_down(one, cluster=True):
         assert one.calls()[-1] == deleted[0], "the cluster has to go last"
 
 
-def test_whole():
+def test_complete_run():
     with trial() as one:
         output = one.run()
         steps = ["eksctl create cluster", "eksctl create nodegroup", "install.sh", "kubectl apply -f " + str(one.results / "claim.yaml"),
@@ -155,12 +155,12 @@ def test_metric_is_data():
         output = one.run(LOG=r"\033]0;evil\007\xc2\x9b1m\t8")
         assert " 7]0;evil1m8\n" in output and not set("\x1b\x9b") & set(output), output
         assert not list(one.folder.rglob("evil"))
-        # One that grep has no memory for costs the figure alone, and is named.
+        # A pattern that exhausts grep's memory costs only the metric, and is reported.
         grep = one.folder / "bin/grep"
         grep.write_text('#!/bin/sh\n[ "$1" != -ahoE ] || exit 2\nexec /bin/grep "$@"\n')
         grep.chmod(0o755)
         output = one.run()
-        assert "second: its metric could not be looked for in its logs within 60 s and 1 GB" in output, output
+        assert "second: searching its logs for the metric exceeded 60 s or 1 GB" in output, output
 
 
 FAILURES = {  # what fails: exit code, and whether both experiments were tried
@@ -200,7 +200,7 @@ def test_interrupted():
                 assert_torn_down(one)
     
 
-# Each look at the clock is an hour after the one before.
+# The clock advances by an hour with each reading.
 CLOCK = """\
 #!/bin/bash
 [ "$*" = +%s ] || exec /bin/date "$@"
@@ -221,20 +221,20 @@ def test_outcomes():
         assert_torn_down(one)
 
 
-def test_left_alone():
+def test_existing_resources_are_kept():
     with trial() as one:
         assert "use it with 'cluster = existing'" in one.run(code=1, THERE="yes")
         assert not one.called("eksctl delete") and not one.called("eksctl create")
         plan = one.tree / "plan"
         plan.write_text(PLAN.replace("cluster = k8s/cluster.yaml\nnodes = system,gpu\n", "cluster = existing\n"))
         output = one.run(code=3, OBJECTS="yes")
-        assert "left alone" in output and not one.called("kubectl delete") and not one.called("eksctl"), one.calls()
+        assert "are not changed" in output and not one.called("kubectl delete") and not one.called("eksctl"), one.calls()
         one.run()
         assert one.called(f"kubectl delete -f {one.results / 'claim.yaml'}") and not one.called("eksctl")
 
 
 def test_storage():
-    """A storage of k8s/storage is rendered first, applied, and deleted; a file system that goes with its claim is awaited."""
+    """Storages are rendered first, applied, and deleted; waits for file systems that are deleted with their claim."""
     with trial() as one:
         if one.environment["KUBECTL"] == "false":
             print("SKIPPED: there is no kubectl")
@@ -260,7 +260,7 @@ def test_storage():
         assert f"not deleted: storage {fsx}" in output, output
 
 
-def test_not_copied():
+def test_copy_failure():
     with trial() as one:
         (one.tree / "plan").write_text(PLAN.replace("bucket/results", "missing-bucket/results"))
         output = one.run(code=7)
@@ -272,23 +272,23 @@ def test_not_copied():
 
 
 def test_plans():
-    cases = {  # a change of the plan: what the one line says
-        ("region = us-west-2", "region = us-west-3"): "plan: region is us-west-3, and that of k8s/cluster.yaml is us-west-2",
-        ("name = trial", "nam = trial"): "plan:1: 'nam' is none of",
+    cases = {  # a change of the plan: the message
+        ("region = us-west-2", "region = us-west-3"): "plan: region is us-west-3, but k8s/cluster.yaml has us-west-2",
+        ("name = trial", "nam = trial"): "plan:1: unknown key 'nam'",
         ("nodes = ", "nodes "): "plan:4: expected 'NAME = VALUE'",
         ("data = coco", "data = $(touch evil)"): "plan:6: data is '$(touch evil)', expected imagenet, coco or code",
         ("data_path = bucket/data\n", ""): "plan: data needs data_path",
         ("result_path = bucket/results", "result_path = bucket/.. /x"): "plan:8: result_path is",
-        ("[experiment second]", "[experiment first]"): "plan:13: a second experiment first",
+        ("[experiment second]", "[experiment first]"): "plan:13: duplicate experiment first",
         ("timeout = 1", "timeout = 0"): "plan:12: timeout is '0', expected minutes",
-        ("timeout = 1", "timeout = 1\ntimeout = 2"): "plan:13: a second timeout",
+        ("timeout = 1", "timeout = 1\ntimeout = 2"): "plan:13: duplicate timeout",
         ("manifest = k8s/job.yaml\ntimeout", "timeout"): "plan: first has no manifest",
         ("k8s/claim.yaml", "k8s/none.yaml"): "plan:5: storage is 'k8s/none.yaml'",
         ("metric = speed ([0-9]+)", "metric = speed"): "plan:15: metric is 'speed'",
         ("metric = speed ([0-9]+)", "metric = speed ([0-9]+"): "plan:15: metric is 'speed ([0-9]+'",
         ("metric = speed", "metric = ((x?){200}){200}"): "plan:15: metric is '((x?){200}){200}",
         ("metric = speed ([0-9]+)", "metric = a)|(b"): "plan:15: metric is 'a)|(b'",
-        ("metric = speed", f"metric = {'s' * 200}"): "of 200 characters at most",
+        ("metric = speed", f"metric = {'s' * 200}"): "of at most 200 characters",
         ("[experiment second]", "[experiment plan]"): "plan:13: an experiment cannot be called plan",
         ("([0-9]+)\n", "([0-9]+)\x01\\1\x01p;e touch evil #\n"): "plan:15: a control character",
         ("name = trial", "name = \x1b[31mtrial"): "plan:1: a control character",

@@ -70,7 +70,7 @@ def setting():
 
 @contextlib.contextmanager
 def web_server(folder, handler=http.server.SimpleHTTPRequestHandler):
-    """Serves a folder on loopback; its address."""
+    """Serves a folder on loopback; yields its URL."""
     files = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))
     threading.Thread(target=files.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     yield f"http://127.0.0.1:{files.server_address[1]}"
@@ -84,7 +84,7 @@ def test_save():
         assert "2 files" in run(save + ["bucket/a"], environment)
         assert server.keys("bucket", "a/") == {"checkpoint", "logs/rank 0.txt", "SHA256SUMS"}
         assert server.ask("GET", "/bucket/a/checkpoint") == (folder / "out/checkpoint").read_bytes()
-        # A source that nobody can write, in a namespace of mounts; it is the same.
+        # A source that is read-only, through a read-only bind mount where the test may create one.
         read_only = ["unshare", "-rm", "bash", "-ec", 'mount --bind "$1" "$1"; mount -o remount,ro,bind "$1"; '
                      '! touch "$1/x" 2>/dev/null; exec "${@:2}"', "-", folder / "out"]
         if subprocess.run([*read_only, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
@@ -92,7 +92,7 @@ def test_save():
         else:
             print("no mounts can be made here, so the folder was not made read-only")
         assert sorted(path.name for path in (folder / "out").iterdir()) == ["checkpoint", "logs"]
-        # Links, and names that sha256sum would write in another way.
+        # Links, and names that sha256sum would escape.
         link = folder / "out/best"
         link.symlink_to("logs")
         assert "is not copied itself" in run(save + ["bucket/a"], environment)
@@ -146,12 +146,12 @@ def test_save_compares():
         assert "remove" in run(save + [folder / "out", "bucket/a"], environment, 2)
 
 
-def test_stage_refuses():
+def test_stage_rejects():
     with setting() as (folder, _, environment):
         stage = [SCRIPTS / "stage.sh", "coco", "bucket"]
         assert "needed" in run(stage, {**environment, "STAGE_GB": "99999999"}, 6)
         for name, octal in (("STAGE_GB", "010"), ("SHARDS", "08")):
-            assert "whole numbers" in run(stage, {**environment, name: octal}, 1)
+            assert "positive integers" in run(stage, {**environment, name: octal}, 1)
         (folder / "stage").mkdir()
         assert "exists" in run(stage, environment, 1)
         run([SCRIPTS / "stage.sh", "mnist", "bucket"], environment, 1)
@@ -182,7 +182,7 @@ def test_stage_coco():
         os.killpg(killed.pid, signal.SIGKILL)
         killed.wait()
         server.clear()
-        assert "those of" in run(stage + ["--resume", "coco", "bucket/p"], environment)
+        assert "checksums of" in run(stage + ["--resume", "coco", "bucket/p"], environment)
         run(["aws", "s3", "cp", "--only-show-errors", "--recursive", "s3://bucket/p/coco2017", folder / "back"],
             environment)
         for line in (folder / "back/SHA256SUMS").read_text().splitlines():
@@ -192,7 +192,7 @@ def test_stage_coco():
 
 
 class Guarded(http.server.SimpleHTTPRequestHandler):
-    """Asks for the token, and looks for it in the command lines of all processes while the one that fetches waits."""
+    """Requires the token, and searches the command lines of all processes for it while a download waits."""
     requests, seen = [], []
 
     def do_GET(self):
@@ -214,7 +214,7 @@ def add(archive, name, data):
 
 
 def make_archives(web):
-    """ImageNet's archives of three classes, of four images each, and of three images to validate."""
+    """Archives of ImageNet with three classes of four images each, and three validation images."""
     classes = sorted((DATA / "imagenet_sample/train").iterdir())[:3]
     web.mkdir()
     with tarfile.open(web / "ILSVRC2012_img_train.tar", "w") as outer:
@@ -239,14 +239,14 @@ def test_stage_imagenet():
         make_archives(folder / "web")
         environment["IMAGENET_URL"] = address
         stage = [SCRIPTS / "stage.sh", "imagenet", "bucket/p"]
-        # What would end the line of a header, or begin another setting of curl's, reaches neither it nor any output.
+        # Line breaks that would add a header or a curl option reach neither curl nor any output.
         for odd in ('"', "\\", "\n", "\r", "\nurl = http://127.0.0.1:1/x\n", " "):
             output = run(stage, {**environment, "IMAGENET_TOKEN": f"beg{odd}end"}, 1)
             assert "IMAGENET_TOKEN" in output and "beg" not in output and "end" not in output, output
         run(stage, {**environment, "IMAGENET_URL": f'{address}/"'}, 1)
         assert not Guarded.requests and not (folder / "stage").exists()
         environment["IMAGENET_TOKEN"] = TOKEN
-        assert "those of" in run(stage, environment)
+        assert "checksums of" in run(stage, environment)
         assert not Guarded.seen, "the token is in a command line"
         names = server.keys("bucket", "p/imagenet/")
         assert names == {"SHA256SUMS", "train/train-00000-of-00002", "train/train-00001-of-00002",
@@ -267,7 +267,7 @@ def test_stage_code():
         (source / "untracked").write_text("x")
         run(["git", "-C", source, "add", "train.sh"], environment)
         run(["git", "-C", source, "commit", "-qm", "one"], environment)
-        # A disk of this many bytes: what is staged already is part of the gigabyte that is asked for.
+        # A disk of this size: staged files count towards the required gigabyte.
         tools.mkdir()
         (tools / "df").write_text("#!/bin/sh\necho Avail\necho $FREE\n")
         (tools / "df").chmod(0o755)
@@ -284,7 +284,7 @@ def test_stage_code():
 
 
 def wait_for(what, condition, process):
-    """Until a condition holds, as long as a process is there; the limit is that of a test that hangs."""
+    """Waits for a condition while the process runs; fails if the process exits or does not respond."""
     for _ in range(2000):
         if condition():
             return
@@ -309,10 +309,10 @@ def test_tensorboard():
         run(["dtrain-cnn-benchmarks", *TRAINING, "--num_batches=4", f"--train_dir={folder / 'run'}"], environment)
         [events] = (folder / "run").glob("*tfevents*")
         whole, name = events.read_bytes(), f"/bucket/logs/one/{events.name}"
-        records = [0]  # where each begins: its length, two checksums and its bytes
+        records = [0]  # offset of each: length, two checksums, data
         while records[-1] < len(whole):
             records.append(records[-1] + 16 + int.from_bytes(whole[records[-1]:records[-1] + 8], "little"))
-        server.ask("PUT", name, whole[:records[-4] + 5])  # as far as it was written, within a record
+        server.ask("PUT", name, whole[:records[-4] + 5])  # truncated within a record
         server.ask("PUT", "/bucket/logs/one/checkpoint", b"not to be fetched")
         environment.update({one["name"]: one["value"] for one in sync["env"]})
         logs = folder / "logs"
@@ -327,7 +327,7 @@ def test_tensorboard():
         assert not is_ready()
         sidecar = subprocess.Popen(sync["command"], env=environment, start_new_session=True)
         here.callback(lambda: (sidecar.terminate(), sidecar.wait()))
-        wait_for("the first round", is_ready, sidecar)
+        wait_for("the first sync", is_ready, sidecar)
         copy = logs / "copy/one" / events.name
         assert [path.name for path in (logs / "copy").rglob("*") if path.is_file()] == [events.name]
 
@@ -356,10 +356,10 @@ def test_tensorboard():
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/data/environment") as answer:
             assert answer.status == 200
         server.fault("expired", times=-1)
-        for _ in range(2):  # a round that was under way may still succeed, and touch the file after the first time
+        for _ in range(2):  # a sync in progress may still succeed, and touch the file after the first removal
             os.utime(logs / "synced", (0, 0))
             seen = len(server.requests)
-            wait_for("a round that fails", lambda: len(server.requests) > seen + 1, sidecar)
+            wait_for("a failed sync", lambda: len(server.requests) > seen + 1, sidecar)
         assert not is_ready()
         sidecar.terminate()
         assert sidecar.wait(60) == 0

@@ -22,7 +22,7 @@ TEMPLATE = EC2 / "cluster.yaml"
 
 
 def run(command, environment, code=0):
-    """What a command says, once it has ended with the code."""
+    """Output of a command that must exit with the code."""
     result = subprocess.run([str(part) for part in command], env=environment, text=True, timeout=200,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert result.returncode == code, f"{command}: exit {result.returncode}, not {code}: {result.stdout}"
@@ -38,7 +38,7 @@ def write(path, text):
 
 
 def remove_route_tables(ec2, vpc):
-    """What moto's CloudFormation does not do, so that it refuses to delete the network."""
+    """Deletes route tables, which moto's CloudFormation keeps, and then refuses to delete their VPC."""
     for table in ec2.describe_route_tables(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["RouteTables"]:
         if not any(association["Main"] for association in table["Associations"]):
             for association in table["Associations"]:
@@ -87,8 +87,8 @@ def test_stack():
         assert len(efs.describe_mount_targets(FileSystemId=disk["FileSystemId"])["MountTargets"]) == 1
 
 
-# Answers as CloudFormation does while it works: each question for a status takes the next line of the file STATES, of
-# which the last one stays. It records how long it would have slept.
+# Acts like CloudFormation in progress: each status request consumes a line of the file STATES; the last line remains.
+# Records sleeps instead of sleeping.
 RECORDER = """\
 #!/bin/bash
 echo "$(basename "$0") $*" >>"$CALLS"
@@ -154,7 +154,7 @@ def test_template():
 
 
 class Loader(yaml.SafeLoader):
-    """CloudFormation's short forms, as lists of the tag and what follows it."""
+    """Reads CloudFormation's short forms as lists of the tag and its value."""
 
 
 Loader.add_multi_constructor("!", lambda loader, tag, node: [tag] + [
@@ -166,7 +166,7 @@ VALUES = {"Fs": "fs-0123", "AWS::Region": "us-west-2", "AWS::URLSuffix": "amazon
 
 
 def user_data():
-    """What a host runs at its start, as CloudFormation fills it in."""
+    """User data of a host, with CloudFormation's substitutions."""
     template = yaml.load(TEMPLATE.read_text(), Loader)
     (_, (text, names)) = template["Resources"]["Template"]["Properties"]["LaunchTemplateData"]["UserData"]["Fn::Base64"]
     assert set(names) == {"Fs"}, names
@@ -174,7 +174,7 @@ def user_data():
 
 
 def bare_root(root):
-    """A root with three programs, and recorders in the place of those that would change or ask a machine."""
+    """A root file system with three programs, and recorders in place of those that would change or query a machine."""
     for part in ("bin", "etc/ssh/ssh_config.d"):
         (root / part).mkdir(parents=True)
     programs = [shutil.which(name) for name in ("bash", "mkdir", "seq")]
@@ -204,7 +204,7 @@ def test_user_data():
         write(root / "user-data", script.read_text())
 
         def start(address, refusals, fails=False):
-            """The calls of a host's start, where its signal went, and what it said."""
+            """Starts a host; returns its calls, the address of its signal, and its output."""
             for file in ("calls", "signal", "etc/fstab"):
                 (root / file).write_text("")
             (root / "refusals").write_text(f"{refusals}\n")
@@ -232,7 +232,7 @@ def test_user_data():
         assert "installing packages" in start("10.0.0.4", 0, fails=True)[2]["Reason"]
 
 
-def test_finds_the_run():
+def test_selects_run_to_resume():
     with tempfile.TemporaryDirectory() as name:
         disk = pathlib.Path(name) / "efs-1"
         (disk / "bin").mkdir(parents=True)
@@ -242,7 +242,7 @@ def test_finds_the_run():
                        "HOSTFILE": str(hosts)}
 
         def train(code, *words, slots=8, expected=None, **more):
-            """The folder of a run on two hosts that ends with the code."""
+            """Folder of a run on two hosts that exits with the code."""
             hosts.write_text(f"10.0.0.4 slots={slots} # master\n\n10.0.64.5 slots={slots}\n")
             said = run([EC2 / "run.sh", *words], {**environment, "CODE": str(code), **more}, code)
             return pathlib.Path(said.split()[-1])
@@ -255,12 +255,12 @@ def test_finds_the_run():
             assert word in command, (word, command)
         first = first.rename(disk / "mask-rcnn-coco-16-efs-1-2026-01-01-00-00-00")
         assert train(4) == first
-        assert train(4, slots=1) == first, "another number of ranks is no other run"
+        assert train(4, slots=1) == first, "another number of ranks started a new run"
         norm = train(75, BATCH_NORM="SyncBN")
         assert norm != first and "BACKBONE.NORM=SyncBN" in (disk / "command").read_text()
         norm = norm.rename(disk / "mask-rcnn-coco-16-efs-1-2026-03-01-00-00-00")
         assert train(4) == first
-        # It is the newest by its date, though not the last by its name.
+        # The newest run by date is not the last by name.
         newer = shutil.copytree(first, disk / "mask-rcnn-coco-128-efs-1-2026-02-01-00-00-00")
         assert train(0) == newer and (newer / "done").exists()
         assert train(4) == first

@@ -28,7 +28,7 @@ from ports import free_port  # noqa: E402
 
 TOOLS = pathlib.Path(os.environ.get("DTRAIN_AWS_TOOLS") or pathlib.Path(
     os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "dtrain/aws-tools")
-# What a test greps for in all outputs: neither may appear there.
+# Secrets that must not appear in any output.
 ACCESS_KEY = "AKIAMOCKDTRAINACCESS"
 SECRET_KEY = "mock-secret-that-no-file-may-hold"
 EXPIRED = (b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>ExpiredToken</Code>'
@@ -70,13 +70,13 @@ class Mock:
                 return
             time.sleep(0.1)
         self._stop()
-        raise RuntimeError("moto_server does not answer after 60 s")
+        raise RuntimeError("moto_server does not respond after 60 s")
 
     def fault(self, kind, method=".*", path=".*", times=1, seconds=1.0):
         """Adds a rule for requests that match the regular expressions; the first one that matches is applied.
 
-        kind: "error" answers 500, "expired" 400 ExpiredToken, "slow" waits `seconds` and goes on, "truncated" sends
-        half of the body of the answer and closes. times: how many requests it applies to; -1 means all.
+        kind: "error" answers 500, "expired" 400 ExpiredToken, "slow" waits `seconds`, "truncated" sends half of the
+        response body and closes. times: number of requests to apply it to; -1: all.
         """
         if kind not in ("error", "expired", "slow", "truncated"):
             raise ValueError(f"no such fault: {kind}")
@@ -84,7 +84,7 @@ class Mock:
             self.rules.append({"kind": kind, "method": method, "path": path, "times": times, "seconds": seconds})
 
     def clear(self):
-        """Forgets all rules and all requests."""
+        """Removes all rules and recorded requests."""
         with self.lock:
             self.rules.clear()
             self.requests.clear()
@@ -98,9 +98,9 @@ class Mock:
         return None
 
     def ask(self, method, path, body=None):
-        """The body of moto's own answer: past the faults, and without the CLI, which takes a second to start."""
+        """Body of moto's response, without faults, and without the CLI, which takes a second to start."""
         connection = http.client.HTTPConnection("127.0.0.1", self.moto_port, timeout=60)
-        # moto asks who calls, and checks no signature.
+        # moto reads the caller's identity, and checks no signature.
         connection.request(method, path, body, {"Authorization": "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/s3/"
                                                 "aws4_request, SignedHeaders=host, Signature=any"})
         answer = connection.getresponse()
@@ -110,12 +110,12 @@ class Mock:
         return text
 
     def keys(self, bucket, prefix=""):
-        """Names of the objects below a prefix, which is left out of them."""
+        """Names of the objects below a prefix, without the prefix."""
         listed = self.ask("GET", f"/{bucket}?prefix={urllib.parse.quote(prefix)}").decode()
         return {html.unescape(key).removeprefix(prefix) for key in re.findall("<Key>(.*?)</Key>", listed)}
 
     def environment(self, **more):
-        """The environment for the AWS CLI of tools.sh: the proxy as endpoint, and credentials of no account."""
+        """Environment for the AWS CLI of tools.sh: the proxy as endpoint, and fake credentials."""
         return {**os.environ, "PATH": f"{TOOLS / 'bin'}:{os.environ['PATH']}", "AWS_ENDPOINT_URL": self.url,
                 "AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
                 "AWS_DEFAULT_REGION": "us-west-2", "AWS_EC2_METADATA_DISABLED": "true",

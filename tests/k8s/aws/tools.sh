@@ -2,7 +2,7 @@
 # Installs tools for tests of AWS scripts from PyPI into a virtual environment: moto's server (a mock of AWS), the AWS
 # CLI, cfn-lint, and parsers of HCL and YAML. Installed tools are not downloaded again.
 #     tests/k8s/aws/tools.sh [FOLDER]
-# FOLDER is $DTRAIN_AWS_TOOLS by default, else ~/.cache/dtrain/aws-tools; its programs lie in FOLDER/bin.
+# FOLDER is $DTRAIN_AWS_TOOLS by default, else ~/.cache/dtrain/aws-tools; programs are in FOLDER/bin.
 # Exit codes: 0 all installed, 77 a download failed.
 set -euo pipefail
 cache=${1:-${DTRAIN_AWS_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/dtrain/aws-tools}}

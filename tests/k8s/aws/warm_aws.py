@@ -1,9 +1,9 @@
 """A preloaded AWS CLI: a process that has imported the CLI of tools.sh forks for each call, because imports and service
 models take most of the second of a call.
 
-    with warm_aws.Warm(folder):    # FOLDER/aws, to be put in PATH, hands its call to that process
+    with warm_aws.Warm(folder):    # FOLDER/aws forwards its calls to that process; put FOLDER in PATH
 
-A killed call continues in the forked process; tests for which that matters use the CLI itself.
+A killed call continues in the forked process; tests that kill calls use the CLI itself.
 """
 
 import json
@@ -51,7 +51,7 @@ class Warm:
 
 
 def answer(one, driver):
-    """In a forked process: the call whose streams, words, folder and environment come through the socket."""
+    """In a forked process: runs the call whose streams, arguments, folder and environment come through the socket."""
     _, streams, _, _ = socket.recv_fds(one, 1, 3)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)

@@ -14,10 +14,10 @@ class Api:
         config = yaml.safe_load(pathlib.Path(kubeconfig).read_text())
         self.server = config["clusters"][0]["cluster"]["server"]
         self.token = config["users"][0]["user"]["token"]
-        self.context = ssl._create_unverified_context()  # the server is this machine's, by a certificate of its own
+        self.context = ssl._create_unverified_context()  # self-signed certificate of this machine
 
     def call(self, method, path, body=None, content="application/json"):
-        """The answer of the server, None where there is no such object or, to POST, where it is there already."""
+        """Response of the server; None if there is no such object or, for POST, if it exists."""
         request = urllib.request.Request(self.server + path, json.dumps(body).encode() if body else None, method=method,
                                          headers={"Authorization": f"Bearer {self.token}", "Content-Type": content})
         try:

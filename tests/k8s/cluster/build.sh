@@ -11,7 +11,7 @@ compiler=(golang-go golang-github-modern-go-reflect2-dev dpkg-dev make rsync gcc
 programs=(kube-apiserver kube-controller-manager kube-scheduler kubelet)
 
 if [ -e "$cache/complete" ]; then
-  echo "$cache holds all that is needed."
+  echo "$cache is complete."
   exit
 fi
 mkdir -p "$cache/bin"
@@ -19,7 +19,7 @@ mkdir -p "$cache/bin"
 if [ ! -e "$cache/packages" ]; then
   rm -rf "$root"
   debootstrap --variant=minbase bookworm "$root" >"$cache/debootstrap.log" 2>&1
-  # Whatever a package would start belongs to nobody here.
+  # Prevents packages from starting services.
   printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
   chmod +x "$root/usr/sbin/policy-rc.d"
   sed 's/^deb /deb-src /' "$root/etc/apt/sources.list" >"$root/etc/apt/sources.list.d/sources.list"
@@ -34,7 +34,7 @@ if [ ! -e "$cache/source" ]; then
   mkdir "$root/build"
   chroot "$root" sh -c 'cd /build && apt-get source -qq kubernetes' >"$cache/source.log" 2>&1
   mv "$root"/build/kubernetes-*/ "$root/build/kubernetes"
-  # The reflect2 within is too old for Go 1.19: programs would end with SIGSEGV.
+  # The vendored reflect2 is too old for Go 1.19: programs would crash with SIGSEGV.
   rm -rf "$root/build/kubernetes/vendor/github.com/modern-go/reflect2"
   cp -rL "$root/usr/share/gocode/src/github.com/modern-go/reflect2" \
     "$root/build/kubernetes/vendor/github.com/modern-go/reflect2"
@@ -44,7 +44,7 @@ fi
 version=$(sed -n '1s/.*[(y]\([0-9.]*\)-.*/\1/p' "$root/build/kubernetes/debian/changelog")
 printf '%s\n' "KUBE_GIT_COMMIT=debian" "KUBE_GIT_TREE_STATE=clean" "KUBE_GIT_VERSION=v$version" \
   "KUBE_GIT_MAJOR=1" "KUBE_GIT_MINOR=$(cut -d. -f2 <<<"$version")" >"$root/build/version"
-# The build reads /proc and writes to /dev/null, which a root of its own lacks.
+# The build needs /proc and /dev/null, which the separate root lacks.
 unshare --mount --propagation private sh -c "
   mount -t proc proc $root/proc && mount --rbind /dev $root/dev
   exec nice -n 19 chroot $root env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/build LANG=C.UTF-8 \
@@ -53,7 +53,7 @@ unshare --mount --propagation private sh -c "
 for program in "${programs[@]}"; do
   install -s "$root/build/kubernetes/_output/local/bin/linux/amd64/$program" "$cache/bin/$program"
 done
-# What holds the namespaces of a pod.
+# The pause container, which holds a pod's namespaces.
 printf '#include <unistd.h>\nint main(void) { for (;;) pause(); }\n' >"$root/build/pause.c"
 chroot "$root" gcc -static -Os -o /build/pause /build/pause.c
 install -s "$root/build/pause" "$cache/bin/pause"

@@ -15,7 +15,7 @@ PATHS = {"Service": "/api/v1/namespaces/{}/services", "ConfigMap": "/api/v1/name
 
 
 def condition_of(found, kind):
-    """Whether an object has a condition that is true."""
+    """True if an object has the condition with status True."""
     conditions = found.get("status", {}).get("conditions") or []
     return any(entry["type"] == kind and entry["status"] == "True" for entry in conditions)
 
@@ -46,7 +46,7 @@ class Controller:
         return PATHS[kind].format(job.namespace) + (f"/{name}" if name else "")
 
     def create(self, job, owner, found):
-        """Creates an object that belongs to a job, and goes with it."""
+        """Creates an object owned by a job."""
         metadata = {**found["metadata"], "ownerReferences": [owner]}
         self.api.create(self.path(job, found["kind"]), {**found, "metadata": metadata})
 
@@ -104,7 +104,7 @@ class Controller:
             self.create(job, owner, job.launcher())
 
     def report(self, job, manifest, launcher):
-        """Keeps the conditions that people and scripts wait for."""
+        """Updates the conditions that users and scripts wait for."""
         found = {"Created": True, "Suspended": job.suspended,
                  "Running": bool(launcher and launcher["status"].get("active")) and not job.suspended,
                  "Succeeded": bool(launcher and condition_of(launcher, "Complete")),

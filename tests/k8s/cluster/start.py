@@ -25,14 +25,14 @@ NODE = "10.98.0.1"
 
 
 def hierarchies():
-    """The names of version 1's hierarchies of control groups."""
+    """Names of the cgroup v1 hierarchies."""
     return sorted(path.name for path in CONTROL_GROUPS.glob("*/") if not path.is_symlink()
                   and (path / "cgroup.procs").exists() and path.name != "unified")
 
 
 @contextlib.contextmanager
 def control_groups():
-    """A group in each hierarchy, for all that a cluster starts; they go with whatever is below them."""
+    """Creates a cgroup in each hierarchy for the cluster, and removes it with its descendants."""
     name = f"dtrain-k8s-test-{uuid.uuid4().hex[:8]}"
     folders = [CONTROL_GROUPS / hierarchy / name for hierarchy in hierarchies()]
     try:
@@ -50,8 +50,8 @@ def control_groups():
 
 
 def isolate():
-    """Starts this program again as process 1 of namespaces of its own, and ends with its exit code; skips by name what
-    cannot be had."""
+    """Restarts this program as process 1 of new namespaces and exits with its code; skips with a reason if that is not
+    permitted."""
     if os.environ.get(INSIDE) == "1":
         os.environ[INSIDE] = "made"
         run("mount", "-t", "tmpfs", "tmpfs", "/run")
@@ -65,11 +65,11 @@ def isolate():
         return
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     if not (CACHE / "complete").exists():
-        skip(f"there is no Kubernetes in {CACHE}: tests/k8s/cluster.sh build makes it, in a quarter of an hour")
+        skip(f"there is no Kubernetes in {CACHE}: build it with tests/k8s/cluster.sh build (15 minutes)")
     if os.geteuid():
-        skip("a cluster cannot be imitated: namespaces and mounts need root")
+        skip("a cluster cannot be emulated: namespaces and mounts need root")
     if not hierarchies():
-        skip("a cluster cannot be imitated: Kubernetes 1.20 needs version 1 of control groups")
+        skip("a cluster cannot be emulated: Kubernetes 1.20 needs cgroup v1")
     with control_groups() as folders:
         def join():
             for folder in folders:
@@ -82,7 +82,7 @@ def isolate():
 
 
 def write_image(path, name, root, config):
-    """Writes the archive of an image of one layer, as `docker save` does."""
+    """Writes an image archive with one layer, like `docker save`."""
     layer = path.with_suffix(".layer")
     with tarfile.open(layer, "w") as archive:
         archive.add(root, ".")
@@ -100,10 +100,10 @@ def write_image(path, name, root, config):
 
 
 class Cluster:
-    """A context manager; `share` is a folder that the node has under the same path."""
+    """A context manager; `share` is a folder with the same path on the node."""
 
     def __init__(self, image, name):
-        """`image` is an unpacked one, see harness.image; `name` is what manifests call it."""
+        """`image`: an unpacked image, see harness.image; `name`: its name in manifests."""
         self.folder = pathlib.Path("/run/kubernetes")
         self.share = self.folder / "share"
         (self.share / "images").mkdir(parents=True)
@@ -131,7 +131,7 @@ class Cluster:
         self.names.close()
 
     def look_up(self, name):
-        """Addresses for a DNS name: a pod of a headless Service, or all of the Service's pods that are ready."""
+        """Addresses of a DNS name: a pod of a headless Service, or all ready pods of a Service."""
         found = []
         for pod in self.api.get("/api/v1/pods")["items"]:
             address, spec = pod["status"].get("podIP"), pod["spec"]

@@ -10,7 +10,7 @@ SECONDS_TO_LIVE = 1
 
 
 def question(query):
-    """The name that a query asks for, in lower case, where its question ends, and the type of record."""
+    """Name of a query in lower case, offset of the question's end, and record type."""
     labels, at = [], 12
     while query[at]:
         labels.append(query[at + 1:at + 1 + query[at]].decode("ascii", "replace"))
@@ -19,25 +19,25 @@ def question(query):
 
 
 def answer(query, lookup):
-    """The reply to a query; `lookup` gives a name's addresses, None where there is no such name."""
+    """Response to a query; `lookup` returns a name's addresses, or None for NXDOMAIN."""
     name, end, kind = question(query)
     addresses = lookup(name)
     code = NO_SUCH_NAME if addresses is None else 0
     records = [struct.pack(">HHHIH4s", 0xC00C, TYPE_A, CLASS_IN, SECONDS_TO_LIVE, 4, socket.inet_aton(address))
                for address in (addresses or []) if kind == TYPE_A]
-    flags = 0x8580 | code  # a response of the authority, which also recurses
+    flags = 0x8580 | code  # authoritative, recursion available
     return query[:2] + struct.pack(">HHHHH", flags, 1, len(records), 0, 0) + query[12:end] + b"".join(records)
 
 
 class Server:
-    """Answers on a thread of its own until it is closed."""
+    """Answers in a separate thread until it is closed."""
 
     def __init__(self, address, lookup):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind((address, 53))
         self.socket.settimeout(0.2)
         self.lookup = lookup
-        self.refused = 0  # how often there was no such name
+        self.refused = 0  # number of NXDOMAIN responses
         self.open = True
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
@@ -50,7 +50,7 @@ class Server:
             except TimeoutError:
                 continue
             except (IndexError, struct.error):
-                continue  # no query
+                continue  # not a query
             self.refused += reply[3] & 15 == NO_SUCH_NAME
             self.socket.sendto(reply, client)
 

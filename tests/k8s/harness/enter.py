@@ -11,7 +11,7 @@ import sys
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 8, 32, 4096, 16384
 MNT_DETACH = 2
-PIVOT_ROOT = 155  # the number of the system call on x86-64
+PIVOT_ROOT = 155  # system call number on x86-64
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 LAST_CAPABILITY = int(open("/proc/sys/kernel/cap_last_cap").read())
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -37,7 +37,7 @@ def bind(source, target, read_only=False):
 
 
 def make_point(target, is_folder):
-    """What a volume is mounted on, made in the container's layer where the image lacks it."""
+    """Creates a mount point in the container's layer if the image lacks it."""
     if os.path.exists(target):
         return
     os.makedirs(target if is_folder else os.path.dirname(target), exist_ok=True)

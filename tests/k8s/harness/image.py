@@ -23,7 +23,7 @@ class Image:
 
 
 def from_folder(folder):
-    """An unpacked image: `rootfs`, and `config.json` as the image's configuration has it under `config`."""
+    """An unpacked image: `rootfs`, and `config.json` with the image's configuration under `config`."""
     folder = pathlib.Path(folder)
     config = json.loads((folder / "config.json").read_text())
     user, _, group = (config.get("User") or "0").partition(":")
@@ -33,7 +33,7 @@ def from_folder(folder):
 
 
 def engine():
-    """The CPU image that the build has made, in the folder that DTRAIN_K8S_IMAGE names."""
+    """The CPU image of the build, in the folder DTRAIN_K8S_IMAGE."""
     folder = os.environ.get("DTRAIN_K8S_IMAGE", "")
     if not folder or not (pathlib.Path(folder) / "rootfs").is_dir():
         skip(f"there is no unpacked image in DTRAIN_K8S_IMAGE='{folder}'")
@@ -41,8 +41,8 @@ def engine():
 
 
 def programs(folder, *names):
-    """Makes a layer of programs of this machine, with the libraries that they load. What is not installed is taken out of
-    the packages beside the image, if they are there."""
+    """Creates a layer with programs of this machine and their libraries. Programs that are not installed are extracted
+    from the packages beside the image, if present."""
     unpacked = pathlib.Path(tempfile.mkdtemp(dir=folder))
     if not all(map(shutil.which, names)):
         for package in pathlib.Path(os.environ["DTRAIN_K8S_IMAGE"], "packages").glob("*.deb"):

@@ -14,7 +14,7 @@ K8S = pathlib.Path(__file__).resolve().parents[3] / "k8s"
 
 
 def overlay(name, *settings):
-    """The objects of an overlay, rendered from a copy in which k8s/set.sh has changed parameters."""
+    """Objects of an overlay, rendered from a copy after k8s/set.sh has set parameters."""
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder) / "k8s"
         shutil.copytree(K8S, copy)
@@ -30,14 +30,14 @@ def of_kind(documents, kind):
 
 
 def container(document, replica="Launcher"):
-    """The container of a Job or StatefulSet, or of one part of an MPIJob."""
+    """Container of a Job or StatefulSet, or of a replica type of an MPIJob."""
     part = document["spec"]["mpiReplicaSpecs"][replica] if document["kind"] == "MPIJob" else document["spec"]
     [found] = part["template"]["spec"]["containers"]
     return found
 
 
 def made_by(script, *arguments):
-    """The object that a script of k8s/ creates by kubectl, which here only prints it."""
+    """Object that a script of k8s/ passes to kubectl, which a fake kubectl prints."""
     with tempfile.TemporaryDirectory() as folder:
         made, stand_in = pathlib.Path(folder) / "made.yaml", pathlib.Path(folder) / "kubectl"
         kubectl = shutil.which("kubectl")
@@ -48,8 +48,7 @@ def made_by(script, *arguments):
 
 
 def replace_program(document, *command):
-    """Puts another program in the place of the launcher's, whose name begins with `dtrain-`; mpirun's arguments, which
-    come before it, stay."""
+    """Replaces the launcher's program, whose name begins with `dtrain-`; mpirun's arguments before it stay."""
     arguments = container(document)["args"]
     at = next(i for i, word in enumerate(arguments) if i and word.startswith("dtrain-"))
     arguments[at:] = [str(word) for word in command]
@@ -57,7 +56,7 @@ def replace_program(document, *command):
 
 @contextlib.contextmanager
 def shared_folder(user=1000):
-    """A folder as a claim or an NFS export has it: it belongs to the user of the job."""
+    """A folder that acts as a claim or NFS export: it belongs to the user of the job."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder)
         shutil.chown(path, user, user)

@@ -22,9 +22,8 @@ from harness.spaces import DNS_SERVER, ControlGroups
 
 class Node:
     def __init__(self, image, shares=None, enforce_policies=True, held=(), unknown=()):
-        """`held` are names of pods that are not started for now, as where a node is missing, and `unknown` those that
-        DNS does not know yet; `shares` maps claims' names, SERVER/PATH of NFS exports and paths of hosts to folders of
-        this machine."""
+        """`held`: names of pods that are not started for now, like pods of a missing node. `unknown`: pods without DNS
+        records yet. `shares`: folders of this machine by claim name, NFS SERVER/PATH or host path."""
         self.image, self.shares, self.enforce_policies = image, shares or {}, enforce_policies
         self.objects = {}  # by kind and name; a namespace per test
         self.pods = {}
@@ -51,7 +50,7 @@ class Node:
         return base64.b64decode(value).decode() if kind == "Secret" else value
 
     def apply(self, documents):
-        """As `kubectl apply`: objects are added, and the controllers of workloads begin."""
+        """Like `kubectl apply`: adds objects and starts the controllers of workloads."""
         for document in filter(None, documents):
             self.objects[document["kind"], document["metadata"]["name"]] = document
         for document in filter(None, documents):
@@ -59,7 +58,7 @@ class Node:
                 self.controllers.append(make(self, document))
 
     def look_up(self, name):
-        """Addresses for a DNS name: a pod of a headless Service, or all pods of it."""
+        """Addresses of a DNS name: a pod of a headless Service, or all of its pods."""
         endpoints = {}
         for pod in list(self.pods.values()):
             service = self.objects.get(("Service", pod.spec.get("subdomain")), {}).get("spec", {})
@@ -71,23 +70,23 @@ class Node:
         return endpoints.get(name)
 
     def start(self, manifest):
-        """Starts a pod, unless it is to be held back."""
+        """Starts a pod unless it is held."""
         name = manifest["metadata"]["name"]
         if name not in self.held:
             self.pods[name] = Pod(self, manifest)
 
     def may_restart(self, pod):
-        """Whether the kubelet starts a container again: a Job's backoffLimit bounds that."""
+        """True if the kubelet may restart a container: bounded by a Job's backoffLimit."""
         return pod.owner is None or pod.restarts < pod.owner.backoff_limit
 
     def job(self):
-        """The controller of the one job: of the MPIJob, else of the Job whose name says launcher or training."""
+        """The controller of the MPIJob, or of the Job whose name contains launcher or training."""
         mpi_jobs = [found for found in self.controllers if isinstance(found, MpiJob)]
         [job] = mpi_jobs or [found for found in self.controllers if isinstance(found, PlainJob)]
         return job
 
     def living(self, name):
-        """Process ids, here, of the pods' processes with that name, by order."""
+        """Process ids, in this namespace, of the pods' processes with that name, in order."""
         found = []
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -96,7 +95,7 @@ class Node:
         return sorted(found)
 
     def signal_rank(self, rank, number):
-        """SIGKILL, SIGSTOP ... for one rank of mpirun, wherever it runs."""
+        """Sends a signal to a rank of mpirun, in any pod."""
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 variables = (process / "environ").read_bytes().split(b"\0")
@@ -105,7 +104,7 @@ class Node:
 
     @staticmethod
     def connects(pod, address, port):
-        """Whether a pod reaches a port within two seconds."""
+        """True if a pod connects to a port within two seconds."""
         probe = f"import socket; socket.create_connection(('{address}', {port}), 2)"
         return subprocess.run(["nsenter", f"--net=/run/netns/{pod.space}", sys.executable, "-I", "-c", probe],
                               capture_output=True).returncode == 0
@@ -122,7 +121,7 @@ class Node:
             policy.enforce(self)
 
     def wait(self, condition, what, timeout=100):
-        """Steps until `condition` returns something true, and returns that; a TimeoutError has the pods' logs."""
+        """Calls step() until `condition` returns a true value, and returns it; a TimeoutError has the pods' logs."""
         deadline = time.monotonic() + timeout
         while True:
             self.step()
@@ -145,7 +144,7 @@ class PlainJob:
         self.namespace = manifest["metadata"].get("namespace", "default")
         self.backoff_limit = self.spec.get("backoffLimit", 6)
         self.suspended = self.spec.get("suspend", False)
-        self.failures = 0  # pods that have failed; restarts within a pod count as well
+        self.failures = 0  # failed pods, and restarts within a pod
         self.result = None  # "Complete" or "Failed"
         self.made = 0
 
@@ -182,7 +181,7 @@ class PlainJob:
 
 
 class StatefulSet:
-    """Pods with ordinal numbers, replaced where one is missing; all at once, as podManagementPolicy Parallel."""
+    """Pods with ordinal numbers; a missing pod is replaced. Starts all at once (podManagementPolicy Parallel)."""
 
     def __init__(self, node, manifest):
         self.node, self.spec, self.name = node, manifest["spec"], manifest["metadata"]["name"]
@@ -199,7 +198,7 @@ class StatefulSet:
 
 
 class MpiJob:
-    """An MPIJob's life under mpi-operator 0.8.2."""
+    """Life cycle of an MPIJob under mpi-operator 0.8.2."""
 
     def __init__(self, node, manifest):
         self.node, self.manifest = node, manifest
@@ -215,7 +214,7 @@ class MpiJob:
         self.job = expand.Job(self.manifest)
 
     def suspend(self, value=True):
-        """As a patch of runPolicy.suspend."""
+        """Like a patch of runPolicy.suspend."""
         self.manifest["spec"].setdefault("runPolicy", {})["suspend"] = value
         self.read()
 
@@ -225,13 +224,13 @@ class MpiJob:
 
     @property
     def workers(self):
-        """The pods of workers that there are, by their order."""
+        """Existing worker pods, in order."""
         names = (self.job.worker_name(index) for index in range(self.job.workers))
         return [self.node.pods[name] for name in names if name in self.node.pods]
 
     @property
     def pod(self):
-        """The launcher's pod, None where there is none."""
+        """The launcher's pod, or None."""
         return self.launcher and self.launcher.pod
 
     def step(self):
@@ -247,7 +246,7 @@ class MpiJob:
                     self.node.start(self.job.worker(index))
         self.update_hosts()
         ready = sum(pod.ready for pod in self.workers)
-        # With suspend the controller does not wait for workers: the launcher's Job is made at once.
+        # Suspended: the controller does not wait for workers and creates the launcher's Job at once.
         at_once = self.job.suspended or not self.job.waits_for_workers
         if self.launcher is None and (at_once or ready == self.job.workers):
             self.launcher = PlainJob(self.node, self.job.launcher())
@@ -260,7 +259,7 @@ class MpiJob:
             pod.delete()
 
     def update_hosts(self):
-        """discover_hosts.sh lists the workers that run; the kubelet brings it to the launcher's volume."""
+        """discover_hosts.sh lists the running workers; the kubelet updates it in the launcher's volume."""
         running = [pod.name for pod in self.workers if pod.phase == "Running" and not pod.terminating]
         if running != self.running:
             self.running = running

@@ -19,7 +19,7 @@ from harness.spaces import DNS_SERVER, NODE, run
 from harness.volumes import Volumes, quantity
 
 FOLDER = pathlib.Path("/run/pods")
-# What container runtimes leave to a root user by default: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID,
+# Default capabilities of root in container runtimes: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID,
 # SETPCAP, NET_BIND_SERVICE, NET_RAW, SYS_CHROOT, MKNOD, AUDIT_WRITE, SETFCAP.
 DEFAULT_CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)
 CAPABILITIES = {"NET_BIND_SERVICE": 10, "NET_RAW": 13, "IPC_LOCK": 14, "SYS_CHROOT": 18, "SYS_PTRACE": 19}
@@ -27,7 +27,7 @@ ADDRESSES = itertools.count(2)
 
 
 def value_of(entry, pod):
-    """The value of a variable of a container."""
+    """Value of a container's environment variable."""
     source = entry.get("valueFrom")
     if not source:
         return entry.get("value", "")
@@ -43,7 +43,7 @@ def value_of(entry, pod):
 
 
 def expanded(text, variables):
-    """Text in which $(NAME) stands for a variable's value, and $$(NAME) for itself; what is unknown stays."""
+    """Text with $(NAME) replaced by a variable's value and $$(NAME) by $(NAME); unknown names are kept."""
     def replace(match):
         return match[0][1:] if match[0].startswith("$$") else variables.get(match[1], match[0])
 
@@ -57,14 +57,14 @@ class Pod:
         self.owner = manifest.get("owner")
         self.number = next(ADDRESSES)
         self.space = f"{self.name}.{self.number}"
-        self.port = f"pod{self.number}"  # the bridge's end of the cable
+        self.port = f"pod{self.number}"  # the bridge's end of the veth pair
         self.folder = FOLDER / self.space
         (self.folder / "etc").mkdir(parents=True)
         self.address = f"10.244.{self.number // 256}.{self.number % 256}"
         self.restarts = 0
         self.codes = []  # exit codes of the main container, one per start
         self.ready, self.deadline, self.closed = False, None, False
-        self.rules = {"pref 0 lookup local"}  # of routing, but for the last ones: see policy.py
+        self.rules = {"pref 0 lookup local"}  # routing rules except the last ones: see policy.py
         self.process = None
         self.add_network()
         self.volumes = Volumes(self.spec, self.folder / "volumes", node.objects, node.shares)
@@ -126,7 +126,7 @@ class Pod:
         return variables
 
     def describe(self, container):
-        """What enter.py is to make of a container."""
+        """Description of a container for enter.py."""
         variables = self.environment_of(container)
         image, settings = self.node.image, container.get("securityContext", {})
         command = container.get("command") or image.entry_point
@@ -143,12 +143,12 @@ class Pod:
                 "command": [expanded(str(word), variables) for word in (*command, *arguments)]}
 
     def start_next(self):
-        """Starts the next of the init containers, or the main one."""
+        """Starts the next init container, or the main one."""
         container = self.waiting.pop(0)
         (self.folder / "scratch").mkdir(exist_ok=True)
         if self.process is None:
             run("mount", "-t", "tmpfs", "tmpfs", self.folder / "scratch")
-        else:  # a container that is started again has a fresh layer
+        else:  # a restarted container has a new layer
             run("umount", "--lazy", self.folder / "scratch")
             run("mount", "-t", "tmpfs", "tmpfs", self.folder / "scratch")
         description = self.folder / "container.json"
@@ -162,11 +162,11 @@ class Pod:
         self.started = time.monotonic()
 
     def log(self):
-        """What the pod's containers have written so far, errors included."""
+        """Output of the pod's containers so far, including stderr."""
         return (self.folder / "log").read_text(errors="replace")
 
     def first_process(self):
-        """The process id, here, of the container's process 1; None before it has started or after it has ended."""
+        """Process id, in this namespace, of the container's process 1; None if it is not running."""
         with contextlib.suppress(OSError, ValueError):
             return int(pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text())
         return None
@@ -177,7 +177,7 @@ class Pod:
                 os.kill(process, number)
 
     def delete(self, grace=None):
-        """Asks the pod to end, as the API server and the kubelet do; after the grace period it is killed."""
+        """Terminates the pod like API server and kubelet; kills it after the grace period."""
         if self.deadline is None:
             seconds = self.spec.get("terminationGracePeriodSeconds", 30) if grace is None else grace
             self.deadline = time.monotonic() + seconds
@@ -195,12 +195,12 @@ class Pod:
 
     @property
     def code(self):
-        """The exit code of the container, 128 and the signal's number where one ended it; None while it runs."""
+        """Exit code of the container, 128 + signal if killed; None while it runs."""
         code = self.process.poll()
         return code if code is None or code >= 0 else 128 - code
 
     def probe(self):
-        """Whether the pod serves, by its readiness probe."""
+        """True if the readiness probe succeeds."""
         container = self.spec["containers"][0]
         if self.process.poll() is not None or self.waiting or self.terminating:
             return False
@@ -208,7 +208,7 @@ class Pod:
         if not probe:
             return True
         if "tcpSocket" not in probe:
-            raise ValueError(f"{self.name}: the harness probes sockets only, not {sorted(probe)}")
+            raise ValueError(f"{self.name}: the harness supports only socket probes, not {sorted(probe)}")
         if time.monotonic() < self.started + probe.get("initialDelaySeconds", 0):
             return False
         port = probe["tcpSocket"]["port"]
@@ -220,7 +220,7 @@ class Pod:
         return True
 
     def step(self):
-        """What a kubelet does for a pod now and then. Readiness is asked for until it is there."""
+        """Periodic work of a kubelet. Probes until the pod is ready."""
         if self.terminating and self.process.poll() is None and time.monotonic() > self.deadline:
             self.signal(signal.SIGKILL)
         if self.process.poll() is None or self.closed:
@@ -240,13 +240,13 @@ class Pod:
             self.start_next()
 
     def cut_off(self):
-        """Takes its link down: packets are lost without notice."""
+        """Takes its link down: packets are dropped silently."""
         run("ip", "link", "set", self.port, "down")
 
     def close(self):
-        """Ends what runs, and gives back its network and its volumes."""
+        """Kills the processes, and removes network and volumes."""
         self.closed = True
-        self.signal(signal.SIGKILL)  # a process that has changed its user no longer ends with the one that made it
+        self.signal(signal.SIGKILL)  # a process that has changed its user is not killed with its parent
         self.process.kill()
         self.process.wait()
         run("ip", "netns", "del", self.space)

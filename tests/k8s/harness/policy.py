@@ -7,30 +7,30 @@ with matchLabels, TCP ports by number.
 
 from harness.spaces import DNS_SERVER, NODE, run
 
-LAST = 1000  # the preference of the rule that ends all
+LAST = 1000  # preference of the final rule
 
 
 def selects(selector, pod):
     if set(selector) - {"matchLabels"}:
-        raise ValueError(f"the harness knows no selector {sorted(selector)}")
+        raise ValueError(f"the harness does not support the selector {sorted(selector)}")
     labels = pod.metadata.get("labels", {})
     return all(labels.get(key) == value for key, value in selector.get("matchLabels", {}).items())
 
 
 def allowed(rules, pods):
-    """What rules let in: pairs of an address, or `all`, and a port, or None."""
+    """Admitted sources: pairs of an address or `all`, and a port or None (all ports)."""
     for rule in rules:
         ports = [entry["port"] for entry in rule.get("ports", [])] or [None]
         if "from" not in rule:
             yield from (("all", port) for port in ports)
         for peer in rule.get("from", []):
             if set(peer) != {"podSelector"}:
-                raise ValueError(f"the harness knows no peers by {sorted(peer)}")
+                raise ValueError(f"the harness does not support peers by {sorted(peer)}")
             yield from ((pod.address, port) for pod in pods if selects(peer["podSelector"], pod) for port in ports)
 
 
 def rules_of(pod, policies, pods):
-    """What may come in, None where no policy selects the pod."""
+    """Admitted traffic, or None if no policy selects the pod."""
     chosen = [found["spec"] for found in policies if selects(found["spec"]["podSelector"], pod)
               and "Ingress" in found["spec"].get("policyTypes", ["Ingress"])]
     if not chosen:
@@ -40,8 +40,8 @@ def rules_of(pod, policies, pods):
 
 
 def write_rules(pod, wanted):
-    """Delivers those packets alone that may come in. What is new is added before what has gone is removed, so that
-    nothing is lost meanwhile; the order of rules with one preference does not matter."""
+    """Admits only the wanted packets. Adds rules before removing old ones, so that no packet is lost meanwhile; the
+    order of rules with equal preference does not matter."""
     if wanted is None:
         rules = {"pref 1 lookup local"}
     else:
@@ -57,7 +57,7 @@ def write_rules(pod, wanted):
 
 
 def enforce(node):
-    """Brings the pods' networks up to date where pods have come or gone."""
+    """Updates the rules after pods have started or stopped."""
     pods = [pod for pod in node.pods.values() if not pod.closed]
     policies = [found for (kind, _), found in node.objects.items() if kind == "NetworkPolicy"]
     present = frozenset(pod.space for pod in pods)

@@ -19,13 +19,13 @@ CONTROL_GROUPS = pathlib.Path("/sys/fs/cgroup")
 
 
 def skip(reason):
-    """Says loudly why nothing was tested, and ends the process."""
+    """Prints the reason of a skip, and exits."""
     print(f"SKIPPED: {reason}", flush=True)
     sys.exit(SKIPPED)
 
 
 def run(*command, **options):
-    """The output of a command; a RuntimeError has what a command that fails has written."""
+    """Output of a command; a RuntimeError contains the output of a failed command."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **{"input": "", **options})
     if done.returncode:
         raise RuntimeError(f"{' '.join(map(str, command))}: {(done.stderr or done.stdout).strip()}")
@@ -33,34 +33,34 @@ def run(*command, **options):
 
 
 def isolate():
-    """Starts this program again as process 1 of namespaces of its own; skips where that is not permitted."""
+    """Restarts this program as process 1 of new namespaces; skips the test if that is not permitted."""
     if os.environ.get(INSIDE) == "1":
         os.environ[INSIDE] = "made"
         try:
             make_network()
         except RuntimeError as error:
-            skip(f"pods cannot be imitated: {error}")
+            skip(f"pods cannot be emulated: {error}")
         return
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     missing = [program for program in PROGRAMS if not shutil.which(program)]
     if missing:
-        skip(f"pods cannot be imitated without {', '.join(missing)}")
+        skip(f"pods cannot be emulated without {', '.join(missing)}")
     if os.geteuid():
-        skip("pods cannot be imitated: namespaces and mounts need root")
+        skip("pods cannot be emulated: namespaces and mounts need root")
     namespaces = ["unshare", "--net", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"]
     probe = subprocess.run([*namespaces, "true"], capture_output=True, text=True)
     if probe.returncode:
-        skip(f"pods cannot be imitated: {probe.stderr.strip()}")
+        skip(f"pods cannot be emulated: {probe.stderr.strip()}")
     os.environ[INSIDE] = "1"
     os.execvp(namespaces[0], [*namespaces, sys.executable, "-B", *sys.argv])
 
 
 def make_network():
-    """The node: a bridge for the pods' cables, with the addresses of the node and of the DNS server."""
+    """The node: a bridge for the pods' veth pairs, with the addresses of node and DNS server."""
     run("mount", "-t", "tmpfs", "tmpfs", "/run")
     run("ip", "link", "set", "lo", "up")
-    # Without an address of its own a bridge takes the lowest of its ports', so that a pod that comes may change it: the
-    # others go on writing to the old one for seconds, and their packets, DNS queries among them, are lost.
+    # Without an explicit MAC address a bridge takes the lowest of its ports'. A new pod may then change it, and other
+    # pods send to the old one for seconds: packets are lost, including DNS queries.
     run("ip", "link", "add", "pods", "address", "02:00:00:00:00:01", "type", "bridge")
     run("ip", "address", "add", f"{NODE}/16", "dev", "pods")
     run("ip", "address", "add", f"{DNS_SERVER}/32", "dev", "pods")
@@ -68,14 +68,14 @@ def make_network():
 
 
 class ControlGroups:
-    """Limits of memory and processor time for pods, by version 1 of control groups; none where those are missing.
+    """Memory and CPU limits of pods through cgroup v1; no limits without it.
 
-    They are no namespace: their folders go when the test ends, and those of a test that was killed with a later one.
+    Cgroups are not namespaced: they are removed when the test ends, and leftovers of killed tests by a later test.
     """
 
     KINDS = ("memory", "cpu")
     PREFIX = "dtrain-k8s-test-"
-    STALE = 1800  # seconds: no test takes as long
+    STALE = 1800  # seconds, longer than any test
 
     def __init__(self):
         folders = [CONTROL_GROUPS / kind for kind in self.KINDS]
@@ -90,7 +90,7 @@ class ControlGroups:
 
     @staticmethod
     def remove(folder):
-        """Removes groups that hold no process."""
+        """Removes cgroups without processes."""
         for path in (*folder.glob("*/"), folder):
             try:
                 path.rmdir()
@@ -98,10 +98,10 @@ class ControlGroups:
                 pass
 
     def close(self):
-        """Removes the groups, once the processes that were killed have left them."""
+        """Removes the cgroups after the killed processes have left them."""
         folders = [CONTROL_GROUPS / kind / self.name for kind in self.KINDS]
         for _ in range(100):
-            with contextlib.suppress(ChildProcessError):  # this is process 1, which inherits what pods leave
+            with contextlib.suppress(ChildProcessError):  # this is process 1, which reaps orphans
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
             for folder in filter(pathlib.Path.exists, folders):
@@ -111,7 +111,7 @@ class ControlGroups:
             time.sleep(0.05)
 
     def make(self, pod, memory, cores):
-        """The folders of a pod's groups by kind; a limit is None where there is none."""
+        """Creates a pod's cgroups; returns their folders by controller. A limit of None is unlimited."""
         if not self.available:
             return {}
         folders = {kind: CONTROL_GROUPS / kind / self.name / pod for kind in self.KINDS}
@@ -125,7 +125,7 @@ class ControlGroups:
 
 
 def wait_until(condition, what, timeout=100):
-    """Polls until `condition` returns something true, and returns that; a TimeoutError says `what` is missing."""
+    """Polls until `condition` returns a true value, and returns it; a TimeoutError says that `what` is missing."""
     deadline = time.monotonic() + timeout
     while not (value := condition()):
         if time.monotonic() > deadline:
@@ -135,7 +135,7 @@ def wait_until(condition, what, timeout=100):
 
 
 def main(functions):
-    """Runs the function that the command line names in namespaces of its own; without a name, each test_* in turn."""
+    """Runs the function named on the command line in new namespaces; without a name, all test_* functions in turn."""
     if len(sys.argv) > 1:
         isolate()
         functions[sys.argv[1]]()

@@ -13,13 +13,13 @@ UNITS = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 10**3, 
 
 
 def quantity(text):
-    """The number that a quantity of Kubernetes stands for, such as 500m or 2Gi."""
+    """Number of a Kubernetes quantity such as 500m or 2Gi."""
     number, unit = re.fullmatch(r"([0-9.]+)([A-Za-z]*)", str(text)).groups()
     return float(number) * UNITS[unit]
 
 
 def write_atomically(folder, files):
-    """As the kubelet writes a ConfigMap or Secret: files are links into a folder that is exchanged as a whole."""
+    """Writes files like the kubelet's ConfigMap and Secret volumes: links into an atomically replaced directory."""
     version = f"..{uuid.uuid4().hex[:12]}"
     (folder / version).mkdir()
     for name, (content, mode, group) in files.items():
@@ -34,8 +34,8 @@ def write_atomically(folder, files):
 
 
 class Volumes:
-    """The volumes of one pod below `folder`. Objects of the cluster are looked up by kind and name; claims, NFS exports
-    and folders of hosts are folders that the test provides under `shares`."""
+    """Volumes of a pod below `folder`. `objects`: cluster objects by kind and name. `shares`: folders of the test that
+    act as claims, NFS exports and host paths."""
 
     def __init__(self, pod, folder, objects, shares):
         self.volumes = {volume["name"]: volume for volume in pod.get("volumes", [])}
@@ -59,7 +59,7 @@ class Volumes:
             os.chown(folder, 0, self.group or 0)
             self.write(folder, kind, settings)
         else:
-            raise ValueError(f"volume {name}: the harness knows no {kind}")
+            raise ValueError(f"volume {name}: the harness does not support {kind}")
         return folder
 
     def shared(self, kind, settings):
@@ -76,7 +76,7 @@ class Volumes:
             folder.chmod(0o2777)
 
     def write(self, folder, kind, settings):
-        """The files of a Secret or ConfigMap; a pod's fsGroup may read them, as the kubelet has it."""
+        """Writes the files of a Secret or ConfigMap; readable by the pod's fsGroup, as the kubelet does."""
         kind, name = ("Secret", settings["secretName"]) if kind == "secret" else ("ConfigMap", settings["name"])
         found = self.objects[kind, name]
         data = {key: base64.b64decode(value) if kind == "Secret" else value.encode()
@@ -89,7 +89,7 @@ class Volumes:
                                                  self.group or 0) for item in items})
 
     def update(self):
-        """Writes anew what follows objects that have changed since."""
+        """Rewrites files of changed objects."""
         for name in self.volumes:
             kind, settings = self.kind(name)
             if kind == "configMap":
@@ -101,7 +101,7 @@ class Volumes:
                 run("umount", "--lazy", self.sources[name])
 
     def mounts(self, container):
-        """Where each volume goes, outer folders before those within them."""
+        """Mounts of a container, outer folders before inner ones."""
         found = []
         for entry in container.get("volumeMounts", []):
             source = os.path.join(self.sources[entry["name"]], entry.get("subPath", "")).rstrip("/")

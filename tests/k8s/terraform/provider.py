@@ -18,14 +18,14 @@ NESTING = {"list": pb.Schema.NestedBlock.LIST, "set": pb.Schema.NestedBlock.SET,
 
 
 def flatten(block):
-    """The helm provider's blocks are attributes since its version 3; their insides are not checked."""
+    """Blocks of the helm provider are attributes since version 3; their content is not checked."""
     for name in block["blocks"]:
         block["attrs"][name] = {"type": "dynamic", "required": False, "optional": True, "computed": False}
     block["blocks"] = {}
 
 
 def name_types(block):
-    """Terraform takes no dynamic types inside sets, which a few resources seem to have where the package says too little."""
+    """Terraform forbids dynamic types inside sets, which incomplete packages imply for a few resources."""
     for name, one in block["blocks"].items():
         if one["nest"] == "set":
             block["blocks"][name] = json.loads(json.dumps(one).replace('"dynamic"', '"string"'))
@@ -65,7 +65,7 @@ def encode(value):
 
 
 def each_block(block, value, function):
-    """Calls function(object, name, type) for the computed attributes of an object and of the blocks in it."""
+    """Calls function(object, name, type) for the computed attributes of an object and its nested blocks."""
     if not isinstance(value, dict):
         return value
     for name, one in block["attrs"].items():
@@ -77,14 +77,14 @@ def each_block(block, value, function):
     return value
 
 
-def made_up(kind, name, owner):
+def fake_value(kind, name, owner):
     if isinstance(kind, str):
         text = f"arn:aws:stub:us-west-2:123456789012:{owner}/{name}" if name.endswith("arn") else f"{name}-stub"
         text = "c3R1Yg==" if name == "data" else text
         return {"string": text, "number": 0, "bool": False, "dynamic": None}[kind]
     if kind[0] == "object":
-        return {member: made_up(one, member, owner) for member, one in kind[1].items()}
-    return {} if kind[0] == "map" else [made_up(kind[1], name, owner)]
+        return {member: fake_value(one, member, owner) for member, one in kind[1].items()}
+    return {} if kind[0] == "map" else [fake_value(kind[1], name, owner)]
 
 
 def set_unknown(value, name, _):
@@ -92,10 +92,10 @@ def set_unknown(value, name, _):
         value[name] = UNKNOWN
 
 
-def set_made_up(owner, only_unknown):
+def set_fake_values(owner, only_unknown):
     def function(value, name, kind):
         if isinstance(value.get(name), msgpack.ExtType) or (not only_unknown and value.get(name) is None):
-            value[name] = made_up(kind, name, owner)
+            value[name] = fake_value(kind, name, owner)
     return function
 
 
@@ -142,12 +142,12 @@ class Servicer(provider.ProviderServicer):
 
     def ApplyResourceChange(self, request, context):
         planned = decode(request.planned_state)
-        each_block(SCHEMAS["resource"][request.type_name], planned, set_made_up(request.type_name, True))
+        each_block(SCHEMAS["resource"][request.type_name], planned, set_fake_values(request.type_name, True))
         return pb.ApplyResourceChange.Response(new_state=encode(planned))
 
     def ReadDataSource(self, request, context):
         state = each_block(SCHEMAS["data"][request.type_name], decode(request.config),
-                           set_made_up(request.type_name, False))
+                           set_fake_values(request.type_name, False))
         return pb.ReadDataSource.Response(state=encode(state))
 
     def GetFunctions(self, request, context):

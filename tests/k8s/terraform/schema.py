@@ -36,7 +36,7 @@ class Module:
         self.block = self.block_of(members[1] if members else "", self.name)
 
     def flags(self, name):
-        """Of each member of a class: whether it is computed, optional, required."""
+        """Per member of a class: whether it is computed, optional, required."""
         if name not in self.classes:
             return {}
         return {match[1]: tuple(flag == "true" for flag in match.groups()[1:])
@@ -103,7 +103,7 @@ def main():
                 continue
             try:
                 module = Module(archive.extractfile(member).read().decode())
-            except (StopIteration, KeyError):  # a function of the provider, or one whose parts are in further files
+            except (StopIteration, KeyError):  # a provider function, or a module split into several files
                 continue
             assert not module.version or module.version[1] == version, module.version[1]
             if match[1] == "provider":

@@ -15,7 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export CHECKPOINT_DISABLE=1 TF_IN_AUTOMATION=1 TF_INPUT=0 SCHEMAS=$work/schemas TF_CLI_CONFIG_FILE=$work/config
 
-# Of the 1,700 resources those that the files name, since Terraform reads them all each time.
+# Restricts the 1,700 resources to the used ones, since Terraform reads all schemas each time.
 mkdir "$work/schemas"
 python3 - "$source/k8s/cluster/terraform" "$work/schemas" "$tools"/{aws,helm}-*.json <<'PYTHON'
 import json, pathlib, sys
@@ -28,9 +28,9 @@ for name in sys.argv[3:]:
     (pathlib.Path(sys.argv[2]) / pathlib.Path(name).name).write_text(json.dumps(schemas))
 PYTHON
 
-# Providers are found in a folder, as they are in a mirror, under the host that Terraform takes them to be from.
+# A filesystem mirror of the providers, under the host name of Terraform's default registry.
 host=$(terraform -chdir="$source/k8s/cluster/terraform" providers 2>/dev/null | sed -n 's|.*provider\[\([^/]*\)/hashicorp/aws\].*|\1|p')
-[ -n "$host" ] || { echo "terraform_test.sh: Terraform does not say where its providers are from" >&2; exit 1; }
+[ -n "$host" ] || { echo "terraform_test.sh: Terraform did not print its provider host" >&2; exit 1; }
 for one in aws:6.69.1 helm:3.3.0; do
   name=${one%%:*}
   version=${one#*:}
@@ -44,7 +44,7 @@ printf 'provider_installation {\n  filesystem_mirror {\n    path = "%s"\n  }\n}\
 mkdir "$work/k8s" "$work/bin"
 cp -R "$source/k8s/cluster" "$source/k8s/charts" "$work/k8s/"
 root=$work/k8s/cluster/terraform
-# The step that installs components is answered by recorders.
+# Recorders replace the programs of the installation step.
 for program in aws kubectl; do printf '#!/bin/sh\necho "%s $*" >>%q\n' $program "$work/calls" >"$work/bin/$program"; done
 # shellcheck disable=SC2016  # the recorder's own variable
 printf '#!/bin/sh\necho install "$KUBECONFIG" >>%q\n' "$work/calls" >"$work/k8s/cluster/install.sh"
@@ -67,7 +67,7 @@ forms=(
   "-var karpenter_enabled=true -var fsx_storage_gib=0"
   "-var cert_manager_enabled=true -var ingress_enabled=true -var login_enabled=true -var trainer_enabled=true -var kueue_enabled=true"
 )
-# One form after the other, so that each is also come to from another.
+# The configurations are applied in sequence, so that transitions are tested, too.
 shown=0
 for form in "${forms[@]}"; do
   read -ra options <<<"$form"
@@ -83,29 +83,29 @@ grep -q 'eks update-kubeconfig --name test --region us-west-2' "$work/calls" || 
 terraform destroy -auto-approve "${common[@]}" >"$work/log" 2>&1 || fail "destroy: $(cat "$work/log")"
 [ -z "$(terraform state list)" ] || fail "destroy left $(terraform state list)"
 
-# Off by default, and each by its own variable.
+# Optional components are off by default, each with its own variable.
 charts() { grep -o '"chart":"[^"]*"' "$1" | sort -u | tr '\n' ' '; }
 [ "$(charts "$work/state1.json")" = "$(charts "$work/state2.json")" ] || fail "a bucket changes charts"
 for chart in cert-manager istiod dex oauth2-proxy kubeflow-trainer kueue; do
-  ! charts "$work/state1.json" | grep -q "\"$chart\"" || fail "$chart is on by default"
+  ! charts "$work/state1.json" | grep -q "\"$chart\"" || fail "$chart is installed by default"
   charts "$work/state4.json" | grep -q "\"$chart\"" || fail "$chart is not installed"
 done
 user_data=$(sed 's/.*"user_data":"\([^"]*\)".*/\1/' "$work/state1.json" | base64 -d)
 for part in tune.sh config.yaml; do
-  [[ $user_data == *"$(cat "$work/k8s/cluster/node/$part")"* ]] || fail "GPU nodes are not given $part"
+  [[ $user_data == *"$(cat "$work/k8s/cluster/node/$part")"* ]] || fail "the user data of GPU nodes lacks $part"
 done
-grep -q aws_fsx_data_repository_association "$work/state2.json" || fail "import_path makes no association"
-! grep -q aws_fsx_lustre "$work/state3.json" || fail "0 GiB make a file system"
+grep -q aws_fsx_data_repository_association "$work/state2.json" || fail "import_path creates no association"
+! grep -q aws_fsx_lustre "$work/state3.json" || fail "fsx_storage_gib=0 creates a file system"
 ! grep -qiE '"[a-z_]*(secret|password|session_token)[a-z_]*":"[^"]' "$work"/state?.json || fail "the state holds secrets"
 
 if [ -e "$tools/checkov/complete" ]; then
   "$tools/checkov/bin/checkov" --directory "$source/k8s/cluster/terraform" --framework terraform --skip-download --compact \
     --quiet >"$work/log" 2>&1 || fail "checkov: $(cat "$work/log")"
 else
-  echo "checkov was not run: tests/k8s/terraform/tools.sh fetches it"
+  echo "checkov is not installed: tests/k8s/terraform/tools.sh downloads it"
 fi
 
-# What is wrong is refused.
+# Invalid values are rejected.
 refused() {  # TEXT OPTION...
   if terraform plan "${common[@]}" "${@:2}" >"$work/log" 2>&1 || ! grep -q "$1" "$work/log"; then
     fail "${*:2} was not refused with '$1': $(cat "$work/log")"
@@ -127,4 +127,4 @@ broken 's/cidr_block  /cidr_blocks/' network.tf
 broken 's/aws_efs_file_system.this.id/aws_efs_file_system.that.id/' storage.tf
 broken 's/role_arn                  = .*//' cluster.tf
 broken "s/var.cluster_name/var.clustername/" nodes.tf
-echo "4 forms applied, and all destroyed"
+echo "4 configurations applied and destroyed"

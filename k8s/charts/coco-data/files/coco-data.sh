@@ -1,7 +1,6 @@
 #!/bin/sh
-# Fetches ARCHIVES from COCO_URL and WEIGHTS from WEIGHTS_URL to DATA_DIR, and unpacks the archives. What is complete is
-# not fetched again, and what was cut off is continued where the server can, so that the job can be started again at any
-# time.
+# Downloads ARCHIVES from COCO_URL and WEIGHTS from WEIGHTS_URL to DATA_DIR, and unpacks the archives. Idempotent: skips
+# complete files, and resumes partial downloads if the server supports ranges.
 set -euf
 fetched=$DATA_DIR/.fetched
 mkdir -p "$fetched" "$DATA_DIR/pretrained-models"
@@ -15,7 +14,7 @@ fetch() {  # URL FILE
   echo "$1"
   code=0
   get "$1" "$2.part" || code=$?
-  if [ $code = 33 ]; then  # the server begins with the first byte only
+  if [ $code = 33 ]; then  # the server does not support ranges
     rm "$2.part"
     code=0
     get "$1" "$2.part" || code=$?

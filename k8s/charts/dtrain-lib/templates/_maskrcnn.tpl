@@ -26,7 +26,7 @@
 {{- else -}}{{- $args = append $args (printf "TRAIN.IMAGES_PER_EPOCH=%d" (int $v.images_per_epoch)) -}}{{- end -}}
 {{- with $v.backbone_weights -}}{{- $args = append $args (printf "BACKBONE.WEIGHTS=/data/%s" .) -}}{{- end -}}
 {{- $key := "[^\\s'\"\\[(]+=('[^']*'|\"[^\"]*\"|\\[[^]]*\\]|\\([^)]*\\)|\\S+)" -}}
-{{- with regexReplaceAll $key $v.extra_config "" | trim -}}{{- fail (printf "extra_config: %q is no KEY=VALUE" .) -}}{{- end -}}
+{{- with regexReplaceAll $key $v.extra_config "" | trim -}}{{- fail (printf "extra_config: %q is not KEY=VALUE" .) -}}{{- end -}}
 {{- $args = concat $args (regexFindAll $key $v.extra_config -1 | default list) -}}
 {{- include "dtrain.mpijob" (dict "root" .root "workers" $v.gpu_nodes "gpus" $v.gpus_per_node "gpus_in_all" $v.gpus
   "image" $v.image "pull_policy" $v.image_pull_policy "backoff_limit" $v.backoff_limit

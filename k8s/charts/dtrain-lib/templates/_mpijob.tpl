@@ -16,7 +16,7 @@ Input:
 {{- $image := include "dtrain.image" . -}}
 {{- $job := .root.Values.job -}}
 {{- if and .gpus_in_all (ne (int .gpus_in_all) (int $ranks)) -}}
-{{- fail (printf "gpus is %d, and gpu_nodes x gpus_per_node are %d: leave gpus out, it follows from the two" (int .gpus_in_all) $ranks) -}}
+{{- fail (printf "gpus is %d, but gpu_nodes x gpus_per_node is %d: omit gpus, which is computed" (int .gpus_in_all) $ranks) -}}
 {{- end -}}
 {{- include "dtrain.refuse-change" (dict "root" .root "name" $name "args" .args "workers" .workers) -}}
 apiVersion: networking.k8s.io/v1
@@ -184,7 +184,7 @@ resume a job. Input: root, name, args, workers. */}}
 {{- $specs := $there.spec.mpiReplicaSpecs -}}
 {{- $launcher := first $specs.Launcher.template.spec.containers -}}
 {{- if or (ne (toJson $launcher.args) (toJson .args)) (ne (int $specs.Worker.replicas) (int .workers)) -}}
-{{- fail (printf "a job that has been submitted cannot change its command or its workers; run it again: helm uninstall %s --wait --cascade foreground, then helm install" .root.Release.Name) -}}
+{{- fail (printf "command and workers of a submitted job are immutable; submit it again: helm uninstall %s --wait --cascade foreground, then helm install" .root.Release.Name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

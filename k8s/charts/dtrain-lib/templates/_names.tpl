@@ -3,11 +3,11 @@ Input: root, workers (0 for a single-pod job). */}}
 {{- define "dtrain.name" -}}
 {{- $name := .root.Release.Name -}}
 {{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) -}}
-{{- fail (printf "the name of the release, %q, becomes a name of hosts: expected small letters, digits and hyphens, beginning with a letter" $name) -}}
+{{- fail (printf "the release name %q becomes part of host names: expected lower-case letters, digits and hyphens, beginning with a letter" $name) -}}
 {{- end -}}
 {{- $last := printf "%s-worker-%d" $name (max 0 (sub (int .workers) 1)) -}}
 {{- if gt (len $last) 63 -}}
-{{- fail (printf "the name of the release is too long: the last worker would be %s, a name of %d letters; 63 are allowed" $last (len $last)) -}}
+{{- fail (printf "the release name is too long: the host name of the last worker, %s, has %d characters; 63 are allowed" $last (len $last)) -}}
 {{- end -}}
 {{- $name -}}
 {{- end -}}
@@ -26,7 +26,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "dtrain.namespace" -}}
 {{- $namespace := (.Values.global).namespace | default .Release.Namespace -}}
 {{- if not (regexMatch "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$" $namespace) -}}
-{{- fail (printf "the namespace %q: expected at most 63 small letters, digits and hyphens" $namespace) -}}
+{{- fail (printf "the namespace %q: expected at most 63 lower-case letters, digits and hyphens" $namespace) -}}
 {{- end -}}
 {{- $namespace -}}
 {{- end -}}
@@ -36,7 +36,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $registry := (.root.Values.global).registry | default "" -}}
 {{- range list (.image | default "") $registry -}}
 {{- if not (regexMatch "^([A-Za-z0-9][-A-Za-z0-9._/:@+]*)?$" .) -}}
-{{- fail (printf "%q is no name of an image or registry: expected letters, digits and -._/:@+" .) -}}
+{{- fail (printf "%q is not an image or registry name: expected letters, digits and -._/:@+" .) -}}
 {{- end -}}
 {{- end -}}
 {{- if .image -}}
@@ -67,10 +67,10 @@ without GPUs. Input: reserve, gpus, instance_type, memory (GB per GPU, for unkno
 {{- if and (gt (int .reserve) 0) (gt (int .gpus) 0) -}}
 {{- $memory := .memory | default (include "dtrain.gpu-memory" .instance_type) -}}
 {{- if not $memory -}}
-{{- fail (printf "tf_device_min_sys_mem_mb: the memory of a GPU of %s is not known; set gpu_memory_gb, or the reserve to 0" (.instance_type | default "no instance type" | quote)) -}}
+{{- fail (printf "tf_device_min_sys_mem_mb: unknown GPU memory of instance type %s: set gpu_memory_gb, or tf_device_min_sys_mem_mb to 0" (.instance_type | default "" | quote)) -}}
 {{- end -}}
 {{- if ge (int .reserve) (mul 1024 (int $memory)) -}}
-{{- fail (printf "tf_device_min_sys_mem_mb: %d MiB are not less than the %d GB of the GPU" (int .reserve) (int $memory)) -}}
+{{- fail (printf "tf_device_min_sys_mem_mb: %d MiB is not less than the GPU's %d GB" (int .reserve) (int $memory)) -}}
 {{- end -}}
 --gpu_memory_frac_for_testing={{ subf 1.0 (divf (float64 .reserve) (mulf 1024.0 (float64 $memory))) | printf "%.4f" }}
 {{- end -}}

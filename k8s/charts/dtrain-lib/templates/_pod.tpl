@@ -44,7 +44,7 @@ securityContext:
 {{/* Fails for a mount path of results that would hide files of the image or another mount. Input: its path. */}}
 {{- define "dtrain.check-folder" -}}
 {{- if has . (list "/bin" "/boot" "/data" "/dev" "/etc" "/lib" "/lib64" "/proc" "/run" "/sbin" "/sys" "/tmp" "/usr" "/var") -}}
-{{- fail (printf "global.shared_fs: a claim mounted at %s would hide what the pods need there" .) -}}
+{{- fail (printf "global.shared_fs: a claim mounted at %s would hide files of the image" .) -}}
 {{- end -}}
 {{- end -}}
 

@@ -63,7 +63,7 @@ Clones the repository with retries, since the network of a new node may not be r
 {{- $taken := list "/tmp" "/dev" "/dev/shm" "/etc" "/etc/dtrain" "/etc/dtrain/job" "/proc" "/run" "/run/dtrain" "/source" "/sys" -}}
 {{- range .Values.pvc -}}
 {{- if has .mount_path $taken -}}
-{{- fail (printf "pvc: mount_path %s is that of another claim, or hides what the pods need there" .mount_path) -}}
+{{- fail (printf "pvc: mount_path %s is used by another claim, or hides files of the image" .mount_path) -}}
 {{- end -}}
 {{- $taken = append $taken .mount_path -}}
 {{- end -}}
@@ -78,7 +78,7 @@ variables (a list), taken (names that the chart sets). */}}
 {{- $taken := .taken -}}
 {{- range .variables -}}
 {{- if has .name $taken -}}
-{{- fail (printf "%s: %s is there twice, or set by the chart" $.key .name) -}}
+{{- fail (printf "%s: %s is set twice, or set by the chart" $.key .name) -}}
 {{- end -}}
 {{- $taken = append $taken .name -}}
 {{- end -}}

@@ -235,16 +235,16 @@ spec:
 {{- define "dtrain.serving-check" -}}
 {{- $global := .Values.global -}}
 {{- include "dtrain.check-folder" (printf "/%s" $global.shared_fs) -}}
-{{- $hash := required "nginx.htpasswd is empty: the hash of a password, what `htpasswd -nB tensorboard` prints after the colon" .Values.nginx.htpasswd -}}
+{{- $hash := required "nginx.htpasswd is empty: expected a password hash, which `htpasswd -nB tensorboard` prints after the colon" .Values.nginx.htpasswd -}}
 {{- if not (regexMatch "^(\\$apr1\\$[./0-9A-Za-z]{1,8}\\$[./0-9A-Za-z]{22}|\\$2[aby]\\$[0-9]{2}\\$[./0-9A-Za-z]{53}|\\$[56]\\$[^:\\s]{20,})$" $hash) -}}
-{{- fail "nginx.htpasswd is no hash of a password: expected what `htpasswd -nB tensorboard` prints after the colon, in single quotes" -}}
+{{- fail "nginx.htpasswd is not a password hash: expected the output of `htpasswd -nB tensorboard` after the colon, in single quotes" -}}
 {{- end -}}
-{{- $cidr := required "global.source_cidr is empty: the addresses that may reach the service, such as 203.0.113.7/32" $global.source_cidr -}}
+{{- $cidr := required "global.source_cidr is empty: expected the CIDR of the clients, such as 203.0.113.7/32" $global.source_cidr -}}
 {{- $number := "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])" -}}
 {{- if not (regexMatch (printf "^((%s\\.){3}%s/([12]?[0-9]|3[0-2])|[0-9a-fA-F:]*:[0-9a-fA-F:]*/([1-9]?[0-9]|1[01][0-9]|12[0-8]))$" $number $number) $cidr) -}}
-{{- fail (printf "global.source_cidr is %s: expected addresses as a CIDR, such as 203.0.113.7/32" $cidr) -}}
+{{- fail (printf "global.source_cidr is %s: expected a CIDR, such as 203.0.113.7/32" $cidr) -}}
 {{- end -}}
-{{- $_ := required "global.log_dir is empty: the folder of the training on the claim, that of its `train_log`" $global.log_dir -}}
+{{- $_ := required "global.log_dir is empty: expected the folder of the training run on the claim, which contains train_log" $global.log_dir -}}
 {{- end -}}
 
 {{/* Data of the Secret: htpasswd line, certificate and Jupyter's token. By default creates a CA (whose key is not

@@ -36,7 +36,7 @@ class Tree:
         (self.folder / "rules.txt").write_text(RULES)
 
     def check(self, *, code, junit=""):
-        """What the checker prints after a run of the tests."""
+        """Output of the checker after a run of the tests."""
         words = ["ctest", "--output-junit", str(self.folder / "junit.xml")]
         subprocess.run(words, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         done = subprocess.run([sys.executable, "-B", CHECKER, "--allowed", self.folder / "rules.txt",

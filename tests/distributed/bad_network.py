@@ -15,11 +15,11 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Wire:
-    """A connection of the relay; `network` decides about each message."""
+    """A connection of the relay; `network.fault` handles each message."""
 
     def __init__(self, connection, network, where, to_zero):
         self.connection, self.network, self.where, self.to_zero, self.sent = connection, network, where, to_zero, 0
-        self.other = None  # the connection with the sender
+        self.other = None  # the sender's connection
 
     def sendall(self, data):
         if not self.network.fault(self, data):
@@ -51,14 +51,14 @@ class Network(Relay):
         self.to_rank.connection.other, self.to_zero.connection.other = (
             self.to_zero.connection.connection, self.to_rank.connection.connection)
 
-    def hear(self, talk):
-        kind, sequence, text = super().hear(talk)
+    def receive(self, endpoint):
+        kind, sequence, text = super().receive(endpoint)
         if kind == GIVE:
             self.what = split(text)[0].decode()
         return kind, sequence, text
 
     def join_sums(self, caller):
-        """Forwards the message unchanged."""
+        """Forwards the handshake of an all-reduce connection unchanged."""
         called = socket.create_connection((self.here, self.real[0]))
         self.open.append(called)
         wires = Wire(called, self, "sums", True), Wire(caller, self, "sums", False)
@@ -79,7 +79,7 @@ def ends(wire):
     return wire.connection, wire.other
 
 
-# What a fault does with the bytes that are about to be sent.
+# Actions of a fault on bytes to be forwarded.
 
 def pause(seconds):
     def act(wire, data):
@@ -118,7 +118,7 @@ def corrupt(wire, data):
 
 
 def in_pieces(size, most=1 << 30):
-    """Splits the first `most` bytes of a message into pieces of that size."""
+    """Splits the first `most` bytes of a message into pieces of `size` bytes."""
     def act(wire, data):
         wire.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for at in range(0, min(most, len(data)), size):
@@ -128,14 +128,14 @@ def in_pieces(size, most=1 << 30):
     return act
 
 
-# When a fault happens.
+# Times of a fault.
 
 def always(act, where):
     return lambda wire, data: wire.where == where and act(wire, data)
 
 
 def once(act, where, to_zero, when, for_good=False):
-    """The first time that `when` holds; from there on, if it is for good."""
+    """Applies `act` when `when` holds for the first time; with `for_good` to all later messages, too."""
     done = []
 
     def fault(wire, data):
@@ -151,7 +151,7 @@ def after(count):
 
 
 def in_collective(what, times=1):
-    """In the collective of that name, the `times`th one."""
+    """True in the `times`th collective of that name."""
     seen = []
 
     def when(wire):
@@ -188,7 +188,7 @@ class Hosts:
         run("ip", "-n", self.names[end], *words)
 
     def drops(self):
-        """A queue of two packets: faster senders lose packets."""
+        """A queue of two packets, so that fast senders lose packets."""
         for name in self.names:
             run("tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "30mbit", "burst", "3000",
                 "limit",

@@ -26,7 +26,7 @@ from attack_results import finish
 STEPS = 8
 TIMEOUT = 5  # --collective_timeout
 LIMIT = 60
-FAR = "10.9.0.1"  # of this machine, but not of the kind whose connections need no seals
+FAR = "10.9.0.1"  # this machine, but not loopback: messages carry authentication tags
 STATE = ("model.safetensors", "state.safetensors")
 CHECKS = "checksum of the parameters"
 
@@ -43,9 +43,10 @@ EVALUATES = ("--eval_during_training_every_n_steps=4",)
 LOST_0, LOST_1 = "rank 0 on .*", "rank 1 on .*"
 SUMS, TEXTS, UP, DOWN = "sums", "gather", True, False
 STEP = r"(after )?step \d"
-FIRST_SUMS = 1_700_000  # bytes from rank 1: in step 3, as the first one belongs to the set-up
+FIRST_SUMS = 1_700_000  # bytes from rank 1, reached in step 3
 
-# name, fault, both codes, what a line of rank 0 or of rank 1 says, the address of rank 0, flags
+# Texts are all-gathered messages, sums all-reduced data; sealed: authenticated.
+# name, fault, exit codes of both ranks, pattern of a line of either, address of rank 0, flags
 RELAYED = [
     ("texts byte by byte", always(in_pieces(1, 200), TEXTS), 0, None, HERE, ()),
     ("sums in small pieces", always(in_pieces(700), SUMS), 0, None, HERE, ()),
@@ -104,7 +105,7 @@ RELAYED = [
 
 
 def far_apart(act, at_step):
-    """Applies the fault to the hosts after that step."""
+    """Applies `act` to the hosts after the step `at_step`."""
     def fault(hosts, ranks):
         bad_network.wait_for(lambda: f"\n{at_step}\timages/sec" in ranks[0].written(), LIMIT)
         act(hosts)
@@ -129,7 +130,7 @@ def small_packets(hosts):
 
 LONG = ("--num_batches=1000000",)
 LOST = r"rank \d on .* has waited . s for|rank \d on .* did not reach|lost rank \d on"
-# name, what is done before the start, what is done to it, codes, what a line says, flags
+# name, action before the start, action during training, exit codes, pattern of a line, flags
 HOSTS = [
     ("packets of 576 bytes", small_packets, None, 0, None, ()),
     ("packets lost", Hosts.drops, None, 0, None, ()),
@@ -167,7 +168,7 @@ class Attack:
             self.problems.append(f"no line matches {pattern!r}")
         self.lines = [line[:300] for line in lines if line.startswith(("error", "warning"))][-8:]
         if found == [0, 0] and not self.has_calm_bits():
-            self.problems.append("other bits than those of a run that nothing disturbed")
+            self.problems.append("the bits differ from an undisturbed run")
         return found
 
     def has_calm_bits(self):
@@ -233,7 +234,7 @@ def main():
         calm = Attack(data, folder, None)
         calm.resume()
         if calm.problems:
-            sys.exit(calm.told("a run that nothing disturbs"))
+            sys.exit(calm.told("the undisturbed run"))
         bits = [(pathlib.Path(folder) / f"run/checkpoints/step-{STEPS}" / name).read_bytes() for name in STATE]
         problems = [problem for problem in pool.map(lambda one: one[0](one[1], data, bits), rows) if problem]
     finish(problems, len(rows))

@@ -6,7 +6,7 @@
 namespace dtrain {
 namespace {
 
-// Records what it is asked to all-reduce.
+// Records the all-reduced ranges.
 class Recorder : public Communicator {
  public:
   explicit Recorder(Group& group, DType wire = DType::f32) : Communicator(group, {.wire = wire}) {}

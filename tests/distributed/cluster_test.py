@@ -11,7 +11,7 @@ from cluster import NETWORK_SETTINGS, Cluster, living_ranks, main, wait_until
 
 MPIRUN = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "dtrain-mpirun"
 
-# Runs until the file that its argument names is there, for ever without one; stops when asked, with the code for that.
+# Runs until the file named by its argument exists, or for ever without an argument; SIGUSR1 stops it with code 75.
 PROGRAM = """
     trap 'echo rank $OMPI_COMM_WORLD_RANK stops; exit 75' USR1
     echo rank $OMPI_COMM_WORLD_RANK runs
@@ -54,14 +54,14 @@ def test_killed_rank_ends_the_job():
         cluster.wait_for_ranks(0)
 
 
-def test_host_that_is_cut_off_ends_the_job():
+def test_unreachable_host_ends_the_job():
     with Cluster() as cluster:
-        # The wrapper's own keepalive is meant here, not that of the image.
+        # Tests the wrapper's keepalive, not the image's.
         start(cluster, MPIRUN, *RANKS, environment={name: "" for name in NETWORK_SETTINGS if "keepalive" in name})
         cluster.workers[1].cut_off()
         expect(cluster.wait(), 205, cluster)
         expect_errors(cluster, "job-worker-1")
-        # Its own daemon, too, has no keepalive where it had a message under way, and learns it when it is heard again.
+        # A daemon with a message in flight has no keepalive, and learns of the end when it is reconnected.
         cluster.workers[1].reconnect()
         cluster.wait_for_ranks(0)
 
@@ -75,7 +75,7 @@ def test_killed_host_ends_the_job():
         cluster.wait_for_ranks(0)
 
 
-def test_rank_that_pauses_goes_on():
+def test_paused_rank_continues():
     with Cluster() as cluster:
         end = cluster.folder / "end"
         start(cluster, MPIRUN, *RANKS, end)
@@ -88,13 +88,13 @@ def test_rank_that_pauses_goes_on():
         expect(cluster.wait(), 0, cluster)
 
 
-def test_host_whose_ranks_are_done_early_is_awaited():
+def test_host_with_finished_ranks_is_awaited():
     with Cluster(slots=1) as cluster:
         expect(cluster.run(MPIRUN, "-np", "2", "bash", "-c", "sleep $((20 * OMPI_COMM_WORLD_RANK))"), 0, cluster)
 
 
-def test_workers_hear_of_one_another_again_after_a_partition():
-    # ARP is retried once per second: a connection right after the partition may take as long.
+def test_workers_reconnect_after_a_partition():
+    # ARP retries once per second: a connection right after the partition may take that long.
     reach = "timeout 5 bash -c '< /dev/tcp/job-worker-1.job.default.svc/2222' 2>/dev/null && echo near || echo far"
     with Cluster() as cluster:
         for change, expected in ((cluster.separate_workers, "far"), (cluster.join_workers, "near")):
@@ -107,15 +107,15 @@ def test_late_workers_are_awaited():
     with Cluster(start_workers=False) as cluster:
         cluster.start(MPIRUN, "-np", "4", "hostname")
         cluster.start_sshd(cluster.workers[0])
-        # An attempt at the other one has failed, and nothing was started.
-        wait_until(lambda: "Accepted publickey" in cluster.workers[0].errors(), "a login at the first worker")
+        # One login succeeded, the other failed, and nothing was started.
+        wait_until(lambda: "Accepted publickey" in cluster.workers[0].errors(), "a login to the first worker")
         expect(cluster.launcher.output(), "", cluster)
         cluster.start_sshd(cluster.workers[1])
         expect(cluster.wait(), 0, cluster)
         expect(len(set(cluster.launcher.output().split())), 2, cluster)
 
 
-def test_worker_that_never_comes_is_named():
+def test_missing_worker_is_named():
     with Cluster(start_workers=False) as cluster:
         cluster.start_sshd(cluster.workers[0])
         expect(cluster.run(MPIRUN, "-np", "4", "hostname", environment={"DTRAIN_WORKER_TIMEOUT": "15"}), 4, cluster)
@@ -124,7 +124,7 @@ def test_worker_that_never_comes_is_named():
         expect("job-worker-0" in cluster.launcher.errors(), False, cluster)
 
 
-def test_stop_is_passed_on_and_its_code_returned():
+def test_stop_is_forwarded_and_its_code_returned():
     with Cluster() as cluster:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
             start(cluster, MPIRUN, *RANKS)
@@ -134,7 +134,7 @@ def test_stop_is_passed_on_and_its_code_returned():
             cluster.wait_for_ranks(0)
 
 
-def test_stop_of_a_program_that_does_not_hear():
+def test_stop_of_a_program_without_handler():
     with Cluster(workers=1) as cluster:
         cluster.start(MPIRUN, "-np", "2", "sleep", "1000")
         cluster.wait_for_ranks(2)
@@ -162,9 +162,9 @@ def test_ranks_are_not_bound_unless_asked():
         expect(cluster.launcher.output().split()[1].isdigit(), True, cluster)
 
 
-# What is left of a job on a host that was cut off clears up when it hears that its launcher is gone. By then the job
-# may run anew, started by a launcher of the same name and process number, which is all that tells two jobs apart.
-def test_a_job_started_again_has_directories_of_its_own():
+# Processes on an unreachable host remove their job's directories when they reconnect. By then the job may have been
+# restarted by a launcher with the same host name and process id, which are Open MPI's identity of a job.
+def test_restarted_job_has_separate_directories():
     with Cluster(slots=1) as cluster:
         directories = []
         for _ in range(2):
@@ -175,7 +175,7 @@ def test_a_job_started_again_has_directories_of_its_own():
         expect(len(directories), len(set(directories)), cluster)
 
 
-def test_what_cannot_be_meant_is_refused():
+def test_invalid_arguments_are_rejected():
     with Cluster(workers=1) as cluster:
         for arguments, environment, message in (
                 (("--enable-recovery", *RANKS), {}, "--enable-recovery would report success"),
@@ -186,8 +186,8 @@ def test_what_cannot_be_meant_is_refused():
             expect_errors(cluster, message)
 
 
-# Each name goes to ssh, the wrapper's and mpirun's, which would take the first for an option and obey it.
-def test_hostfile_has_names_of_hosts_only():
+# ssh of the wrapper and of mpirun would take a name that begins with a hyphen for an option.
+def test_hostfile_has_only_host_names():
     with Cluster(workers=1) as cluster:
         obeyed = cluster.folder / "obeyed"
         for line, shown in ((f"-oProxyCommand=touch${{IFS}}{obeyed} slots=1", "-oProxyCommand=touch"),
@@ -219,7 +219,7 @@ def living_processes():
     return [process for process in pathlib.Path("/proc").glob("[0-9]*") if (process / "exe").exists()]
 
 
-def test_nothing_outlives_a_killed_harness():
+def test_killed_harness_leaves_nothing():
     harness = subprocess.Popen([sys.executable, "-B", __file__, four_ranks_for_ever.__name__])
     wait_until(lambda: len(living_ranks()) == 4, "four ranks")
     harness.kill()

@@ -13,9 +13,9 @@ import training
 from cluster import Cluster, main, skip
 from cluster_test import MPIRUN, expect, expect_errors
 
-FOLDER = pathlib.Path("/run/training")  # all pods see it
+FOLDER = pathlib.Path("/run/training")  # shared by all pods
 FOR_EVER = 10**6
-WAITED = r"has waited (?:[5-9]|\d\d+) s for"  # the limit, or more where a busy core lets the watchdog come late
+WAITED = r"has waited (?:[5-9]|\d\d+) s for"  # the limit, or more: a busy core may delay the watchdog
 BEFORE_THE_FAULT = 12  # steps
 
 
@@ -37,7 +37,7 @@ class Job:
         return training.command(FOLDER / "data", self.train_dir, steps, "--save_model_steps=5", *flags)
 
     def start(self, *flags, launcher=MPIRUN, environment=None):
-        """Starts an endless training, and waits for steps and a checkpoint on disk."""
+        """Starts an endless training; waits for steps and a checkpoint on disk."""
         self.cluster.start(launcher, "-np", self.ranks, *self.command(FOR_EVER, *flags), environment=environment)
         self.wait_for_step(BEFORE_THE_FAULT)
         folder = self.train_dir / "checkpoints"
@@ -51,7 +51,7 @@ class Job:
         self.cluster.wait_for_output(f"\n{step}\timages/sec", timeout=120)
 
     def expect_collective(self, before):
-        """What a report says of the collective, gradients or what ranks compare, after the words `before`."""
+        """Checks that the report names a collective of gradients or of ranks' values after the text `before`."""
         collective = before + r" ?(gradients|control) #\d+ '[^']+', \d+ bytes, of (the \w+ after )?step \d+"
         if not re.search(collective, self.cluster.launcher.errors()):
             raise AssertionError(f"no collective after '{before}'; {self.cluster.launcher.written()}")
@@ -67,7 +67,7 @@ class Job:
         return code
 
     def stop(self):
-        """Ends it like a kubelet, without losing a step."""
+        """Stops it like a kubelet, without losing a step."""
         self.cluster.launcher.signal(signal.SIGTERM)
         self.expect_end({75}, "stopped on request at step ")
         stopped = re.search(r"stopped on request at step (\d+)", self.cluster.launcher.errors())
@@ -88,7 +88,7 @@ class Job:
         undisturbed = training.command(FOLDER / "data", FOLDER / "undisturbed", last, "--collective_timeout=60")
         expect(cluster.run(MPIRUN, "-np", self.ranks, *undisturbed), 0, cluster)
         if training.state_of(self.train_dir, last) != training.state_of(FOLDER / "undisturbed", last):
-            raise AssertionError(f"step {last} is not that of an undisturbed training")
+            raise AssertionError(f"step {last} differs from an undisturbed training")
 
 
 @contextlib.contextmanager
@@ -97,7 +97,7 @@ def job(train_dir=FOLDER / "train", **arguments):
         yield Job(cluster, train_dir)
 
 
-def test_training_is_that_of_one_host():
+def test_training_equals_one_host():
     with job() as one:
         cluster = one.cluster
         expect(cluster.run(MPIRUN, "-np", 2, *one.command(12, "--collective_timeout=60")), 0, cluster)
@@ -105,8 +105,8 @@ def test_training_is_that_of_one_host():
         expect(training.state_of(one.train_dir, 12) == training.state_of(FOLDER / "one_host", 12), True, cluster)
 
 
-# Four ranks on two hosts add up within a host first, one rank not at all: the same but for rounding.
-def test_training_is_that_of_one_rank():
+# Four ranks on two hosts reduce within a host first, which changes the rounding.
+def test_training_equals_one_rank():
     with job(slots=2) as one:
         cluster = one.cluster
         expect(cluster.run(MPIRUN, "-np", 4, *one.command(12, "--collective_timeout=60")), 0, cluster)
@@ -114,7 +114,7 @@ def test_training_is_that_of_one_rank():
         alone = training.losses_of(in_one_host(1, *training.command(FOLDER / "data", FOLDER / "alone", 12, batch=16)))
         expect(sorted(losses), list(range(1, 13)), cluster)
         far = {step: (loss, alone[step]) for step, loss in losses.items() if abs(loss - alone[step]) > 0.0011}
-        expect(far, {}, cluster)  # they are printed with three digits
+        expect(far, {}, cluster)  # printed with three digits
 
 
 def test_training_survives_a_killed_rank():
@@ -125,7 +125,7 @@ def test_training_survives_a_killed_rank():
         one.expect_same_as_undisturbed()
 
 
-# mpirun notices first, unless it had a message under way to that host: then there is no keepalive, and the ranks do.
+# mpirun notices first, unless a message to that host is in flight: then keepalive is inactive, and the ranks notice.
 def test_training_survives_a_host_that_is_cut_off():
     with job() as one:
         one.start("--collective_timeout=30")
@@ -135,7 +135,7 @@ def test_training_survives_a_host_that_is_cut_off():
         one.expect_same_as_undisturbed()
 
 
-# The ranks notice first, and mpirun, which sends the host a message, hears nothing from it any more.
+# The ranks notice first; mpirun then sends a message to the host and gets no response.
 def test_training_survives_a_host_that_is_cut_off_at_an_end():
     with job() as one:
         one.start()
@@ -155,7 +155,7 @@ def test_training_survives_a_stopped_rank():
         one.expect_same_as_undisturbed()
 
 
-def test_training_waits_for_a_rank_that_pauses():
+def test_training_waits_for_a_paused_rank():
     with job() as one:
         one.start("--collective_timeout=20")
         one.cluster.signal_rank(1, signal.SIGSTOP)
@@ -174,13 +174,13 @@ def test_training_waits_for_a_rank_that_pauses():
 def test_training_survives_a_partition():
     with job() as one:
         one.start()
-        one.cluster.separate_workers()  # mpirun sees both
+        one.cluster.separate_workers()  # mpirun reaches both
         one.expect_end({4}, "did not answer: stopped, or cut off", before=WAITED)
         one.cluster.join_workers()
         one.expect_same_as_undisturbed()
 
 
-def test_workers_that_do_not_reach_each_other_end_the_start():
+def test_partitioned_workers_fail_at_start():
     with Cluster(slots=1) as cluster:
         cluster.separate_workers()
         ranks = (training.BINARIES / "dtrain-info", "--ranks", "--collective_timeout=12")
@@ -189,14 +189,14 @@ def test_workers_that_do_not_reach_each_other_end_the_start():
         cluster.wait_for_ranks(0)
 
 
-def test_training_stops_on_request_and_goes_on():
+def test_training_stops_on_request_and_resumes():
     with job() as one:
         one.start()
         one.stop()
         one.expect_same_as_undisturbed()
 
 
-def test_training_starts_once_its_workers_have_come():
+def test_training_waits_for_its_workers():
     with job(start_workers=False) as one:
         cluster = one.cluster
         cluster.start_sshd(cluster.workers[0])
@@ -210,8 +210,8 @@ def test_training_starts_once_its_workers_have_come():
         one.expect_same_as_undisturbed()
 
 
-# Open MPI connects anew where nothing was under way, and the training goes on. Else the ranks end it, also where Open MPI
-# does not return from a call any more, as happens where both ends connect anew at once.
+# Open MPI reconnects if no message is in flight, and training continues. Otherwise the ranks end the job, also if it
+# hangs in a call, which happens if both ends reconnect at once.
 def test_reset_connection_loses_nothing():
     with job() as one:
         one.start()
@@ -229,8 +229,8 @@ def test_reset_connection_loses_nothing():
         one.expect_same_as_undisturbed()
 
 
-# Each pod has 64 MiB of /dev/shm, as containers do.
-def test_no_shared_memory_is_no_fault():
+# Each pod has 64 MiB of /dev/shm, the containers' default.
+def test_little_shared_memory_is_sufficient():
     with job(workers=1, slots=2) as one:
         cluster = one.cluster
         fill = "mount -o remount,size=1m /dev/shm; dd if=/dev/zero of=/dev/shm/full 2>/dev/null; exec "
@@ -239,7 +239,7 @@ def test_no_shared_memory_is_no_fault():
         one.expect_same_as_undisturbed()
 
 
-# The limit is lowered for rank 1 alone: mpirun kills all ranks once one ends, perhaps before they have written errors.
+# The limit is lowered on rank 1 only: mpirun kills all ranks when one exits, perhaps before they have printed errors.
 def test_limit_of_open_files_is_raised_or_named():
     with job() as one:
         cluster = one.cluster
@@ -252,7 +252,7 @@ def test_limit_of_open_files_is_raised_or_named():
 
 
 def test_worker_writes_where_the_launcher_has_no_volume():
-    folder = pathlib.Path("/run/pod/train")  # each pod has its own
+    folder = pathlib.Path("/run/pod/train")  # not shared by the pods
     with job(train_dir=folder) as one:
         cluster = one.cluster
         cluster.hostfile.write_text(f"{cluster.launcher.host} slots=1\n{cluster.hostfile.read_text()}")
@@ -264,7 +264,7 @@ def test_worker_writes_where_the_launcher_has_no_volume():
         expect(writers, ["job-worker-0"], cluster)
 
 
-def test_ranks_on_several_hosts_meet_without_mpi():
+def test_ranks_on_several_hosts_connect_without_mpi():
     with Cluster(slots=1) as cluster:
         info = (training.BINARIES / "dtrain-info", "--ranks", "--collective_timeout=30")
         at = (f"DTRAIN_MASTER_ADDR={cluster.workers[0].host}", "DTRAIN_MASTER_PORT=7777")

@@ -23,19 +23,19 @@ def test_crash_loop(folder):
     marker.unlink()
     training.start(2).ends(0, "Restored step 5")
     if marker.exists():
-        raise AssertionError("a complete run leaves the marker")
+        raise AssertionError("the marker was not removed after a complete run")
 
 
 def test_kills_never_end_a_run(folder):
     training = Training(folder, "--num_batches=20", "--save_model_steps=20000")
-    for _ in range(5):  # in the first step: no start counts
+    for _ in range(5):  # in the first step: kills do not count
         training.start(1, fault="rank=0,step=1,kind=exception").ends(2)
     for _ in range(10):
         training.start(1, fault="rank=0,step=2,kind=kill").ends(137)
     training.start(1).ends(0, "10 starts from step 0 were killed before the next checkpoint: this one saves every 19 "
                               "steps in place of 20000")
     if not (training.folder / training.name / "checkpoints" / "step-19").exists():
-        raise AssertionError("no save was made sooner")
+        raise AssertionError("the save interval was not shortened")
     training.expect_same_end(20, 1)
 
 
@@ -59,7 +59,7 @@ def limited_memory(mebibytes):
         group.rmdir()
 
 
-def test_crash_loop_of_memory(folder):
+def test_out_of_memory_crash_loop(folder):
     training = Training(folder, "--num_batches=20", "--image_size=64")
     with limited_memory(256) as before:
         for _ in range(3):

@@ -13,7 +13,7 @@ from exactness_test import MPIRUN, PROGRAMS, expect_same, output_of, tensors_of
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path(os.environ.get("DTRAIN_TEST_DATA", ROOT.parent / "shared" / "data")) / "coco_mini"
 STEPS, GLOBAL_BATCH = 4, 2
-# By the preset `aws` losses do not depend on how images are spread over ranks.
+# With the preset `aws` losses do not depend on the distribution of images over ranks.
 KEYS = ("BACKBONE.BOTTLENECK=False", "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]", "BACKBONE.FREEZE_AT=0",
         "FPN.NUM_CHANNEL=16", "FPN.FRCNN_FC_HEAD_DIM=32", "MRCNN.HEAD_DIM=16", "FRCNN.BATCH_PER_IM=16",
         "RPN.BATCH_PER_IM=32", "PREPROC.TRAIN_SHORT_EDGE_SIZE=64", "PREPROC.TEST_SHORT_EDGE_SIZE=64",
@@ -21,7 +21,7 @@ KEYS = ("BACKBONE.BOTTLENECK=False", "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]", "BA
 
 
 def train(folder, ranks, norm):
-    """Losses per step, and tensors of the last checkpoint by name."""
+    """Losses per step, and the tensors of the last checkpoint by name."""
     run = pathlib.Path(folder) / f"{norm}{ranks}"
     output_of(*MPIRUN, "-np", ranks, PROGRAMS / "dtrain-mask-rcnn", "train", "--preset=aws", f"--data_dir={DATA}",
               f"--train_dir={run}", "--device=cpu", "--num_intra_threads=1", "--display_every=1",
@@ -32,7 +32,7 @@ def train(folder, ranks, norm):
     return losses, tensors_of(run / "checkpoints" / f"step-{STEPS}" / "model.safetensors")
 
 
-def test_synchronised_batch_norms_compute_what_one_rank_does(folder):
+def test_synchronised_batch_norms_equal_one_rank(folder):
     expect_same(train(folder, 2, "SyncBN"), train(folder, 1, "SyncBN"), 1e-5, 1e-5, "2 ranks")
 
 

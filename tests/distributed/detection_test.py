@@ -23,11 +23,11 @@ SMALL = ("PREPROC.TRAIN_SHORT_EDGE_SIZE=64", "PREPROC.TEST_SHORT_EDGE_SIZE=64", 
          "FPN.NUM_CHANNEL=16", "FPN.FRCNN_FC_HEAD_DIM=32", "MRCNN.HEAD_DIM=16", "FRCNN.BATCH_PER_IM=16",
          "RPN.BATCH_PER_IM=32", "TRAIN.WARMUP=2")
 BATCH_NORM = ("BACKBONE.NORM=BN", "BACKBONE.FREEZE_AFFINE=False")
-CROWDS = 20000  # take about half a second to score
+CROWDS = 20000  # scored in about half a second
 
 
 def png(rows):
-    """Of rows of RGB bytes."""
+    """A PNG of rows of RGB bytes."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -37,8 +37,8 @@ def png(rows):
 
 
 def draw(folder, first=0, crowds=0):
-    """Seven images in COCO's layout: a rectangle each, red or blue on grey, in images of two shapes. `first` moves
-    them about; the first image for validation has as many crowds, whose masks take time to score."""
+    """Seven images in COCO's layout, in two shapes, each with a red or blue rectangle on grey. `first` changes their
+    positions. The first validation image has `crowds` crowds, whose masks take time to score."""
     folder = pathlib.Path(folder)
     truth = {"images": [], "annotations": [], "categories": [{"id": 2, "name": "red"}, {"id": 7, "name": "blue"}]}
     for split in ("annotations", *SPLITS):
@@ -64,7 +64,7 @@ def draw(folder, first=0, crowds=0):
 
 
 def words(data, *flags, batch=2, config=()):
-    """A rank's command."""
+    """Command of a rank."""
     return (PROGRAMS / "dtrain-mask-rcnn", "train", f"--data_dir={data}", "--device=cpu", "--num_intra_threads=1",
             "--display_every=1", f"--batch_size={batch}", *flags, "--config", *SMALL, *config)
 
@@ -91,30 +91,30 @@ class Runs:
         return self.folder / name / "checkpoints" / f"step-{step}" / "model.safetensors"
 
     def train(self, name, ranks, steps, *flags, **options):
-        """Losses, and tensors of the last checkpoint by name."""
+        """Trains; returns losses and the tensors of the last checkpoint by name."""
         self.start(name, ranks, f"--num_batches={steps}", *flags, **options).ends(0)
         return self.losses(name), tensors_of(self.weights(name, steps))
 
 
-# Losses are means over images, and what is drawn belongs to an image of the global batch. What is drawn also depends on
-# the order of the proposals: with few of them, far apart, and small steps, rounding does not exchange any. It does move
-# an activation to the other side of zero now and then, and a bias that has only begun to grow by 1e-4.
+# Losses are means over images, and samples are drawn per image of the global batch. Samples also depend on the order of
+# proposals; with few, distant proposals and small steps rounding does not change it. Rounding can flip the sign of an
+# activation, and changes biases near zero by 1e-4.
 AWS = ("TRAIN.BASE_LR=0.002", "RPN.TRAIN_PER_LEVEL_NMS_TOPK=12")
 
 
-def test_ranks_compute_what_one_does(folder):
+def test_ranks_equal_one(folder):
     runs = Runs(folder)
     one = runs.train("one", 1, 3, "--preset=aws", batch=4, config=AWS)
     for ranks in (2, 4):
         found = runs.train(f"{ranks}", ranks, 3, "--preset=aws", batch=4 // ranks, config=AWS)
         expect_same(found, one, 1e-5, 1e-3, f"{ranks} ranks")
-    # With other presets they are means over the regions of a rank.
+    # With other presets losses are means over the regions of a rank.
     one, two = (runs.train(f"torchvision{ranks}", ranks, 1, batch=4 // ranks)[0][0] for ranks in (1, 2))
-    assert abs(two / one - 1) > 5e-5, f"{one} and {two}: the comparison says nothing"
+    assert abs(two / one - 1) > 5e-5, f"{one} and {two}: the comparison proves nothing"
 
 
 def disturb(folder, launcher, hit, *ending):
-    """`hit` ends a training of two ranks within an epoch; the same command resumes to the same bits."""
+    """`hit` ends a training of two ranks within an epoch; the same command resumes it with the same bits."""
     runs = Runs(folder)
     start = functools.partial(runs.start, config=BATCH_NORM)
     job = start("disturbed", 2, "--num_batches=100000", "--save_model_steps=5", launcher=launcher)
@@ -122,12 +122,12 @@ def disturb(folder, launcher, hit, *ending):
     hit(job)
     job.ends(*ending)
     steps = [path.name.removeprefix("step-") for path in (runs.folder / "disturbed/checkpoints").iterdir()]
-    newest = max(int(step) for step in steps if step.isdigit())  # others are of a save that the end cut short
+    newest = max(int(step) for step in steps if step.isdigit())  # others are incomplete saves
     end = newest + (2 if (newest + 1) * 4 % IMAGES == 0 else 1)
     start("disturbed", 2, f"--num_batches={end}").ends(0, f"Restored step {newest}")
     start("calm", 2, f"--num_batches={end}").ends(0)
     if state_of(runs.folder / "disturbed", end) != state_of(runs.folder / "calm", end):
-        raise AssertionError(f"after step {end} the state differs from that of an undisturbed run")
+        raise AssertionError(f"after step {end} the state differs from an undisturbed run")
     if runs.losses("disturbed") != runs.losses("calm"):
         raise AssertionError(f"losses {runs.losses('disturbed')}, of an undisturbed run {runs.losses('calm')}")
 
@@ -154,14 +154,14 @@ def test_other_numbers_of_ranks(folder):
 
 
 def refuse(first, second, *texts, folders=(".", ".")):
-    """Two ranks with different commands and folders, which are refused."""
+    """Two ranks with different commands and folders, which must be rejected."""
     commands = [("-np", 1, "-wdir", folder, *command) for folder, command in zip(folders, (first, second))]
     with tempfile.TemporaryDirectory() as files:
         Job(pathlib.Path(files), (*MPIRUN, *commands[0], ":", *commands[1]), {}).ends(
             1, "the ranks have different settings: ", *texts)
 
 
-def test_ranks_that_differ_are_refused(folder):
+def test_different_settings_are_rejected(folder):
     data = draw(f"{folder}/one/data")
     command = functools.partial(words, "data", "--num_batches=2")
     here = {"folders": (data.parent, data.parent)}
@@ -175,12 +175,12 @@ def test_ranks_that_differ_are_refused(folder):
                f" and 'instances_{split}.json: ", folders=(data.parent, other.parent))
 
 
-# A rate of 0 keeps weights that have been loaded.
+# A learning rate of 0 keeps the loaded weights.
 KEPT = ("BACKBONE.NORM=FreezeBN", "TRAIN.BASE_LR=0", "TRAIN.WARMUP_INIT_LR=0")
 
 
 def scores(runs, ranks, load):
-    """Result of an evaluation by `ranks` ranks, with all digits."""
+    """Result of an evaluation on `ranks` ranks, with full precision."""
     name = f"scored{ranks}"
     runs.start(name, ranks, "--num_batches=1", "--eval_batch_size=1", load, batch=6 // ranks, config=KEPT).ends(0)
     row = runs.rows(name)[-1]
@@ -198,13 +198,13 @@ def test_evaluation(folder):
         found = scores(runs, ranks, load)
         assert found == one, f"{ranks} ranks: {found}, one: {one}"
 
-    # The chief scores while all go on, and then ends the training of all.
+    # The chief scores while training continues, and then ends it on all ranks.
     targets = ("TRAIN.STEPS_PER_EPOCH=2", "TRAIN.EVAL_PERIOD=1", "TEST.BOX_TARGET=0.1", "TEST.MASK_TARGET=0.1")
     job = runs.start("early", 2, "--num_batches=100000", load, config=[*KEPT, *targets]).ends(
         0, "the targets are reached: training ends")
     output = job.output()
     assert output.index("step 3/") < output.index("step 2  val2017-mAP"), output
-    # At the latest it waits for the result before it evaluates again, after step 4, and step 5 carries the request.
+    # The chief waits for the result before the next evaluation, after step 4; step 5 carries the stop request.
     assert "step 6/" not in output, output
 
 

@@ -17,7 +17,7 @@ def waiting_disk(answers):
 
 
 def slow_disk(folder, start):
-    """Two ranks train on while the disk blocks; `start` starts them with these flags and variables."""
+    """Two ranks train while the disk blocks; `start` starts them with these flags and variables."""
     training = Training(folder, "--num_batches=17", "--save_model_steps=5", "--checkpoint_timeout=30",
                         "--collective_timeout=20")
     answers = pathlib.Path(folder) / "answers"
@@ -27,21 +27,21 @@ def slow_disk(folder, start):
     job.ends(0, f"the checkpoint of step 5 is still under way to {training.folder / training.name}: the disk is slow, "
                 "and saves are skipped until it is there, from that of step 10 on", " skipped because")
     if re.search("waiting for .*checkpoint", job.errors()):
-        raise AssertionError(f"the disk counts as a lost rank: {job.written()}")
+        raise AssertionError(f"the disk was reported as a lost rank: {job.written()}")
     calm = Training(folder, *training.flags, name="calm")
     start(calm).ends(0)
     if training.weights(17) != calm.weights(17) or training.losses() != calm.losses():
-        raise AssertionError("the weights or losses differ from those of a run on a quick disk")
+        raise AssertionError("weights or losses differ from a run on a fast disk")
 
 
 def test_slow_disk(folder):
     slow_disk(folder, lambda training, **options: training.start(2, **options))
 
 
-NAMES = ((1, ""), (2, f"rank 0 on {HOST}: "))  # of the rank that says what happened, by how many there are
+NAMES = ((1, ""), (2, f"rank 0 on {HOST}: "))  # number of ranks, and prefix of the reporting rank
 
 
-def test_disk_that_does_not_answer(folder):
+def test_unresponsive_disk(folder):
     for ranks, name in NAMES:
         training = Training(folder, "--num_batches=7", "--save_model_steps=5", "--checkpoint_timeout=0.5",
                             name=f"of_{ranks}")
@@ -50,8 +50,8 @@ def test_disk_that_does_not_answer(folder):
             " s, limit 0.5 s: the disk is too slow, or does not answer\n")
 
 
-# The error is what people need to know.
-def test_error_while_the_disk_does_not_answer(folder):
+# The error must be reported, too.
+def test_error_with_unresponsive_disk(folder):
     for ranks, name in NAMES:
         training = Training(folder, "--num_batches=9", "--save_model_steps=5", "--checkpoint_timeout=3",
                             name=f"of_{ranks}")

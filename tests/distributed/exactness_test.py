@@ -32,7 +32,7 @@ class Runs:
                   "--image_size=32", "--shards=2")
 
     def train(self, ranks, micro_steps=1, extra=()):
-        """Losses per step, and tensors of the last checkpoint by name."""
+        """Losses per step, and the tensors of the last checkpoint by name."""
         self.count += 1
         run = self.folder / f"run{self.count}"
         output_of(*MPIRUN, "-np", ranks, PROGRAMS / "dtrain-cnn-benchmarks", f"--data_dir={self.folder}/data",
@@ -41,7 +41,7 @@ class Runs:
                   f"--batch_size={GLOBAL_BATCH // ranks // micro_steps}", f"--gradient_accumulation={micro_steps}",
                   f"--metrics_file={run}.json", f"--train_dir={run}", *self.flags, *extra)
         rows = map(json.loads, pathlib.Path(f"{run}.json").read_text().splitlines())
-        losses = [row["loss"] for row in rows if "loss" in row]  # others are about checkpoints
+        losses = [row["loss"] for row in rows if "loss" in row]  # other lines describe checkpoints
         newest = max((run / "checkpoints").iterdir(), key=lambda path: int(path.name.split("-")[1]))
         return losses, tensors_of(newest / "model.safetensors")
 
@@ -58,8 +58,8 @@ def tensors_of(path):
 
 
 def expect_near(found, expected, tolerance, what):
-    """`tolerance` is relative to the largest number expected, or 0.01: parameters that have only begun to move from
-    zero would magnify rounding."""
+    """`tolerance` is relative to the largest expected number, or to 0.01: rounding dominates parameters that are still
+    close to zero."""
     scale = max(0.01, *(abs(x) for x in expected))
     worst = max(abs(a - b) for a, b in zip(found, expected))
     if len(found) != len(expected) or not worst <= tolerance * scale:
@@ -80,35 +80,34 @@ def expect_different(found, expected, what):
         expect_near(found[0][:1], expected[0][:1], 1e-3, what)
     except AssertionError:
         return
-    raise AssertionError(f"{what}: the first losses are the same, so that the comparison says nothing")
+    raise AssertionError(f"{what}: the first losses are the same, so the comparison proves nothing")
 
 
 LENET = ("--model=lenet", "--image_size=28", "--num_batches=20", "--init_learning_rate=0.01")
 
 
-def test_ranks_compute_what_one_does(folder):
+def test_ranks_equal_one(folder):
     runs = Runs(folder, *LENET)
     one = runs.train(1)
     for ranks in (2, 3, 4):
         expect_same(runs.train(ranks), one, 1e-6, 1e-5, f"{ranks} ranks")
 
 
-# Batch norm over so few images amplifies rounding: with another number of threads one rank's losses differ from its own
-# by 2e-5 and its biases, up to 0.0008 large, by 1e-5.
+# Batch norm over so few images amplifies rounding: with another number of threads one rank's losses change by 2e-5, and
+# its biases, at most 0.0008, by 1e-5.
 RESNET = ("--model=resnet20", "--data_name=cifar10", "--init_learning_rate=0.001")
 
 
-def test_synchronised_batch_norm_computes_what_one_rank_does(folder):
+def test_synchronised_batch_norm_equals_one_rank(folder):
     runs = Runs(folder, *RESNET, "--num_batches=3")
     one = runs.train(1)
     for ranks in (2, 3):
         expect_same(runs.train(ranks, extra=["--sync_batch_norm"]), one, 1e-4, 1e-2, f"{ranks} ranks")
-    expect_different(runs.train(2), one, "batch norm of each rank's own images")
+    expect_different(runs.train(2), one, "batch norm over the images of each rank")
 
 
-def test_micro_steps_stand_for_ranks(folder):
-    # With batch norm one step: in a later one an activation may round to the other side of zero, which moves parameters
-    # by 1e-4.
+def test_micro_steps_equal_ranks(folder):
+    # One step with batch norm: later, rounding may flip the sign of an activation, which changes parameters by 1e-4.
     for flags in ((*RESNET, "--num_batches=1"), LENET):
         runs = Runs(folder, *flags)
         four = runs.train(4)
@@ -116,10 +115,10 @@ def test_micro_steps_stand_for_ranks(folder):
             expect_same(runs.train(ranks, micro_steps), four, 1e-6, 1e-5, f"{ranks} ranks with {micro_steps} micro-steps")
 
 
-def test_sums_in_16_bits_come_close(folder):
+def test_16_bit_all_reduce_is_close(folder):
     runs = Runs(folder, "--model=lenet", "--image_size=28", "--num_batches=5", "--init_learning_rate=0.01")
     one = runs.train(1)
-    # Some roundings of 2^-9 and 2^-12, relative to gradients; parameters are measured by 0.01 at least.
+    # A few roundings of 2^-9 and 2^-12, relative to gradients; parameters are compared relative to at least 0.01.
     for wire, losses, parameters in (("bf16", 1e-4, 1e-2), ("fp16", 1e-5, 4e-3)):
         found = runs.train(3, extra=[f"--wire_precision={wire}"])
         expect_same(found, one, losses, parameters, f"3 ranks, {wire} on the wire")

@@ -22,7 +22,7 @@ WRAPPER = (pathlib.Path(__file__).resolve().parents[2] / "scripts" / "dtrain-mpi
 HOST = os.uname().nodename
 SKIPPED = 77
 TWO_BUCKETS = ("--bucket_mb=0.6", "--last_bucket_mb=0.1")  # of gradients
-LIMIT = 120  # seconds: whatever takes longer hangs
+LIMIT = 120  # seconds until a job counts as hanging
 
 
 def wait_until(condition, what, timeout=LIMIT):
@@ -61,7 +61,7 @@ class Job:
         return f"stdout:\n{self.output()}\nstderr:\n{self.errors()}"
 
     def processes(self):
-        """The environments of the living processes of this job, by process id."""
+        """Environments of the live processes of this job, by process id."""
         found = {}
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -71,7 +71,7 @@ class Job:
         return found
 
     def pid_of_rank(self, rank):
-        """Once mpirun has started the rank."""
+        """Process id of a rank, after mpirun has started it."""
         return wait_until(lambda: [pid for pid, variables in self.processes().items()
                                    if f"OMPI_COMM_WORLD_RANK={rank}" in variables], f"rank {rank}")[0]
 
@@ -79,7 +79,7 @@ class Job:
         wait_until(lambda: f"\n{step}\timages/sec" in self.output() or self.process.poll() is not None, f"step {step}")
 
     def ends(self, code, *texts):
-        """Expects the exit code, `texts` among the lines, and no remaining process."""
+        """Expects the exit code, lines with `texts`, and no remaining process."""
         try:
             found = self.process.wait(LIMIT)
             found = 128 - found if found < 0 else found
@@ -97,8 +97,8 @@ class Job:
 
 
 class Training:
-    """The same training again and again, on images drawn once, in train_dir `name`. Its gradients are small: on a busy
-    machine each message waits for the processor, and a step must stay far below the limits on collectives."""
+    """Repeated trainings on the same synthetic images in train_dir `name`. Gradients are small: on a busy machine each
+    message waits for the CPU, and a step must stay far below the time limits of collectives."""
 
     def __init__(self, folder, *flags, name="run", validation=7, train=96):
         self.folder, self.flags, self.name = pathlib.Path(folder), flags, name
@@ -119,23 +119,23 @@ class Training:
             dict({"DTRAIN_FAULT": fault} if fault else {}, **(environment or {})))
 
     def begin(self, ranks, **arguments):
-        """Runs to step 5, whose checkpoint is on the disk then: what is still being written is lost with its job."""
+        """Runs to step 5, whose checkpoint is then on disk; an unfinished checkpoint is lost with its job."""
         self.start(ranks, "--num_batches=5", **arguments).ends(0)
 
     def wait_for_checkpoint(self, job):
-        """Steps may be far ahead of the checkpoint on disk."""
+        """Waits for a checkpoint on disk; steps may be far ahead of it."""
         folder = self.folder / self.name / "checkpoints"
         wait_until(lambda: [path for path in folder.glob("step-*/MANIFEST.json") if ".tmp-" not in str(path)]
                    or job.process.poll() is not None, "a checkpoint")
 
     def losses(self):
-        """By step. Each step is there once; a reader passes over a last line that was cut."""
+        """Losses by step. Each step occurs once; a truncated last line is skipped."""
         found = {}
         lines = self.metrics.read_text().split("\n")
         for line in lines[:-1]:
             metrics = json.loads(line)
             if "loss" not in metrics:
-                continue  # a checkpoint
+                continue  # a line about a checkpoint
             if metrics["step"] in found:
                 raise AssertionError(f"step {metrics['step']} twice in the metrics")
             found[metrics["step"]] = metrics["loss"]
@@ -145,11 +145,11 @@ class Training:
         return (self.folder / self.name / "checkpoints" / f"step-{step}" / "model.safetensors").read_bytes()
 
     def expect_same_end(self, step, ranks, *flags):
-        """Weights equal those of an undisturbed run bitwise."""
+        """Weights are bitwise equal to an undisturbed run."""
         calm = Training(self.folder, *self.flags, name="calm")
         calm.start(ranks, *flags).ends(0)
         if self.weights(step) != calm.weights(step):
-            raise AssertionError("the weights differ from those of an undisturbed run")
+            raise AssertionError("the weights differ from an undisturbed run")
         if self.losses() != calm.losses():
             raise AssertionError(f"losses {self.losses()}, of an undisturbed run {calm.losses()}")
 
@@ -183,7 +183,7 @@ def test_other_numbers_of_ranks(folder):
     calm = Training(folder, "--num_batches=15", name="calm")
     calm.start(4, batch=3).ends(0)
     found, expected = training.losses(), calm.losses()
-    # Sums of the same numbers in another order.
+    # The same terms, added in another order.
     worst = max(abs(found[step] / expected[step] - 1) for step in range(1, 16))
     if list(found) != list(expected) or worst > 1e-5:
         raise AssertionError(f"losses differ by {worst}: {found}, of four ranks {expected}")
@@ -218,13 +218,13 @@ def test_stopped_rank(folder):
     training.start(1, "--num_batches=1").ends(0, "Restored step ")
 
 
-def test_rank_that_is_silent_in_the_set_up(folder):
+def test_rank_that_hangs_at_start(folder):
     shim = os.environ["DTRAIN_SILENT_RANK"]
     Job(pathlib.Path(folder), (*MPIRUN, "-x", f"LD_PRELOAD={shim}", "-np", 2, PROGRAMS / "dtrain-info", "--ranks",
                                "--collective_timeout=6"), {}).ends(4, "MPI did not answer within 6 s")
 
 
-# As Open MPI has been seen to do on both sides of a connection that was reset.
+# Open MPI has been observed to do this on both ends of a reset connection.
 def test_mpi_that_never_returns(folder):
     training = Training(folder, "--num_batches=1000000", "--save_model_steps=5", "--collective_timeout=6")
     silent = pathlib.Path(folder) / "silent"
@@ -233,7 +233,7 @@ def test_mpi_that_never_returns(folder):
     training.wait_for_checkpoint(job)
     silent.touch()
     job.ends(4, "error: rank ", " bytes, of ", ": a call of MPI does not return")
-    # The limit, or more where a busy core lets the watchdog come late.
+    # The limit, or more: a busy core may delay the watchdog.
     if not re.search(rf" on {HOST} has waited (?:[6-9]|\d\d+) s for ", job.errors()):
         raise AssertionError(f"no wait of 6 s or more; {job.written()}")
     training.start(2, "--num_batches=11").ends(0, "Restored step ")
@@ -268,7 +268,7 @@ def test_skipped_collective(folder):
 
 
 def test_uneven_data(folder):
-    # 50 images in batches of 12; 7 to evaluate, two for each of two ranks and three for one.
+    # 50 images in batches of 12; 7 validation images, two per rank on two ranks and three on one.
     training = Training(folder, "--num_epochs=2", "--eval_during_training_every_n_epochs=1", train=50, validation=7)
     job = training.start(3).ends(0)
     if job.output().count("Accuracy @ 1") < 2:
@@ -278,7 +278,7 @@ def test_uneven_data(folder):
             raise AssertionError(line)
 
 
-def test_clock_that_jumps(folder):
+def test_jumping_clock(folder):
     training = Training(folder, "--num_batches=12", "--save_model_steps=5", "--collective_timeout=40")
     job = training.start(3, environment=preloaded("DTRAIN_JUMPING_CLOCK")).ends(0)
     if "waiting for" in job.errors():
@@ -287,11 +287,11 @@ def test_clock_that_jumps(folder):
 
 
 def sleep_and_go_on(folder, with_launcher):
-    """Ranks are suspended beyond their timeout while two wait for the third."""
+    """Suspends ranks beyond their timeout while two wait for the third."""
     limit, steps = 6, 200
     training = Training(folder, f"--num_batches={steps}", "--save_model_steps=1000", f"--collective_timeout={limit}")
     job = training.start(3)
-    ranks = [job.pid_of_rank(rank) for rank in range(3)]  # before the steps: looking through /proc may outlast them
+    ranks = [job.pid_of_rank(rank) for rank in range(3)]  # before the steps, which may end while /proc is searched
     job.wait_for_step(5)
     os.kill(ranks[1], signal.SIGSTOP)
     wait_until(lambda: "waiting for" in job.errors(), "ranks that wait")
@@ -305,11 +305,11 @@ def sleep_and_go_on(folder, with_launcher):
     training.expect_same_end(steps, 3)
 
 
-def test_ranks_that_sleep(folder):
+def test_suspended_ranks(folder):
     sleep_and_go_on(folder, with_launcher=False)
 
 
-def test_job_that_sleeps(folder):
+def test_suspended_job(folder):
     sleep_and_go_on(folder, with_launcher=True)
 
 
@@ -332,7 +332,7 @@ def stop(folder, launcher, number):
     job.process.send_signal(number)
     time.sleep(0.05)
     with contextlib.suppress(ProcessLookupError):
-        job.process.send_signal(number)  # part of the same request
+        job.process.send_signal(number)  # a repeated signal
     job.ends(75, "stopped on request at step ")
     checkpoints = list((training.folder / training.name / "checkpoints").glob("step-*"))
     if len(checkpoints) != 1:
@@ -365,7 +365,7 @@ def test_flipped_bit(folder):
     training.start(3).ends(0, "Restored step 5")
 
 
-def test_refusal(folder):
+def test_invalid_faults_are_rejected(folder):
     training = Training(folder, "--num_batches=1")
     if not HAS_FAULTS:
         training.start(1, fault="rank=0,step=1,kind=kill").ends(1, "built without fault injection")
@@ -383,7 +383,7 @@ def skip(reason):
 
 
 if __name__ == "__main__":
-    if not HAS_FAULTS and sys.argv[1] != test_refusal.__name__:
+    if not HAS_FAULTS and sys.argv[1] != test_invalid_faults_are_rejected.__name__:
         skip("there is no DTRAIN_FAULT in a build without DTRAIN_FAULTS")
     with tempfile.TemporaryDirectory() as temporary:
         globals()[sys.argv[1]](temporary)

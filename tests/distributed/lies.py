@@ -13,14 +13,14 @@ import time
 from lying_rank import GIVE, RESULT, join, split
 from strangers_test import HELLO, LATE
 
-STATES = 0  # the channel of what ranks say to the watchdogs of others
-LIMIT = 60  # seconds of a silence
+STATES = 0  # channel of watchdog states
+LIMIT = 60  # seconds without a message
 
 
-# Lies in what ranks gather by way of rank 0.
+# Malicious all-gathered messages.
 
 def gives(what, lie):
-    """Rank 1 gives lie(text) in the collective `what`."""
+    """Rank 1 sends lie(text) in the collective `what`."""
     def change(relay, to_zero, kind, sequence, text):
         if not to_zero or kind != GIVE or split(text)[0] != what.encode():
             return None
@@ -30,7 +30,7 @@ def gives(what, lie):
 
 
 def says(lie, turn=2):
-    """In place of what rank 1 gives the `turn`th time, and from there on; `lie` takes relay, sequence, text."""
+    """Replaces the `turn`th and all later messages of rank 1; `lie` takes relay, sequence, text."""
     def change(relay, to_zero, kind, sequence, text):
         if not to_zero or kind != GIVE or sequence < turn:
             return None
@@ -39,7 +39,7 @@ def says(lie, turn=2):
 
 
 def shouts(data, pause=0.0):
-    """Raw bytes in place of a message and nothing after; with a pause after each byte."""
+    """Sends raw bytes instead of a message and then nothing; with a pause after each byte."""
     def lie(relay, sequence, text):
         connection = relay.to_zero.connection
         if not pause:
@@ -67,7 +67,7 @@ def zero_says(lie, turn=2):
 
 def late_for_ever(relay, sequence, text):
     while not relay.ended.wait(0.1):
-        relay.to_rank.say(LATE, sequence=sequence)
+        relay.to_rank.send(LATE, sequence=sequence)
     return []
 
 
@@ -84,7 +84,7 @@ def busy_for_ever():
         if to_zero or kind != RESULT or not place:
             return None
         time.sleep(0.05)
-        relay.to_zero.say(GIVE, join(*place, b"1"), sequence + 1)
+        relay.to_zero.send(GIVE, join(*place, b"1"), sequence + 1)
         return []
     return change
 
@@ -104,7 +104,7 @@ def hello_of(rank, size):
 
 
 def zero_gives(lie, rank_zeros_part):
-    """Rank 0 lies to rank 1 in the collective in which rank 0 gives `rank_zeros_part`."""
+    """Rank 0 attacks rank 1 in the collective in which rank 0 sends `rank_zeros_part`."""
     def change(relay, to_zero, kind, sequence, text):
         if to_zero or kind != RESULT or rank_zeros_part not in (texts := split(text))[0]:
             return None
@@ -127,16 +127,16 @@ def with_(key, value):
 
 
 def other_settings(text):
-    """Where a checksum goes, another one; where settings go, no such list."""
+    """Replaces a checksum by another one, and settings by an invalid list."""
     return b"0badf00d 7" if len(text) < 30 else b'[["a", 1], {"b": []}, "c"]'
 
 
 def endless(text):
-    """The last of some numbers is no count."""
+    """Replaces the last number by an invalid count."""
     return text.rpartition(b" ")[0] + b" inf"
 
 
-# Lies in what ranks sum.
+# Malicious all-reduced data.
 
 def in_headers(lie):
     """Invalid header of a collective from rank 1: number, bytes, step, section and name."""
@@ -162,7 +162,7 @@ def frame(channel, data):
 
 
 def first(message, liar_to=0):
-    """One message of rank 1's own ahead of the first; `message`: its bytes with the header."""
+    """An additional message of rank 1 before the first; `message`: its bytes with the header."""
     told = []
 
     def change(relay, to, channel, data):
@@ -174,7 +174,7 @@ def first(message, liar_to=0):
 
 
 def of_floats(value):
-    """In place of the first gradients of a message; its end may say which step it belongs to."""
+    """Replaces the first gradients of a message; its end may contain the step."""
     def lie(relay, channel, data):
         count = min(250, len(data) // 8)
         return frame(channel, struct.pack("<f", value) * count + data[4 * count:])
@@ -209,7 +209,7 @@ def closes_sums(relay, channel, data):
     raise ConnectionResetError
 
 
-# Lies in the memory that the ranks of a host share.
+# Attacks on the shared memory of a host's ranks.
 
 def in_memory(act):
     """When a checkpoint is due, act(path of the memory)."""

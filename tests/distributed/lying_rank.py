@@ -1,5 +1,5 @@
-"""A malicious rank that knows the job's secret: an honest rank 1 behind a relay that has authenticated with both sides,
-and so reads and changes all of their messages.
+"""A malicious rank that knows the job's secret: an honest rank 1 behind a relay that has authenticated with both sides
+and can read and change all messages.
 """
 
 import contextlib
@@ -13,14 +13,14 @@ import threading
 import time
 
 from faults_test import wait_until
-from strangers_test import FAILURE, HELLO, PROOF, SECRET, WELCOME, Talk, join
+from strangers_test import FAILURE, HELLO, PROOF, SECRET, WELCOME, Endpoint, join
 
 GIVE, RESULT = 5, 6
 HERE = "127.0.0.1"
 
 
 def split(text):
-    """The texts of a message."""
+    """Splits a message into texts."""
     texts, at = [], 0
     while at < len(text):
         size = struct.unpack_from("<Q", text, at)[0]
@@ -30,7 +30,7 @@ def split(text):
 
 
 def take(connection, count):
-    """Exactly so many bytes."""
+    """Reads exactly `count` bytes."""
     data = bytearray()
     while len(data) < count:
         part = connection.recv(min(count - len(data), 1 << 20))
@@ -41,10 +41,10 @@ def take(connection, count):
 
 
 class Relay:
-    """Between rank 0, which listens on `port`, and one other rank, which calls on self.port. A lie is a function of
-    (relay, to_zero, kind, sequence, text) and returns the messages (kind, sequence, text) that go on in its place, or
-    None for the message as it is. Of the connection for sums, `lie_in_sums` is a function of (relay, to, channel,
-    bytes) and returns the bytes that go on, headers included, or None."""
+    """Relay between rank 0, which listens on `port`, and another rank, which connects to self.port. `lie` is a function
+    of (relay, to_zero, kind, sequence, text) that returns the messages (kind, sequence, text) to forward, or None to
+    forward the message unchanged. `lie_in_sums`, for all-reduce connections, takes (relay, to, channel, bytes) and
+    returns the bytes to forward, headers included, or None."""
 
     hides_ends = True
 
@@ -53,7 +53,7 @@ class Relay:
         self.port_of_zero, self.lie, self.lie_in_sums, self.here = port, lie, lie_in_sums, here
         self.server, self.mesh = (socket.create_server((here, 0)) for _ in range(2))
         self.port, self.mesh_port = self.server.getsockname()[1], self.mesh.getsockname()[1]
-        # Ports of ranks; connections; those of them for sums, to lower ranks.
+        # Ports of ranks; connections; all-reduce connections to lower ranks.
         self.real, self.open, self.sums, self.ranks = {}, [], [], []
         self.ended = threading.Event()
         self.run(self.meet)
@@ -78,13 +78,13 @@ class Relay:
     def meet_one(self, caller):
         zero = wait_until(self.call_zero, "a rank 0 that listens")
         self.open += [caller, zero]
-        self.to_rank, self.to_zero = Talk(caller, True, SECRET), Talk(zero, False, SECRET)
+        self.to_rank, self.to_zero = Endpoint(caller, True, SECRET), Endpoint(zero, False, SECRET)
         self.shaken_hands()
         self.run(self.carry, self.to_rank, self.to_zero, True)
         self.carry(self.to_zero, self.to_rank, False)
 
     def shaken_hands(self):
-        """What is said from here on is sealed."""
+        """Messages after this one are authenticated."""
 
     def call_zero(self):
         with contextlib.suppress(ConnectionRefusedError):
@@ -93,28 +93,28 @@ class Relay:
     def carry(self, source, target, to_zero):
         try:
             while True:
-                kind, sequence, text = self.hear(source)
+                kind, sequence, text = self.receive(source)
                 text = self.with_own_addresses(to_zero, kind, text)
                 if to_zero and kind == FAILURE and self.hides_ends:
                     continue
                 told = self.lie(self, to_zero, kind, sequence, text) if self.lie else None
                 for one in [(kind, sequence, text)] if told is None else told:
-                    target.say(one[0], one[2], one[1])
+                    target.send(one[0], one[2], one[1])
         finally:
             self.end(target.connection)
 
     def end(self, connection):
-        """Who spoke by this connection has ended. The rank behind the relay may notice its lie, and end by it."""
+        """Shuts down a connection whose other peer has exited; the rank behind the relay may exit by the attack."""
         if not self.hides_ends:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
-    def hear(self, talk):
-        kind, sequence, size = struct.unpack("<QQQ", take(talk.connection, 56)[:24])
-        return kind, sequence, take(talk.connection, size)
+    def receive(self, endpoint):
+        kind, sequence, size = struct.unpack("<QQQ", take(endpoint.connection, 56)[:24])
+        return kind, sequence, take(endpoint.connection, size)
 
     def with_own_addresses(self, to_zero, kind, text):
-        """Where the ranks connect for sums, they meet this relay as well."""
+        """Replaces addresses, so that all-reduce connections go through the relay, too."""
         if to_zero and kind == GIVE and split(text)[0] == b"addresses":
             what, where, mine = split(text)
             self.real[1] = int(split(mine)[1])
@@ -135,19 +135,19 @@ class Relay:
             self.run(self.join_sums, caller)
 
     def join_sums(self, caller):
-        talk = Talk(caller, True, SECRET)
-        self.hear(talk)
-        talk.say(PROOF)
-        hello = self.hear(talk)[2]
+        endpoint = Endpoint(caller, True, SECRET)
+        self.receive(endpoint)
+        endpoint.send(PROOF)
+        hello = self.receive(endpoint)[2]
         source, target = (int(text) for text in split(hello)[:2])
         called = socket.create_connection((self.here, self.real[target]))
         self.open.append(called)
         self.sums.append(called)
-        other = Talk(called, False, SECRET)
-        other.say(PROOF)
-        self.hear(other)
-        other.say(HELLO, hello)
-        talk.say(WELCOME, self.hear(other)[2])
+        other = Endpoint(called, False, SECRET)
+        other.send(PROOF)
+        self.receive(other)
+        other.send(HELLO, hello)
+        endpoint.send(WELCOME, self.receive(other)[2])
         self.run(self.carry_sums, called, caller, source)
         self.carry_sums(caller, called, target)
 
@@ -164,10 +164,10 @@ class Relay:
 
 
 class Rank:
-    """A rank under way, and what became of it."""
+    """A rank's process and its result."""
 
     def __init__(self, folder, rank, ranks, port, command, **variables):
-        """`variables`: of its environment, beside those that say which rank it is."""
+        """`variables`: environment, in addition to the rank's own variables."""
         self.file, self.most_mib = pathlib.Path(folder) / f"rank{rank}", 0
         environment = {**os.environ, "OMP_WAIT_POLICY": "passive", "DTRAIN_RANK": str(rank), "DTRAIN_SIZE": str(ranks),
                        "DTRAIN_LOCAL_RANK": str(rank), "DTRAIN_MASTER_ADDR": HERE, "DTRAIN_MASTER_PORT": str(port),
@@ -177,7 +177,7 @@ class Rank:
                                             stderr=subprocess.STDOUT, env=environment)
 
     def wait(self, limit):
-        """Its exit code, or 128 and the signal; None where it has not ended."""
+        """Exit code, or 128 + signal; None if it is still running."""
         deadline = time.monotonic() + limit
         while self.process.poll() is None and time.monotonic() < deadline:
             self.look_at_memory()

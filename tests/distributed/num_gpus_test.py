@@ -42,10 +42,10 @@ def test_ranks_are_one_program(folder):
     expect(job.output().count("Running warm up\n") == 1 and job.output().count("total images/sec") == 1, job.output())
     by_hand = Workers(folder, 3, "--num_batches=4", name="by_hand")
     by_hand.run()
-    expect(training.weights(4) == by_hand.training.weights(4), "the weights are not those of workers started by hand")
+    expect(training.weights(4) == by_hand.training.weights(4), "the weights differ from workers started by hand")
 
 
-def test_a_mistake_is_told_once(folder):
+def test_errors_are_printed_once(folder):
     training = Training(folder)
     for flag, text in (("--model=nothing", "nothing"), ("--variable_update=horovod", "--num_gpus=1")):
         job = start(training, 2, flag)
@@ -68,7 +68,7 @@ def test_a_stopped_rank_ends_all(folder):
     job.wait_for_step(3)
     stopped = pids_of(job)[1]
     os.kill(stopped, signal.SIGSTOP)
-    job.ends(4, "error: ", f"rank 1 on {HOST} did not ", ": stopped, ",  # answer, or come to it
+    job.ends(4, "error: ", f"rank 1 on {HOST} did not ", ": stopped, ",  # "answer", or "reach it"
              f"warning: rank 1 (process {stopped}) is stopped by a signal; killing it, because another process failed\n")
     expect(re.search(r"^error: .* step \d+", job.errors(), re.M), job.errors())
     expect_one_error(job)
@@ -82,7 +82,7 @@ def test_a_killed_program_leaves_no_rank(folder):
     wait_until(lambda: not job.processes(), "an end of all ranks", 10)
 
 
-def test_a_request_to_stop_is_passed_on(folder):
+def test_stop_requests_are_forwarded(folder):
     for number, name in ((signal.SIGTERM, "term"), (signal.SIGUSR1, "usr1"), (signal.SIGHUP, "hup")):
         training = Training(folder, "--save_model_steps=1000", name=name)
         job = start(training, 2, FOR_EVER)
@@ -93,14 +93,14 @@ def test_a_request_to_stop_is_passed_on(folder):
         start(training, 2, f"--num_batches={step + 2}").ends(0, f"Restored step {step}")
 
 
-def test_a_terminal_sends_its_signal_to_all(folder):
+def test_terminal_signals_reach_all_ranks(folder):
     job = start(Training(folder, "--save_model_steps=1000"), 2, FOR_EVER, launcher=("setsid",))
     job.wait_for_step(3)
     os.killpg(job.process.pid, signal.SIGINT)
     job.ends(75, "stopped on request at step ")
 
 
-def test_the_rank_that_failed_says_why(folder):
+def test_failed_rank_reports_the_cause(folder):
     training = Training(folder, "--num_batches=20")
     job = start(training, 2, fault="rank=1,step=8,kind=exception")
     job.ends(2, f"error: rank 1 on {HOST}: step 8: an injected fault\n")
@@ -119,7 +119,7 @@ def test_workers_have_several_devices(folder):
     expect(jobs[1].errors().count("prints the log") == 1, jobs[1].errors())
     alone = Training(folder, "--num_batches=4", name="alone")
     start(alone, 4).ends(0)
-    expect(workers.training.weights(4) == alone.weights(4), "the weights are not those of four ranks of one program")
+    expect(workers.training.weights(4) == alone.weights(4), "the weights differ from four ranks of one program")
 
 
 def test_a_killed_rank_of_a_worker_ends_all(folder):
@@ -131,7 +131,7 @@ def test_a_killed_rank_of_a_worker_ends_all(folder):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == test_the_rank_that_failed_says_why.__name__ and not faults_test.HAS_FAULTS:
+    if sys.argv[1] == test_failed_rank_reports_the_cause.__name__ and not faults_test.HAS_FAULTS:
         faults_test.skip("there is no DTRAIN_FAULT in a build without DTRAIN_FAULTS")
     with tempfile.TemporaryDirectory() as temporary:
         globals()[sys.argv[1]](temporary)

@@ -66,7 +66,7 @@ TEST(AllReduceBenchmark, SumsTheGradientsOfAModel) {
   EXPECT_NE(alone.out.find("1 rank, cpu: "), std::string::npos) << alone.out;
 }
 
-// Names of the other programs, and its own earlier ones.
+// Flags of the training programs, and former names.
 TEST(AllReduceBenchmark, HasTheNamesOfTraining) {
   const TempDirectory directory;
   const std::string old_file = (directory / "old.json").string(), new_file = (directory / "new.json").string();

@@ -20,10 +20,10 @@ MEMORY = "/memfd:dtrain-sums"
 
 
 def refuse_memory():
-    """From here on memfd_create fails in this process and in what it becomes, by a seccomp filter."""
+    """Makes memfd_create fail in this process and its descendants, by a seccomp filter."""
     number = {"x86_64": 319, "aarch64": 279}[platform.machine()]
     load, if_equal, answer = 0x20, 0x15, 0x06
-    refused, allowed = 0x00050001, 0x7FFF0000  # EPERM; go on
+    refused, allowed = 0x00050001, 0x7FFF0000  # return EPERM; allow
     steps = [(load, 0, 0, 0), (if_equal, 0, 1, number), (answer, 0, 0, refused), (answer, 0, 0, allowed)]
     filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(filters)))
@@ -38,16 +38,16 @@ def refused(folder, ranks):
                                      "--gtest_filter=Communicator.AddsInAFixedOrder:TheEnd.*"),
               {"DTRAIN_TEST_SHARES": "0"})
     job.ends(0, "[  PASSED  ]", f"all-reduce over MPI {NOTICE}", "memfd_create: Operation not permitted")
-    communicators = 5  # that the tests make
+    communicators = 5  # created by the tests
     if job.errors().count(NOTICE) != communicators:
         raise AssertionError(f"expected a notice for each of {communicators} communicators; {job.written()}")
 
 
-def test_refused_to_two(folder):
+def test_two_ranks_without_memfd(folder):
     refused(folder, 2)
 
 
-def test_refused_to_four(folder):
+def test_four_ranks_without_memfd(folder):
     refused(folder, 4)
 
 

@@ -14,9 +14,8 @@ from soak_job import Failure
 
 KILLED, CRASHED = 128 + signal.SIGKILL, 128 + signal.SIGSEGV
 REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-# 4: a rank that sees another one die may be quicker than the launcher.
-# Without address space, MPI_Init may hang until its limit ends the start with 4, and oneDNN 2.6 writes the code that it
-# generates for a new shape into memory that it did not get.
+# 4: a rank that notices another rank's death may exit before the launcher. Without address space, MPI_Init may hang
+# until its time limit ends the start with 4, and oneDNN 2.6 crashes when it cannot allocate memory for generated code.
 EXPLAINED = {
     "kill a rank": (KILLED, 4), "kill in a save": (KILLED, 4), "kill the launcher": (KILLED, 4),
     "stop on request": (75, *(128 + number for number in REQUESTS)), "hang": (4,), "pause": (), "sleep": (),
@@ -34,14 +33,14 @@ DESCRIPTIONS = {
     "full disk": "the disk of the checkpoints is filled: ENOSPC",
     "slow disk": "fsync of checkpoints takes up to 14 seconds, more than --collective_timeout",
     "dead disk": "fsync of checkpoints does not return within --checkpoint_timeout",
-    "address space": "RLIMIT_AS of a rank becomes what it has",
-    "out of memory": "the limit of the control group becomes what is in use: the kernel kills",
+    "address space": "RLIMIT_AS of a rank is set to its current size",
+    "out of memory": "the cgroup's memory limit is set to its current use: the kernel kills a rank",
     "damaged checkpoint": "between two starts a byte of the newest checkpoint is flipped, or the file cut",
 }
 
 
 class MemoryGroup:
-    """A control group for the jobs, of either version; None as `path` where none can be made."""
+    """A cgroup (v1 or v2) for the jobs; `path` is None if none can be created."""
 
     def __init__(self, name):
         mount = pathlib.Path("/sys/fs/cgroup/memory")
@@ -63,8 +62,8 @@ class MemoryGroup:
             (self.path / self.limit).write_text(self.unlimited)
 
     def tighten(self, more):
-        """Allows `more` bytes than what is in use and cannot be reclaimed, as far as the kernel takes that."""
-        with contextlib.suppress(OSError):  # more is in use by now
+        """Sets the limit to the unreclaimable memory in use plus `more` bytes, if the kernel accepts that."""
+        with contextlib.suppress(OSError):  # more is in use meanwhile
             (self.path / self.limit).write_text(str(int((self.path / self.usage).read_text()) + more))
 
     def before(self):
@@ -72,7 +71,7 @@ class MemoryGroup:
 
 
 class Faults:
-    """Does what it is told to a job; `disk` holds the checkpoints, `answers` is what the slow disk waits for."""
+    """Applies faults to a job; `disk` holds the checkpoints, the slow disk waits for the file `answers`."""
 
     def __init__(self, random, disk, answers, group, left_out=()):
         self.random, self.disk, self.answers, self.group = random, disk, answers, group
@@ -127,7 +126,7 @@ class Faults:
             job.signal(pid, signal.SIGCONT)
 
     def hang(self, job):
-        noticed, pid = job.ranks > 1 and job.trained(), job.pids().get(self._rank(job))  # the set-up has longer limits
+        noticed, pid = job.ranks > 1 and job.trained(), job.pids().get(self._rank(job))  # start-up has longer limits
         if not pid:
             return
         self._stopped(job, [pid], 60 if noticed else 5)
@@ -148,7 +147,7 @@ class Faults:
             size = max(0, os.statvfs(self.disk).f_bavail * os.statvfs(self.disk).f_frsize - left)
             try:
                 os.posix_fallocate(file.fileno(), 0, max(1, size))
-            except OSError as error:  # the job was quicker
+            except OSError as error:  # the job has written meanwhile
                 if error.errno != errno.ENOSPC:
                     raise
         job.sleep(seconds)
@@ -178,7 +177,7 @@ class Faults:
         self.group.lift()
 
     def damage(self, checkpoint):
-        """Of the newest checkpoint, while no job runs."""
+        """Damages the newest checkpoint while no job runs."""
         files = ("model.safetensors", "state.safetensors", "state.json", "MANIFEST.json")
         path = checkpoint / self.random.choice(files)
         data = bytearray(path.read_bytes())

@@ -10,18 +10,18 @@ import training
 
 PROGRAM = "dtrain-cnn-benchmarks"
 MARK = f"DTRAIN_SOAK={os.getpid()}"
-LIMIT = 600  # seconds: ten times what a start takes at most. One that has not ended by then hangs.
-BATCH = 4  # of a rank and micro-step; the global batch is that of the first start, with 4 ranks
+LIMIT = 600  # seconds until a start counts as hanging: ten times the longest one
+BATCH = 4  # per rank and micro-step; the first start, with 4 ranks, determines the global batch
 COMMAND = (PROGRAM, "--model=resnet20", "--data_name=cifar10", "--num_classes=11", "--device=cpu",
            "--num_intra_threads=1", "--optimizer=momentum", "--init_learning_rate=0.01", "--num_warmup_batches=0",
            "--display_every=1", f"--batch_size={BATCH}", "--max_ckpts_to_keep=3")
-# A busy machine may keep a rank waiting for seconds.
+# On a busy machine a rank may wait for seconds.
 LIMITS = ("--collective_timeout=10", "--checkpoint_timeout=20")
 CALM = ("--collective_timeout=120", "--checkpoint_timeout=120")
 
 
 class Failure(Exception):
-    """What a soak looks for. `kind` is a counter of the result."""
+    """A failure that the soak test detects. `kind`: counter of the result."""
 
     def __init__(self, kind, text):
         super().__init__(text)
@@ -29,7 +29,7 @@ class Failure(Exception):
 
 
 def marked():
-    """The living processes of the soak's jobs, with their environments, by process id. A zombie has none."""
+    """Live processes of the jobs, with their environments, by process id. Zombies have none."""
     found = {}
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -46,7 +46,7 @@ def program_of(pid):
 
 
 class Job:
-    """`before` starts a process that is to be in a control group; `poll` is called all the time."""
+    """`before`: command prefix that moves a process into a cgroup; `poll` is called in every loop."""
 
     def __init__(self, folder, train_dir, ranks, steps, *flags, mpi=True, before=(), variables=None, poll=lambda: None):
         self.ranks, self.mpi, self.poll = ranks, mpi, poll
@@ -71,7 +71,7 @@ class Job:
         return "images/sec: " in self.output()
 
     def written(self):
-        """For messages: the last lines of both."""
+        """Last lines of stdout and stderr, for messages."""
         return "\n".join("\n".join(file.read_text(errors="replace").splitlines()[-15:]) for file in self.files)
 
     def ended(self):
@@ -81,7 +81,7 @@ class Job:
         return self.process.poll() is not None
 
     def wait_for(self, condition, timeout=LIMIT, pause=0.01):
-        """False where the job has ended, or the time is over, before `condition` was true."""
+        """Waits for `condition`; False if the job exits or the time is over before."""
         deadline = time.monotonic() + timeout
         while not self.ended() and time.monotonic() < deadline:
             if condition():
@@ -93,7 +93,7 @@ class Job:
         self.wait_for(lambda: False, seconds)
 
     def end(self):
-        """The exit code, as a shell states it, once the last process of the job is gone."""
+        """Exit code, as in a shell, after the last process of the job is gone."""
         self.wait_for(lambda: False)
         deadline = time.monotonic() + 60
         while left := marked():
@@ -105,7 +105,7 @@ class Job:
         return code if code >= 0 else 128 - code
 
     def pids(self):
-        """Of the ranks that live, by rank."""
+        """Process ids of the live ranks, by rank."""
         if not self.mpi and self.ranks == 1:
             return {} if self.process.poll() is not None else {0: self.process.pid}
         variable = "OMPI_COMM_WORLD_RANK=" if self.mpi else "DTRAIN_LOCAL_RANK="
@@ -117,7 +117,7 @@ class Job:
         return found
 
     def launchers(self):
-        """What starts the ranks: the wrapper and mpirun, or the program itself."""
+        """Processes that start the ranks: the wrapper and mpirun, or the program itself."""
         pids = [self.process.pid]
         if self.mpi:
             pids += [pid for pid in marked() if program_of(pid) in ("mpirun", "orterun")]

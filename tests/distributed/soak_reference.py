@@ -13,7 +13,7 @@ from soak_job import CALM, Job
 
 
 def digest(checkpoint):
-    """Of all that was trained."""
+    """Digest of a checkpoint's training state."""
     whole = hashlib.sha256()
     for name in training.STATE:
         whole.update((checkpoint / name).read_bytes())
@@ -21,7 +21,7 @@ def digest(checkpoint):
 
 
 def steps_in(folder):
-    """The checkpoints, by step."""
+    """Checkpoints by step."""
     with contextlib.suppress(FileNotFoundError):
         return {int(entry.name[5:]): pathlib.Path(entry.path) for entry in os.scandir(folder / "checkpoints")
                 if entry.name[5:].isdigit()}
@@ -29,7 +29,7 @@ def steps_in(folder):
 
 
 class Reference:
-    """The digests of an undisturbed training after each step, and its seconds; from `path`, or made and kept there."""
+    """Digests of an undisturbed training after each step, and its seconds; read from `path`, or computed and stored."""
 
     def __init__(self, path, work, identity, ranks, ends):
         if path.exists() and (kept := json.loads(path.read_text()))["identity"] == identity:
@@ -50,7 +50,7 @@ class Reference:
         path.write_text(json.dumps({"identity": identity, "seconds": round(self.seconds, 1), "digests": self.digests}))
 
     def _take(self):
-        """What is new; the newest stay, for the part that follows."""
+        """Reads new checkpoints; keeps the newest for the next part."""
         found = steps_in(self.folder)
         for step in sorted(found):
             if step not in self.digests:

@@ -15,7 +15,7 @@ import training
 
 MEANINGS = {0: "done", 4: "another rank or the network", 6: "memory or disk", 75: "stopped on request",
             129: "ended by SIGHUP", 130: "ended by SIGINT", 137: "ended by SIGKILL", 138: "ended by SIGUSR1",
-            139: "a crash, of oneDNN without memory",
+            139: "crash of oneDNN without memory",
             140: "ended by SIGUSR2", 143: "ended by SIGTERM"}
 
 
@@ -31,14 +31,14 @@ def machine():
 
 
 def build(program):
-    """What was tested."""
+    """Version and digest of a program."""
     path = training.BINARIES / program
     version = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     return {"version": version, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
 class Result:
-    """Writes the file `path`. `header` identifies a soak: one that goes on has to have the same."""
+    """Writes the file `path`. `header` identifies a soak test, and must match to resume it."""
 
     def __init__(self, path, header):
         self.path, self.lock = path, threading.Lock()
@@ -57,9 +57,9 @@ class Result:
                 self.counters.update({key: value for key, value in line.items() if key in self.counters})
                 self.minute = line.get("minute", self.minute)
                 self.verdict = line.get("verdict", self.verdict)
-            self.counters["step"] = 0  # a round that was cut short begins anew
+            self.counters["step"] = 0  # an interrupted round is repeated
             if not self.verdict:
-                self.write({"goes_on": "the soak itself was ended, and started again; its round begins anew"})
+                self.write({"goes_on": "the soak test was killed and restarted; its round is repeated"})
         else:
             self.write({**header, "begun": now()})
         self.start_clock()
@@ -68,12 +68,12 @@ class Result:
         if not self.path.exists():
             return []
         lines = self.path.read_text().split("\n")
-        if lines[-1]:  # cut short
+        if lines[-1]:  # truncated
             self.path.write_text("".join(line + "\n" for line in lines[:-1]))
         return [json.loads(line) for line in lines[:-1]]
 
     def start_clock(self):
-        """The time counts from now on."""
+        """Starts counting time."""
         self.begun = time.monotonic() - 60 * self.minute
 
     def minutes(self):
@@ -100,7 +100,7 @@ class Result:
         return text
 
     def every_minute(self):
-        """Writes its lines from a thread, until the process ends."""
+        """Writes a line per minute from a thread, until the process exits."""
         self.start_clock()
 
         def run():

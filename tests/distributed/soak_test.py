@@ -13,7 +13,7 @@ import tempfile
 from cluster import SKIPPED, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Those that take no time. Without address space, MPI_Init may hang for minutes.
+# Fast faults. Without address space, MPI_Init may hang for minutes.
 QUICK = "--faults=kill a rank,kill in a save,kill the launcher,stop on request,pause,full disk,damaged checkpoint"
 
 
@@ -47,7 +47,7 @@ def test_short(folder):
         raise AssertionError(f"exit code {code}: {last}")
 
 
-def test_other_bits_are_seen(folder):
+def test_detects_different_bits(folder):
     soak = Soak(folder, "--minutes=0.05", "--seed=2", "--steps=20", QUICK)
     soak.run()
     soak.expect("passed")
@@ -61,7 +61,7 @@ def test_other_bits_are_seen(folder):
 
 
 def test_long(folder):
-    """Two minutes with all faults; the soak is killed in the midst of them."""
+    """Two minutes with all faults, during which the soak test itself is killed."""
     soak = Soak(folder, "--minutes=2", "--seed=1", "--steps=200")
     first = subprocess.Popen(soak.command)
     wait_until(lambda: first.poll() is not None or soak.out.exists() and any("minute" in line for line in soak.lines()),

@@ -45,7 +45,7 @@ def train(*flags, variables=None):
 
 
 def train_unlike(first, second):
-    """Two ranks with flags of their own, which shall end with exit code 1."""
+    """Two ranks with different flags, which must exit with code 1."""
     code, output = run([*MPIRUN, "-np", 1, *program(*first), ":", "-np", 1, *program(*second)])
     expect(code == 1, f"exit {code}:\n{output}")
     return output
@@ -61,12 +61,12 @@ def expect_in(part, text):
 
 
 def cores_in(table):
-    """The cores column of the table of ranks."""
+    """The cores column of the rank table."""
     rows = [line.split() for line in table.splitlines() if " CPU " in line]
     return [row[4] for row in rows if row[0].isdigit()]
 
 
-def test_unbound_ranks_share_out_the_cores(_):
+def test_unbound_ranks_divide_the_cores(_):
     if len(os.sched_getaffinity(0)) < 2:
         print("SKIPPED: one core cannot be shared out")
         return
@@ -84,13 +84,13 @@ def settings_of(train_dir, step):
     return json.loads((checkpoint(train_dir, step) / "state.json").read_text())["settings"]
 
 
-def test_another_flag_ends_the_job(_):
+def test_different_flags_end_the_job(_):
     output = train_unlike(["--num_batches=2"], ["--num_batches=2", "--momentum=0.5"])
     expect_in("the ranks have different settings: --momentum is '0.9' on rank 0 on ", output)
     expect_in(", and '0.5' on rank 1 on ", output)
 
 
-def test_other_data_end_the_job(folder):
+def test_different_data_end_the_job(folder):
     one, other = draw(f"{folder}/one"), draw(f"{folder}/other", seed=2)
     output = train_unlike([one, "--num_batches=2"], [other, "--num_batches=2"])
     expect_in("the ranks have different settings: the training data set is '", output)
@@ -106,7 +106,7 @@ def crc32c(data):
 
 
 def change_first_record(path):
-    """Flips a bit of its bytes, and makes their checksum anew: a sound file of the same size with other contents."""
+    """Flips a bit of the first record and updates its checksum: a valid file of equal size with different content."""
     data = bytearray(path.read_bytes())
     end = 12 + int.from_bytes(data[:8], "little")
     data[end - 1] ^= 1
@@ -116,7 +116,7 @@ def change_first_record(path):
     path.write_bytes(data)
 
 
-def test_one_other_file_of_many_ends_the_job(folder):
+def test_one_different_file_ends_the_job(folder):
     for name in ("one", "other"):
         code, output = run([PROGRAMS / "dtrain-data", "synthesize", f"--output={folder}/{name}", "--train=200",
                             "--validation=4", "--image_size=16", "--shards=100"])
@@ -136,7 +136,7 @@ def test_flags_of_one_rank_may_differ(folder):
     expect(code == 0, f"exit {code}:\n{output}")
 
 
-def test_ranks_and_sums_are_told_of(folder):
+def test_ranks_and_collectives_are_logged(folder):
     output = train("--num_batches=4", f"--metrics_file={folder}/metrics")
     begin, table, end = (output.index(line) for line in ("Initializing graph\n", "Ranks:       2 on 1 host\n",
                                                          "Running warm up\n"))
@@ -148,7 +148,7 @@ def test_ranks_and_sums_are_told_of(folder):
     expect(lines[1]["all_reduce_bytes"] > 4e6 and lines[1]["all_reduce_exposed_ms"] >= 0, lines)
 
 
-def test_variables_of_horovod_are_taken_over(_):
+def test_horovod_variables_are_adopted(_):
     output = train("--num_batches=2", "--last_bucket_mb=0.25",
                    variables={"HOROVOD_FUSION_THRESHOLD": "1048576", "HOROVOD_CYCLE_TIME": "0.5"})
     expect_in("note: HOROVOD_FUSION_THRESHOLD: taken as --bucket_mb=1\n", output)
@@ -159,7 +159,7 @@ def test_variables_of_horovod_are_taken_over(_):
 
 
 def spans_of(path):
-    """Names of spans by the name of their lane."""
+    """Names of the spans, by lane name."""
     events = json.loads(pathlib.Path(path).read_text())
     lanes = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
     spans = {}
@@ -169,7 +169,7 @@ def spans_of(path):
     return spans
 
 
-def test_sums_have_lanes(folder):
+def test_all_reduces_have_timeline_lanes(folder):
     output = train("--num_batches=3", f"--trace_file={folder}/trace", "--bucket_mb=1", "--last_bucket_mb=0.25",
                    variables={"HOROVOD_TIMELINE": f"{folder}/timeline"})
     expect_in(f"note: HOROVOD_TIMELINE: taken as --timeline={folder}/timeline\n", output)
@@ -185,7 +185,7 @@ def test_sums_have_lanes(folder):
     expect("reduce" in traced["compute"], traced)
 
 
-def test_a_run_that_goes_on_keeps_the_order_of_its_sums(folder):
+def test_resumed_run_keeps_the_all_reduce_order(folder):
     data = draw(f"{folder}/data")
     unusual = ["--bucket_mb=0.01", "--last_bucket_mb=0.5", "--wire_precision=bf16", "--all_reduce_algorithm=ring"]
     train(data, "--num_batches=4", f"--train_dir={folder}/whole", *unusual)
@@ -201,7 +201,7 @@ def test_a_run_that_goes_on_keeps_the_order_of_its_sums(folder):
     expect_in("ring over MPI, f32 on the wire", output)
 
 
-def test_sizes_of_buckets_are_tuned(folder):
+def test_bucket_sizes_are_tuned(folder):
     data = draw(f"{folder}/data")
     # 6 MiB of gradients: 0.5, 1, 4 and 10 MiB are tried, three steps each.
     output = train(data, "--autotune_buckets", "--bucket_mb=0.5", "--num_batches=13", f"--train_dir={folder}/run",
@@ -225,7 +225,7 @@ def test_a_killed_wrapper_leaves_no_rank(folder):
 
 
 def start_with_room_for(threads):
-    """Two ranks whose threads have stacks of 2 GB each, beside which the program and MPI are small."""
+    """Two ranks with thread stacks of 2 GB each; memory of program and MPI is small."""
     stack = 2_000_000  # KiB
     limits = f'ulimit -s {stack}; ulimit -v {600_000 + threads * stack}; exec "$@"'
     return run([*MPIRUN, "-np", 2, "bash", "-c", limits, "rank", *program("--num_batches=1")])

@@ -37,7 +37,7 @@ def connect(port):
 
 
 def start(folder, rank, port, address="127.0.0.1", secret=SECRET, timeout=20, before=(), **variables):
-    """Rank 0 or 1 of 2. `before`: what starts the program."""
+    """Rank 0 or 1 of 2. `before`: command prefix."""
     environment = {"DTRAIN_RANK": str(rank), "DTRAIN_SIZE": "2", "DTRAIN_MASTER_ADDR": address,
                    "DTRAIN_MASTER_PORT": str(port), **({"DTRAIN_JOB_SECRET": secret} if secret else {}), **variables}
     return Job(pathlib.Path(folder), [*before, PROGRAMS / "dtrain-info", "--ranks", f"--collective_timeout={timeout}"],
@@ -64,8 +64,8 @@ def join(*texts):
     return b"".join(struct.pack("<Q", len(text)) + text for text in texts)
 
 
-class Talk:
-    """One end of a connection, as the ranks speak. Without the secret all it says has the wrong tags."""
+class Endpoint:
+    """One end of a connection in the ranks' protocol. Without the secret all its tags are wrong."""
 
     def __init__(self, connection, is_rank_zero, secret):
         self.connection = connection
@@ -78,14 +78,14 @@ class Talk:
         self.key = hashlib.blake2b(direction + zero + other, key=job, digest_size=32).digest()
         self.count = 0
 
-    def say(self, kind, text=b"", sequence=0):
+    def send(self, kind, text=b"", sequence=0):
         header = struct.pack("<QQQ", kind, sequence, len(text))
         tag = hashlib.blake2b(struct.pack("<Q", self.count) + header + text, key=self.key, digest_size=32).digest()
         self.count += 1
         self.connection.sendall(header + tag + text)
 
-    def hear(self):
-        """The kind, number and text of the next message."""
+    def receive(self):
+        """Kind, sequence number and text of the next message."""
         header = self.connection.recv(56, socket.MSG_WAITALL)
         if len(header) < 56:
             raise ConnectionResetError("the rank has left")
@@ -111,23 +111,23 @@ def test_idle_connections_do_no_harm(folder):
         connection.close()
 
 
-def test_a_stranger_takes_no_place_and_ends_no_job(folder):
+def test_unauthenticated_peer_takes_no_rank_and_ends_no_job(folder):
     port = free_port()
     rank_zero = start(folder, 0, port)
     words = b"\x1b[2Jstranger's words"
-    with connect(port) as plain, connect(port) as sealed, contextlib.suppress(OSError):  # they are sent away
+    with connect(port) as plain, connect(port) as sealed, contextlib.suppress(OSError):  # they are rejected
         plain.sendall(plain_message(HELLO_BEFORE, hello(1)) + plain_message(FAILURE_BEFORE, words))
-        talk = Talk(sealed, False, "a guess of the secret")
-        talk.say(PROOF)
-        talk.say(HELLO, hello(1))
-        talk.say(FAILURE, words)
+        endpoint = Endpoint(sealed, False, "a guess of the secret")
+        endpoint.send(PROOF)
+        endpoint.send(HELLO, hello(1))
+        endpoint.send(FAILURE, words)
         receive_all(plain)
         receive_all(sealed)
     expect_a_start(folder, rank_zero, port)
     expect("stranger's words" not in rank_zero.written(), rank_zero.written())
 
 
-def test_strangers_are_told_nothing(folder):
+def test_unauthenticated_peers_learn_nothing(folder):
     port = free_port()
     rank_zero = start(folder, 0, port, DTRAIN_JOB_ID="a-name-of-the-job")
     request = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n" + 100 * b" "
@@ -137,24 +137,24 @@ def test_strangers_are_told_nothing(folder):
             told = receive_all(connection)
             expect(len(told) <= 40 and b"a-name" not in told, told)
     with connect(port) as connection:
-        talk = Talk(connection, False, "a guess of the secret")
-        talk.say(PROOF)
+        endpoint = Endpoint(connection, False, "a guess of the secret")
+        endpoint.send(PROOF)
         expect(receive_all(connection) == b"", "an answer to a false proof")
     expect_a_start(folder, rank_zero, port, DTRAIN_JOB_ID="a-name-of-the-job")
 
 
-def test_another_secret_is_refused(folder):
+def test_wrong_secret_is_rejected(folder):
     port = free_port()
     rank_zero = start(folder, 0, port)
-    wait_until(lambda: listening_addresses(port), "a rank 0 that listens")  # rank 1 waits for 1.5 s only
+    wait_until(lambda: listening_addresses(port), "a rank 0 that listens")  # rank 1 waits only 1.5 s
     for secret in ("another secret of a job", None):
         start(folder, 1, port, secret=secret, timeout=1).ends(
             4, "failed to authenticate as rank 0 of this job", "it probably has another job secret")
     expect_a_start(folder, rank_zero, port)
 
 
-def test_what_a_rank_said_before_is_no_proof(folder):
-    """All that rank 1 sent, on its way to rank 0, is sent once more, to another job with the same secret."""
+def test_replayed_messages_are_rejected(folder):
+    """Replays all messages of rank 1 to rank 0 of another job with the same secret."""
     ports, said = (free_port(), free_port()), []
     rank_zero = start(folder, 0, ports[0])
     with socket.create_server(("127.0.0.1", ports[1])) as server:
@@ -175,19 +175,19 @@ def test_what_a_rank_said_before_is_no_proof(folder):
     rank_zero.ends(0)
     rank_zero = start(folder, 0, ports[0])
     with connect(ports[0]) as connection:
-        with contextlib.suppress(OSError):  # sent away
+        with contextlib.suppress(OSError):  # rejected
             connection.sendall(b"".join(said))
         expect_a_start(folder, rank_zero, ports[0])
 
 
 @contextlib.contextmanager
 def false_rank_zero(secret, after):
-    """Listens in rank 0's place, and does `after` with each caller that it has greeted. Yields its port."""
+    """Listens in rank 0's place, and calls `after` after the greeting of each connection. Yields its port."""
     def serve():
         with contextlib.suppress(OSError):
             while True:
                 with server.accept()[0] as connection, contextlib.suppress(OSError):
-                    after(Talk(connection, True, secret))
+                    after(Endpoint(connection, True, secret))
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=serve)
         thread.start()
@@ -198,34 +198,34 @@ def false_rank_zero(secret, after):
             thread.join()
 
 
-def late_for_ever(talk):
-    talk.say(PROOF)
-    expect(talk.hear()[0] == PROOF and talk.hear()[0] == HELLO, "what a rank says first")
-    talk.say(WELCOME, join(b"here\x1b[2J", b"1", b"there", b"2"))
-    _, sequence, _ = talk.hear()
+def late_for_ever(endpoint):
+    endpoint.send(PROOF)
+    expect(endpoint.receive()[0] == PROOF and endpoint.receive()[0] == HELLO, "what a rank says first")
+    endpoint.send(WELCOME, join(b"here\x1b[2J", b"1", b"there", b"2"))
+    _, sequence, _ = endpoint.receive()
     while True:
-        talk.say(LATE, sequence=sequence)
+        endpoint.send(LATE, sequence=sequence)
 
 
-def test_a_false_rank_zero_is_found_out(folder):
+def test_false_rank_zero_is_detected(folder):
     with false_rank_zero("a guess of the secret", late_for_ever) as port:
         start(folder, 1, port, timeout=2).ends(
             4, "failed to authenticate as rank 0 of this job (this rank was given a secret)")
 
 
-def test_a_rank_zero_that_waits_for_ever_does_not_hold_the_others(folder):
+def test_stalling_rank_zero_does_not_block_others(folder):
     with false_rank_zero("", late_for_ever) as port:
         job = start(folder, 1, port, secret=None, timeout=2).ends(4, "it does not follow the protocol of rank 0")
     expect("\x1b" not in job.errors(), job.errors())
 
 
 def listening_addresses(port):
-    """Of this machine, as the kernel writes them."""
+    """Listen addresses of a port, in the kernel's format."""
     rows = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return [row[1].split(":")[0] for row in rows if row[3] == "0A" and int(row[1].split(":")[1], 16) == port]
 
 
-def test_on_one_machine_nobody_else_reaches_the_port(folder):
+def test_local_job_listens_on_loopback_only(folder):
     for address in ("localhost", "127.0.0.1"):
         port = free_port()
         rank_zero = start(folder, 0, port, address=address, secret=None)

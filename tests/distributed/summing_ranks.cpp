@@ -90,7 +90,7 @@ TEST(Group, GathersTextsOfAnySize) {
             "from rank " + std::to_string(group().size() - 1));
 }
 
-// On one or several hosts; compared with the launcher's own numbers and names.
+// On one or several hosts; compared with the launcher's rank numbers and host names.
 TEST(Group, KnowsItsPlaces) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
@@ -121,7 +121,7 @@ TEST(Communicator, SumsByEachAlgorithm) {
   }
 }
 
-// Whether this process maps the shared memory of its host's ranks.
+// True if this process maps the shared memory of its host's ranks.
 bool shares_memory() {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);)

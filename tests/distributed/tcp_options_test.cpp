@@ -9,7 +9,7 @@
 namespace dtrain {
 namespace {
 
-// Environment with these variables only.
+// An environment with only these variables.
 Environment environment_of(const std::map<std::string, const char*>& values) {
   return [values](const char* name) {
     const auto found = values.find(name);

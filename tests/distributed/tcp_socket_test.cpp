@@ -14,7 +14,7 @@ namespace {
 
 using std::string_literals::operator""s;
 
-// A timeout that only hangs reach.
+// A timeout that expires only if the test hangs.
 tcp::Deadline soon() { return tcp::in(60); }
 
 // Both ends of a connection after the greetings, with keys of these secrets; `zero` is the listener.

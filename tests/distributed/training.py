@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MPIRUN = ROOT / "scripts" / "dtrain-mpirun"
 BINARIES = pathlib.Path(os.environ.get("DTRAIN_BIN_DIR", ROOT / "build" / "bin"))
 IN_ONE_HOST = ("mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none")
-# What takes part in the training from a step on, all of it.
+# Files of a checkpoint that determine further training.
 STATE = ("model.safetensors", "state.safetensors")
 
 os.environ["OMP_WAIT_POLICY"] = "passive"
@@ -21,7 +21,7 @@ def make_data(folder, train=96, size=16):
 
 
 def command(data, train_dir, steps, *flags, batch=4):
-    """A rank's. It prints each step; an interrupted one goes on from its newest checkpoint."""
+    """Command of a rank. It prints each step, and resumes from the newest checkpoint."""
     return (BINARIES / "dtrain-cnn-benchmarks", "--variable_update=horovod", "--model=lenet", "--image_size=8",
             "--num_classes=11", "--device=cpu", "--num_intra_threads=1", "--optimizer=momentum",
             "--init_learning_rate=0.01", "--num_warmup_batches=0", "--display_every=1", "--collective_timeout=5",
@@ -29,11 +29,11 @@ def command(data, train_dir, steps, *flags, batch=4):
 
 
 def state_of(train_dir, step):
-    """The bytes of all that was trained, as the checkpoint after a step has it."""
+    """Bytes of the training state in the checkpoint of a step."""
     return [(pathlib.Path(train_dir) / "checkpoints" / f"step-{step}" / name).read_bytes() for name in STATE]
 
 
 def losses_of(output):
-    """By step, from the log: lines `10<tab>images/sec: ...<tab>2.345...`."""
+    """Losses by step, from the log: lines `10<tab>images/sec: ...<tab>2.345...`."""
     rows = [line.split("\t") for line in output.splitlines() if "\timages/sec: " in line]
     return {int(row[0]): float(row[2]) for row in rows}

@@ -19,7 +19,7 @@ def hosts_of(count):
 
 
 class Workers:
-    """A training by `count` workers, which write into train_dir `name`."""
+    """A training by `count` workers that write to train_dir `name`."""
 
     def __init__(self, folder, count, *flags, name="run", job_name="worker", update="replicated"):
         self.training = Training(folder, "--collective_timeout=20", *flags, name=name)
@@ -40,7 +40,7 @@ class Workers:
         return jobs
 
 
-def test_they_train_as_ranks_of_mpirun_do(folder):
+def test_training_equals_ranks_of_mpirun(folder):
     jobs = Workers(folder, 3, "--num_batches=4", "--sync_batch_norm").run()
     log = jobs[0].output()
     expect("Batch size:  12 global\n" in log and "Sync:        True\n" in log, log)
@@ -53,11 +53,11 @@ def test_they_train_as_ranks_of_mpirun_do(folder):
         other = Training(folder, "--num_batches=4", "--sync_batch_norm", name="mpirun")
         other.start(3, "--variable_update=replicated").ends(0)
         workers = Training(folder, name="run")
-        expect(workers.weights(4) == other.weights(4), "the weights are not those of mpirun's ranks")
-        expect(workers.losses() == other.losses(), "the losses are not those of mpirun's ranks")
+        expect(workers.weights(4) == other.weights(4), "the weights differ from mpirun's ranks")
+        expect(workers.losses() == other.losses(), "the losses differ from mpirun's ranks")
 
 
-def test_variables_of_torchrun_are_a_launcher(folder):
+def test_torchrun_variables_are_adopted(folder):
     training = Training(folder, "--num_batches=3", "--collective_timeout=20")
     places = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     jobs = [training.start(1, environment={**places, "RANK": str(rank)}) for rank in range(2)]
@@ -72,14 +72,14 @@ def test_variables_of_torchrun_are_a_launcher(folder):
 
 
 def losses(folder, update, batch=4):
-    """Of two workers."""
+    """Losses of two workers."""
     workers = Workers(folder, 2, "--num_batches=3", name=update, update=update,
                       job_name="" if update == "horovod" else "worker")
     workers.run()
     return workers.training.losses()
 
 
-def test_each_form_of_updating_averages(folder):
+def test_update_modes_average_gradients(folder):
     alone = Training(folder, "--num_batches=3", name="alone")
     alone.start(1, batch=8).ends(0)
     expected = alone.losses()
@@ -90,7 +90,7 @@ def test_each_form_of_updating_averages(folder):
         expect(worst < 1e-5, f"{update}: losses {found}, of one process {expected}")
     found = losses(folder, "independent")
     expect(abs(found[1] / expected[1] - 1) < 1e-5, f"{found}, of one process {expected}")
-    expect(abs(found[3] / expected[3] - 1) > 1e-5, "independent workers exchange something")
+    expect(abs(found[3] / expected[3] - 1) > 1e-5, "independent workers have the same losses")
 
 
 def test_a_late_worker_is_awaited(folder):
@@ -102,17 +102,17 @@ def test_a_late_worker_is_awaited(folder):
     second.ends(0)
 
 
-def test_a_worker_that_does_not_come_is_named(folder):
+def test_missing_worker_is_named(folder):
     job = Workers(folder, 2, "--num_batches=2", "--start_timeout=1").start(0)
     job.ends(4, "error: ", "no connection within 1 s from rank 1 (rank 0 on ")
 
 
-def test_other_lists_of_workers_end_all(folder):
+def test_different_worker_lists_end_all(folder):
     workers = Workers(folder, 3, "--num_batches=2")
     other = workers.hosts.split(",")
     other[2] = "elsewhere:1"
     jobs = [workers.start(0), workers.start(1)]
-    # Rank 1 has come: one that comes after the end waits for another rank 0.
+    # Waits until rank 1 has connected: after the end it would wait for another rank 0.
     wait_until(lambda: "waiting for rank 2 on port " in jobs[0].errors(), "rank 0 to miss rank 2 alone")
     jobs.append(workers.start(2, hosts=",".join(other[:2] + [hosts_of(1)])))
     for job in jobs:
@@ -120,7 +120,7 @@ def test_other_lists_of_workers_end_all(folder):
         expect(job.errors().count("error: ") == 1, job.errors())
 
 
-def test_what_is_no_list_of_workers_is_refused(folder):
+def test_invalid_worker_lists_are_rejected(folder):
     workers = Workers(folder, 2, "--num_batches=2")
     workers.start(0, hosts="a,b").ends(1, "--worker_hosts: 'a': expected HOST:PORT")
     workers.start(2).ends(1, "--task_index=2: --worker_hosts names 2 workers, counted from 0")
@@ -142,7 +142,7 @@ def test_a_stopped_worker_ends_all(folder):
     jobs = workers.start_all()
     jobs[0].wait_for_step(3)
     os.kill(jobs[1].process.pid, signal.SIGSTOP)
-    jobs[0].ends(4, f"rank 1 on {HOST} did not ")  # "answer" within a step, "come to" what stands between steps
+    jobs[0].ends(4, f"rank 1 on {HOST} did not ")  # "answer" within a step, "reach" a collective between steps
     os.kill(jobs[1].process.pid, signal.SIGCONT)
     jobs[1].ends(4)
 
@@ -156,11 +156,11 @@ def test_a_request_to_stop_reaches_all(folder):
     jobs[1].ends(75)
 
 
-def test_a_parameter_server_waits_until_it_is_told_to_end(folder):
+def test_parameter_server_waits_for_sigterm(folder):
     for name in ("ps", "controller"):
         job = Workers(folder, 2, "--ps_hosts=a:1", name=name, job_name=name).start(0)
         wait_until(lambda: "this process is idle and waits for SIGTERM\n" in job.errors(), "a note")
-        expect(job.process.poll() is None, "it has ended")
+        expect(job.process.poll() is None, "the parameter server has exited")
         job.process.terminate()
         job.ends(0)
 

@@ -66,7 +66,7 @@ def prefix_of_shell_characters(place):
     code, output = install(prefix, cwd=place)
     check(code == 0 and complete(prefix), output)
     check(not (place / "canary").exists(), "a command ran")
-    # What compilers are told is the folder, as one word; pkg-config itself takes no quotes.
+    # Compilers get the folder as one argument; pkg-config itself takes no quotes.
     prefix = prefix.rename(place / "a b&*`touch canary`")
     [folder] = {path.parent for path in prefix.rglob("dtrain.pc")}
     code, output = run("pkg-config", "--cflags", "dtrain", PKG_CONFIG_PATH=str(folder))

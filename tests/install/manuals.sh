@@ -29,7 +29,7 @@ done
 check dtrain-mpirun
 echo "$pages pages"
 
-# What bash offers after the words of a line; it takes the equals sign for a word of its own.
+# Bash's suggestions after the words of a line; bash treats the equals sign as a separate word.
 source "$build/completion.bash"
 offers() {
   local answer

@@ -104,7 +104,7 @@ class Programs:
         return flags
 
     def check_command(self, line):
-        """What is wrong with a line of shell, once for each of our programs in it."""
+        """Yields the problems of all dtrain commands in a shell line."""
         for part in re.split(r"\s(?:\|\||\||&&|;|&|2?>>?)(?:\s|$)", re.sub(r"(^|\s)# .*$", "", line)):
             found = PROGRAM.search(part)
             if found and (self.folder / found[1]).exists():

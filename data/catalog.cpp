@@ -1,7 +1,6 @@
 #include "data/catalog.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "data/shard_files.h"
 #include "data/whole_image.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/core/lower_case.h"
 #include "libdtrain/io/record_file.h"
 
 namespace dtrain::data {
@@ -250,8 +250,7 @@ const DatasetInfo& dataset_info(const std::string& name) {
 }
 
 const DatasetInfo& dataset_at(const std::string& path, std::vector<std::string>& notices) {
-  std::string lower = path;
-  for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  const std::string lower = lower_case(path);
   const std::optional<FilesKind> kind = kind_of_files(path);
   const auto fits = [&](const DatasetInfo& info) { return !kind || info.files == *kind; };
   const auto is_named = [&](const DatasetInfo& info) {

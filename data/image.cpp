@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "data/orientation.h"
 #include "data/png.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/core/lower_case.h"
 
 namespace dtrain::data {
 namespace {
@@ -73,11 +73,7 @@ const char* name_of(ImageFormat format) {
   return kNames[static_cast<size_t>(format)];
 }
 
-std::string media_type_of(ImageFormat format) {
-  std::string type = concat("image/", name_of(format));
-  std::ranges::transform(type, type.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return type;
-}
+std::string media_type_of(ImageFormat format) { return lower_case(concat("image/", name_of(format))); }
 
 ImageFormat sniff_image(std::span<const std::byte> encoded) {
   using namespace std::string_view_literals;
@@ -95,8 +91,7 @@ ImageFormat sniff_image(std::span<const std::byte> encoded) {
 
 bool has_image_name(const std::string& path) {
   constexpr std::array kEndings = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff"};
-  std::string ending = std::filesystem::path(path).extension().string();
-  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string ending = lower_case(std::filesystem::path(path).extension().string());
   return std::ranges::find(kEndings, ending) != kEndings.end();
 }
 

@@ -1,7 +1,6 @@
 #include "data/image_tree.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <map>
 
@@ -9,6 +8,7 @@
 #include "data/jpeg.h"
 #include "data/label_file.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/core/lower_case.h"
 #include "libdtrain/io/file_system.h"
 #include "libdtrain/io/record_file.h"
 
@@ -90,8 +90,7 @@ bool is_left_out(const std::string& name) {
 }
 
 std::string split_of_folder(const std::string& name) {
-  std::string lower = name;
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lower_case(name);
   if (lower == "train" || lower == "training") return "train";
   if (lower == "validation" || lower == "val" || lower == "valid") return "validation";
   return lower == "test" || lower == "testing" ? "test" : "";

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <ostream>
 #include <span>
 
@@ -12,6 +11,7 @@
 
 #include "apps/cli/input_notices.h"
 #include "apps/cli/messages.h"
+#include "apps/cli/ranking.h"
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/record_file.h"
 #include "libdtrain/ops/loss.h"
@@ -79,19 +79,6 @@ class Classifier {
   Tensor pixels_of_file_, input_;  // on the host and on the device
 };
 
-// Classes by descending probability, then ascending index.
-std::vector<size_t> ranking(const std::vector<float>& probabilities, int64_t top) {
-  std::vector<size_t> order(probabilities.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const size_t count = std::min(order.size(), static_cast<size_t>(top));
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
-                    [&](size_t a, size_t b) {
-                      return probabilities[a] != probabilities[b] ? probabilities[a] > probabilities[b] : a < b;
-                    });
-  order.resize(count);
-  return order;
-}
-
 void print_json(std::ostream& out, const nlohmann::ordered_json& row) {
   out << row.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
 }
@@ -109,7 +96,7 @@ std::string class_title(const std::vector<std::string>& names, size_t output) {
 
 void print(std::ostream& out, const Options& options, const std::string& file, const Classifier::Result& result,
            const std::vector<std::string>& names) {
-  const std::vector<size_t> best = ranking(result.probabilities, options.top);
+  const std::vector<size_t> best = cli::ranking(result.probabilities, static_cast<size_t>(options.top));
   if (!options.json) {
     out << cli::escaped(file) << '\n';
     for (size_t c : best)

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "data/image.h"
 #include "libdtrain/core/error.h"
@@ -77,18 +76,6 @@ std::vector<Prediction> ClassifierSession::predict(std::span<const Pixels* const
   for (size_t i = 0; i < images.size(); ++i)
     results.push_back({.probabilities = {values.data() + i * classes, values.data() + (i + 1) * classes}});
   return results;
-}
-
-std::vector<size_t> ranking(const std::vector<float>& probabilities, size_t count) {
-  std::vector<size_t> order(probabilities.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  count = std::min(order.size(), count);
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
-                    [&](size_t a, size_t b) {
-                      return probabilities[a] != probabilities[b] ? probabilities[a] > probabilities[b] : a < b;
-                    });
-  order.resize(count);
-  return order;
 }
 
 }  // namespace dtrain::serve

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/ranking.h"
 #include "apps/detection/detections.h"
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/json_limits.h"
@@ -73,7 +74,7 @@ Json form_of(const Prediction& result, const Session& session, const AnswerForm&
   Json list = Json::array();
   if (!session.detects()) {
     const auto names = session.class_names();
-    for (size_t c : ranking(result.probabilities, form.top)) {
+    for (size_t c : cli::ranking(result.probabilities, form.top)) {
       Json guess = {{"class", c}};
       if (c < names.size() && !names[c].empty()) guess["name"] = names[c];
       guess["probability"] = result.probabilities[c];

@@ -73,7 +73,4 @@ class Session {
   std::string precision_;
 };
 
-// Classes by descending probability, then ascending index; at most `count`.
-std::vector<size_t> ranking(const std::vector<float>& probabilities, size_t count);
-
 }  // namespace dtrain::serve

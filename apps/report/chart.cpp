@@ -106,7 +106,8 @@ std::string table_of(const Chart& chart) {
       html_text(chart.title), rows);
 }
 
-// Data for the script: [{"name": ..., "points": [[step, value], ...]}, ...]
+// Data for the script: [{"name": ..., "points": [[step, value], ...]}, ...]. Built without nlohmann/json, which cannot
+// round values to six digits; they keep the page small.
 std::string points_of(const std::vector<ChartLine>& lines) {
   std::string out;
   for (const ChartLine& line : lines) {

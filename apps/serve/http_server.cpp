@@ -28,6 +28,7 @@ thread_local Clock::time_point deadline_of_request;
 thread_local Clock::time_point begin_of_request;
 thread_local const std::atomic<Clock::time_point>* drain_of_request = nullptr;  // the server's
 
+// A whole response, because the request is not read.
 const char kBusy[] =
     "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Type: application/json\r\n"
     "Content-Length: 33\r\n\r\n{\"error\":\"too many connections\"}\n";

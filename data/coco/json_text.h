@@ -1,4 +1,5 @@
-// JSON text of numbers, boxes and masks in COCO's format.
+// JSON text of numbers, boxes and masks in COCO's format. Built without nlohmann/json, which prints 1 as 1.0 and would
+// hold millions of coordinates as a tree.
 #pragma once
 
 #include <string>

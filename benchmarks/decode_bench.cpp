@@ -49,12 +49,12 @@ void normalize(const float* pixels, float* out) {
 
 void augment(benchmark::State& state, PreprocessOptions options) {
   options.height = options.width = kSize;
-  const Preprocess preprocess = make_preprocess(options)();
+  const auto preprocessor = make_preprocess(options)();
   std::vector<float> pixels(3 * kSize * kSize), normalized(pixels.size());
   SampleKey key;
   for (auto _ : state) {
     const auto& bytes = images()[key.position % images().size()];
-    preprocess(bytes, {}, key, pixels.data());
+    preprocessor->run(bytes, {}, key, pixels.data());
     if (options.preset == Preset::tf_cnn)
       normalize(pixels.data(), normalized.data());
     else
@@ -68,12 +68,12 @@ void augment(benchmark::State& state, PreprocessOptions options) {
 // Host's share of the work when a GPU decodes.
 void defer(benchmark::State& state, PreprocessOptions options) {
   options.height = options.width = kSize;
-  const Defer leave = make_defer(options)();
+  const auto preprocessor = make_preprocess(options)();
   EncodedImage image(std::make_shared<HostAllocator>());
   SampleKey key;
   int64_t left = 0;
   for (auto _ : state) {
-    left += leave(images()[key.position % images().size()], {}, key, image).has_value();
+    left += preprocessor->defer(images()[key.position % images().size()], {}, key, image).has_value();
     key.sample = ++key.position;
   }
   state.SetItemsProcessed(state.iterations());

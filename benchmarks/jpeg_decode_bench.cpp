@@ -37,8 +37,7 @@ class Bench {
     preset_.preset = o.preprocessing == "tf_cnn" ? data::Preset::tf_cnn : data::Preset::torchvision;
     preset_.height = preset_.width = static_cast<int>(o.size);
     auto dataset = std::make_shared<data::ImagenetDataset>(data::ImagenetOptions{.directory = o.records},
-                                                           data::make_preprocess(preset_),
-                                                           on_gpu ? data::make_defer(preset_) : data::MakeDefer());
+                                                           data::make_preprocess(preset_));
     loader_ = std::make_unique<data::Loader>(dataset, data::LoaderOptions{.batch = o.batch,
                                                                           .workers = static_cast<int>(o.workers),
                                                                           .defer_decoding = on_gpu,

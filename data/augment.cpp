@@ -133,13 +133,13 @@ ImageView decode_for(ImageDecoder& decoder, Resampling<Weight>& by) {
   return decoder.decode(window);
 }
 
-// Per-worker preprocessing.
-class Augment {
+class PresetPreprocessor final : public Preprocessor {
  public:
-  explicit Augment(const PreprocessOptions& options) : options_(options), decoder_(decode_options(options)) {}
+  explicit PresetPreprocessor(const PreprocessOptions& options)
+      : options_(options), decoder_(decode_options(options)) {}
 
-  SampleNotes operator()(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
-                         void* pixels) {
+  SampleNotes run(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
+                  void* pixels) override {
     const ImageInfo image = decoder_.open(encoded);
     RandomStream random = sample_stream(key);
     if (options_.preset == Preset::aws) {
@@ -159,7 +159,8 @@ class Augment {
   }
 
   std::optional<SampleNotes> defer(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
-                                   EncodedImage& out) {
+                                   EncodedImage& out) override {
+    if (options_.preset == Preset::aws || distorts()) return {};
     const ImageInfo image = decoder_.open(encoded);
     if (!decoder_.suits_hardware()) return {};
     RandomStream random = sample_stream(key);
@@ -257,27 +258,10 @@ void check(const PreprocessOptions& options) {
 
 }  // namespace
 
-MakePreprocess make_preprocess(const PreprocessOptions& options) {
+PreprocessorFactory make_preprocess(const PreprocessOptions& options) {
   check(options);
-  const auto make = [options]() -> Preprocess {
-    // std::function requires a copyable target.
-    return [augment = std::make_shared<Augment>(options)](
-               std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key, void* pixels) {
-      return (*augment)(encoded, boxes, key, pixels);
-    };
-  };
+  const auto make = [options] { return std::make_unique<PresetPreprocessor>(options); };
   return {{options.height, options.width, 3}, pixel_type(options.preset), make};
-}
-
-MakeDefer make_defer(const PreprocessOptions& options) {
-  check(options);
-  DT_CHECK(options.preset != Preset::aws, "the aws preset is supported on the host only");
-  DT_CHECK(!options.training || !options.distort_color, "distort_color is supported on the host only");
-  return [options]() -> Defer {
-    return [augment = std::make_shared<Augment>(options)](
-               std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
-               EncodedImage& image) { return augment->defer(encoded, boxes, key, image); };
-  };
 }
 
 }  // namespace dtrain::data

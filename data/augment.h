@@ -58,10 +58,8 @@ DType pixel_type(Preset preset);
 // JPEG decoding options of a preset.
 DecodeOptions decode_options(const PreprocessOptions& options);
 
-// Makes Preprocess objects that write [height, width, 3] pixels. Each owns a decoder and buffers.
-MakePreprocess make_preprocess(const PreprocessOptions& options);
-// The same with decoding and resizing on the device. Its decoder rounds differently: pixels differ by a few levels.
-// Throws Error with distort_color and for aws, which need the host.
-MakeDefer make_defer(const PreprocessOptions& options);
+// Preprocessing of a preset. Decoding and resizing of baseline JPEGs can be deferred to the device, except for aws and
+// with distort_color. The device's decoder rounds differently: pixels differ by a few levels.
+PreprocessorFactory make_preprocess(const PreprocessOptions& options);
 
 }  // namespace dtrain::data

@@ -28,11 +28,11 @@ constexpr PixelScale kStandard{{255 * 0.485f, 255 * 0.456f, 255 * 0.406f},
 // AWS's mean and standard deviation.
 constexpr PixelScale kAws{{121, 115, 100}, {1 / 70.0f, 1 / 68.0f, 1 / 71.0f}};
 
-MakePreprocess make_cifar(const PreprocessOptions& options) {
+PreprocessorFactory make_cifar(const PreprocessOptions& options) {
   return make_cifar_preprocess({options.training, options.height, options.width, options.orientation});
 }
 
-MakePreprocess make_whole(const PreprocessOptions& options) {
+PreprocessorFactory make_whole(const PreprocessOptions& options) {
   return make_whole_image_preprocess(options.height, options.width, options.orientation);
 }
 
@@ -42,8 +42,7 @@ std::shared_ptr<Dataset> open_imagenet(const DatasetInfo& info, const SplitOptio
                               .classes = options.classes > 0 ? options.classes : info.classes,
                               .label_offset = options.label_offset,
                               .cache = options.cache};
-  return std::make_shared<ImagenetDataset>(files, pixels.make(options.augments),
-                                           options.defers ? pixels.make_defer(options.augments) : MakeDefer());
+  return std::make_shared<ImagenetDataset>(files, pixels.make(options.augments));
 }
 
 std::shared_ptr<Dataset> open_cifar(const DatasetInfo& info, const SplitOptions& options, const Pixels& pixels) {
@@ -210,11 +209,8 @@ PreprocessOptions options_of(const Pixels& pixels, bool training) {
 
 }  // namespace
 
-MakePreprocess Pixels::make(bool training) const { return preprocessing_of(*this).make(options_of(*this, training)); }
-
-MakeDefer Pixels::make_defer(bool training) const {
-  DT_CHECK(host_only().empty(), host_only());
-  return data::make_defer(options_of(*this, training));
+PreprocessorFactory Pixels::make(bool training) const {
+  return preprocessing_of(*this).make(options_of(*this, training));
 }
 
 DecodeOptions Pixels::decoding(bool training) const { return decode_options(options_of(*this, training)); }

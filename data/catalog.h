@@ -23,7 +23,7 @@ struct Preprocessing {
   Preset preset = Preset::tf_cnn;
   PixelScale scale{};
   bool use_boxes = true;  // crops are constrained to overlap objects
-  MakePreprocess (*make)(const PreprocessOptions&) = make_preprocess;
+  PreprocessorFactory (*make)(const PreprocessOptions&) = make_preprocess;
   std::string host_only{};  // reason why the device cannot do it; empty if it can
 };
 
@@ -39,9 +39,7 @@ struct Pixels {
   Orientation orientation = Orientation::ignore;  // whether to apply the EXIF orientation tag
 
   // The methods below throw Error for an unknown preprocessing or resize method.
-  MakePreprocess make(bool training) const;
-  // Deferred decoding on the device. Throws Error if the device does not support this preprocessing.
-  MakeDefer make_defer(bool training) const;
+  PreprocessorFactory make(bool training) const;
   DecodeOptions decoding(bool training) const;
   PixelScale scale() const;
   // Reason why pixels must be made on the host; empty if the device can make them.
@@ -53,7 +51,6 @@ struct SplitOptions {
   std::string directory{};
   bool training = true;               // files train-*, else validation-*
   bool augments = true;               // random crops and flips, else the preprocessing of evaluation
-  bool defers = false;                // allow deferred decoding on a device
   int64_t classes = 0;                // 0: default of the data set
   int64_t label_offset = 0;           // added to stored labels; the sum must lie in [0, classes)
   SampleAugmentation augmentation{};  // with `augments`, applied after the preprocessing

@@ -16,13 +16,13 @@ namespace {
 
 constexpr size_t kMaxBatchBytes = size_t{1} << 30;
 
-// Per-worker decoder and buffers.
-class Cifar {
+class CifarPreprocessor final : public Preprocessor {
  public:
-  explicit Cifar(const CifarOptions& options)
+  explicit CifarPreprocessor(const CifarOptions& options)
       : options_(options), decoder_({.orientation = options.orientation}), writer_(options.height, options.width) {}
 
-  SampleNotes operator()(std::span<const std::byte> encoded, const SampleKey& key, float* pixels) {
+  SampleNotes run(std::span<const std::byte> encoded, std::span<const Box>, const SampleKey& key,
+                  void* pixels) override {
     const ImageInfo info = decoder_.open(encoded);
     ImageView view = decoder_.decode();
     if (options_.training) {
@@ -32,7 +32,7 @@ class Cifar {
       pad_crop_flip(view, random, augmented_.pixels.data());
       view = augmented_.view();
     }
-    writer_.write(view, pixels);
+    writer_.write(view, static_cast<float*>(pixels));
     return notes_of(info, decoder_, options_.orientation);
   }
 
@@ -60,14 +60,9 @@ void pad_crop_flip(const ImageView& image, RandomStream& random, uint8_t* out) {
     }
 }
 
-MakePreprocess make_cifar_preprocess(const CifarOptions& options) {
+PreprocessorFactory make_cifar_preprocess(const CifarOptions& options) {
   const WholeImage checked(options.height, options.width);
-  const auto make = [options]() -> Preprocess {
-    return [cifar = std::make_shared<Cifar>(options)](std::span<const std::byte> encoded, std::span<const Box>,
-                                                      const SampleKey& key, void* pixels) {
-      return (*cifar)(encoded, key, static_cast<float*>(pixels));
-    };
-  };
+  const auto make = [options] { return std::make_unique<CifarPreprocessor>(options); };
   return {{options.height, options.width, 3}, DType::f32, make};
 }
 

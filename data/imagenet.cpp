@@ -44,21 +44,19 @@ const std::vector<Box>& BoxReader::read(const Example& example) {
 
 class ImagenetDataset::Reader final : public SampleReader {
  public:
-  explicit Reader(const ImagenetDataset& dataset) : dataset_(dataset), preprocess_(dataset.make_preprocess_()) {
-    DT_CHECK(preprocess_, "image data set: the preprocessing factory returned null");
-    if (dataset.make_defer_) defer_ = dataset.make_defer_();
+  explicit Reader(const ImagenetDataset& dataset) : dataset_(dataset), preprocessor_(dataset.preprocessors_()) {
+    DT_CHECK(preprocessor_, "image data set: the preprocessing factory returned null");
   }
 
   SampleNotes read(uint64_t record, const SampleKey& key, const Row& row) override {
     parse(record, row);
-    return preprocess_(encoded(), boxes_.read(example_), key, row.raw(kImages));
+    return preprocessor_->run(encoded(), boxes_.read(example_), key, row.raw(kImages));
   }
 
   std::optional<SampleNotes> defer(uint64_t record, const SampleKey& key, const Row& row,
                                    EncodedImage& image) override {
-    if (!defer_) return {};
     parse(record, row);
-    return defer_(encoded(), boxes_.read(example_), key, image);
+    return preprocessor_->defer(encoded(), boxes_.read(example_), key, image);
   }
 
  private:
@@ -79,21 +77,19 @@ class ImagenetDataset::Reader final : public SampleReader {
   }
 
   const ImagenetDataset& dataset_;
-  Preprocess preprocess_;
-  Defer defer_;
+  std::unique_ptr<Preprocessor> preprocessor_;
   std::vector<std::byte> buffer_;
   Example example_;
   BoxReader boxes_;
 };
 
-ImagenetDataset::ImagenetDataset(const ImagenetOptions& options, MakePreprocess make_preprocess, MakeDefer make_defer)
+ImagenetDataset::ImagenetDataset(const ImagenetOptions& options, PreprocessorFactory preprocessors)
     : shards_(find_shards(options.directory, options.split), options.cache),
       classes_(options.classes),
       label_offset_(options.label_offset),
-      layout_(labelled_images(make_preprocess.shape, make_preprocess.dtype)),
-      make_preprocess_(std::move(make_preprocess)),
-      make_defer_(std::move(make_defer)) {
-  DT_CHECK(make_preprocess_.make, "image data set without preprocessing: ", options.directory);
+      layout_(labelled_images(preprocessors.shape, preprocessors.dtype)),
+      preprocessors_(std::move(preprocessors)) {
+  DT_CHECK(preprocessors_.make, "image data set without preprocessing: ", options.directory);
   DT_CHECK(classes_ > 0 && classes_ <= INT32_MAX, "image data set of ", classes_, " classes");
   DT_CHECK(label_offset_ > INT32_MIN && label_offset_ < INT32_MAX, "label offset ", label_offset_);
 }

@@ -39,9 +39,8 @@ struct ImagenetOptions {
 // Rows have the layout labelled_images with the shape of the preprocessing.
 class ImagenetDataset final : public Dataset {
  public:
-  // Throws Error(Fault::data) for missing or unreadable shards, Error without preprocessing. Without `make_defer`
-  // decoding cannot be deferred to a device.
-  ImagenetDataset(const ImagenetOptions& options, MakePreprocess make_preprocess, MakeDefer make_defer = {});
+  // Throws Error(Fault::data) for missing or unreadable shards, Error without preprocessing.
+  ImagenetDataset(const ImagenetOptions& options, PreprocessorFactory preprocessors);
 
   const BatchLayout& layout() const override { return layout_; }
   uint64_t size() const override { return shards_.size(); }
@@ -57,8 +56,7 @@ class ImagenetDataset final : public Dataset {
   RecordShards shards_;
   int64_t classes_, label_offset_;
   BatchLayout layout_;
-  MakePreprocess make_preprocess_;
-  MakeDefer make_defer_;
+  PreprocessorFactory preprocessors_;
 };
 
 }  // namespace dtrain::data

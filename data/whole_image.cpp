@@ -6,6 +6,26 @@
 #include "libdtrain/core/error.h"
 
 namespace dtrain::data {
+namespace {
+
+class WholeImagePreprocessor final : public Preprocessor {
+ public:
+  WholeImagePreprocessor(int height, int width, Orientation orientation)
+      : orientation_(orientation), decoder_({.orientation = orientation}), writer_(height, width) {}
+
+  SampleNotes run(std::span<const std::byte> encoded, std::span<const Box>, const SampleKey&, void* pixels) override {
+    const ImageInfo info = decoder_.open(encoded);
+    writer_.write(decoder_.decode(), static_cast<float*>(pixels));
+    return notes_of(info, decoder_, orientation_);
+  }
+
+ private:
+  Orientation orientation_;
+  ImageDecoder decoder_;
+  WholeImage writer_;
+};
+
+}  // namespace
 
 WholeImage::WholeImage(int height, int width) : height_(height), width_(width) {
   DT_CHECK(width > 0 && height > 0, "preprocessing to an image of ", width, "x", height, " pixels");
@@ -21,19 +41,10 @@ void WholeImage::write(const ImageView& image, float* pixels) {
   resample(image, across_, down_, rows_, pixels);
 }
 
-MakePreprocess make_whole_image_preprocess(int height, int width, Orientation orientation) {
-  struct Worker {
-    ImageDecoder decoder;
-    WholeImage writer;
-  };
-  const WholeImage writer(height, width);
-  const auto make = [writer, orientation]() -> Preprocess {
-    return [orientation, worker = std::make_shared<Worker>(Worker{ImageDecoder({.orientation = orientation}), writer})](
-               std::span<const std::byte> encoded, std::span<const Box>, const SampleKey&, void* pixels) {
-      const ImageInfo info = worker->decoder.open(encoded);
-      worker->writer.write(worker->decoder.decode(), static_cast<float*>(pixels));
-      return notes_of(info, worker->decoder, orientation);
-    };
+PreprocessorFactory make_whole_image_preprocess(int height, int width, Orientation orientation) {
+  const WholeImage checked(height, width);
+  const auto make = [height, width, orientation] {
+    return std::make_unique<WholeImagePreprocessor>(height, width, orientation);
   };
   return {{height, width, 3}, DType::f32, make};
 }

@@ -25,6 +25,6 @@ class WholeImage {
 };
 
 // Decodes an image and writes all of it as f32, resized if necessary.
-MakePreprocess make_whole_image_preprocess(int height, int width, Orientation orientation = Orientation::ignore);
+PreprocessorFactory make_whole_image_preprocess(int height, int width, Orientation orientation = Orientation::ignore);
 
 }  // namespace dtrain::data

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -42,15 +43,15 @@ struct Server {
   std::mutex lines;                         // guards std::cin and std::cout
 };
 
-// Decodes with the thread's `decode` and runs the shared model.
-std::string classify(const Server& server, const data::MakePreprocess& pixels, const data::Preprocess& decode,
+// Decodes with the thread's `preprocessor` and runs the shared model.
+std::string classify(const Server& server, const data::PreprocessorFactory& pixels, data::Preprocessor& preprocessor,
                      const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return "cannot be opened";
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
   const Shape& shape = pixels.shape;
   const Tensor image = server.context.empty({1, shape[0], shape[1], shape[2]}, pixels.dtype);
-  decode(std::as_bytes(std::span(bytes)), /*boxes=*/{}, /*key=*/{}, image.raw());
+  preprocessor.run(std::as_bytes(std::span(bytes)), /*boxes=*/{}, /*key=*/{}, image.raw());
   Tape tape(server.context, server.prepared);
   const Tensor normalized = normalize_pixels(server.context, image, server.normalization);
   const Tensor probabilities = softmax(server.context, server.model.forward(tape, tape.constant(normalized)).value);
@@ -60,8 +61,8 @@ std::string classify(const Server& server, const data::MakePreprocess& pixels, c
 }
 
 void work(Server& server) {
-  const data::MakePreprocess pixels = server.pixels.make(/*training=*/false);
-  const data::Preprocess decode = pixels();
+  const data::PreprocessorFactory pixels = server.pixels.make(/*training=*/false);
+  const std::unique_ptr<data::Preprocessor> preprocessor = pixels();
   for (std::string path;;) {
     {
       const std::lock_guard lock(server.lines);
@@ -69,7 +70,7 @@ void work(Server& server) {
     }
     std::string answer;
     try {
-      answer = classify(server, pixels, decode, path);
+      answer = classify(server, pixels, *preprocessor, path);
     } catch (const Error& error) {
       answer = error.what();
     }

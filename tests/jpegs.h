@@ -44,19 +44,19 @@ inline data::SampleKey key_of(size_t sample) { return {.seed = 5, .epoch = 2, .s
 template <class T>
 std::vector<T> samples_by_host(const std::vector<std::vector<std::byte>>& jpegs,
                                const data::PreprocessOptions& options) {
-  const data::Preprocess preprocess = data::make_preprocess(options)();
+  const auto preprocessor = data::make_preprocess(options)();
   const auto size = static_cast<size_t>(3 * options.height * options.width);
   std::vector<T> samples(jpegs.size() * size);
-  for (size_t i = 0; i < jpegs.size(); ++i) preprocess(jpegs[i], {}, key_of(i), samples.data() + i * size);
+  for (size_t i = 0; i < jpegs.size(); ++i) preprocessor->run(jpegs[i], {}, key_of(i), samples.data() + i * size);
   return samples;
 }
 
 // One per image; without a JPEG if the device must not decode it.
 inline std::vector<EncodedImage> deferred(const std::vector<std::vector<std::byte>>& jpegs,
                                           const data::PreprocessOptions& options, std::shared_ptr<Allocator> memory) {
-  const data::Defer defer = data::make_defer(options)();
+  const auto preprocessor = data::make_preprocess(options)();
   std::vector<EncodedImage> images(jpegs.size(), EncodedImage(std::move(memory)));
-  for (size_t i = 0; i < jpegs.size(); ++i) defer(jpegs[i], {}, key_of(i), images[i]);
+  for (size_t i = 0; i < jpegs.size(); ++i) preprocessor->defer(jpegs[i], {}, key_of(i), images[i]);
   return images;
 }
 

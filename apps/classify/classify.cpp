@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <ostream>
 #include <span>
 
@@ -26,8 +27,8 @@ class Classifier {
   Classifier(const Options& options, const cli::FlagSet& set)
       : loaded_(options.model, set, cli::inference_machine(options.device, options.threads)),
         context_(loaded_.context()) {
-    const data::MakePreprocess make = loaded_.pixels().make(/*training=*/false);
-    preprocess_ = make();
+    const data::PreprocessorFactory make = loaded_.pixels().make(/*training=*/false);
+    preprocessor_ = make();
     const Shape shape{1, make.shape[0], make.shape[1], make.shape[2]};
     const size_t bytes = static_cast<size_t>(shape.count()) * size_of(make.dtype);
     pixels_of_file_ = Tensor(std::make_shared<Storage>(context_.host_allocator(), bytes), 0, shape, make.dtype, {});
@@ -44,7 +45,7 @@ class Classifier {
     const std::string bytes = read_text(file, kMaxRecordBytes);
     data::SampleNotes notes;
     try {
-      notes = preprocess_(std::as_bytes(std::span(bytes)), {}, {}, pixels_of_file_.raw());
+      notes = preprocessor_->run(std::as_bytes(std::span(bytes)), {}, {}, pixels_of_file_.raw());
     } catch (const Error& error) {
       throw Error(error.fault(), fmt::format("{}: {}", file, error.what()));
     }
@@ -75,7 +76,7 @@ class Classifier {
 
   cli::LoadedClassifier loaded_;
   Context& context_;
-  data::Preprocess preprocess_;
+  std::unique_ptr<data::Preprocessor> preprocessor_;
   Tensor pixels_of_file_, input_;  // on the host and on the device
 };
 

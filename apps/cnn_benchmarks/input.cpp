@@ -38,7 +38,6 @@ std::shared_ptr<data::Dataset> open_split(const Config& config, bool training, i
                                    .training = training,
                                    // Inference preprocesses images as evaluation does.
                                    .augments = training && config.mode != RunMode::forward_only,
-                                   .defers = config.decodes_on_gpu(),
                                    .classes = config.options.classes,
                                    .label_offset = config.flags.model.label_offset,
                                    .augmentation = config.flags.augment.sample(),

@@ -17,10 +17,10 @@ ClassifierSession::ClassifierSession(const cli::ClassifierFlags& flags, const cl
       make_(loaded_.pixels().make(/*training=*/false)),
       max_pixels_(max_pixels) {}
 
-data::Preprocess ClassifierSession::borrow() const {
+std::unique_ptr<data::Preprocessor> ClassifierSession::borrow() const {
   const std::lock_guard lock(mutex_);
   if (idle_.empty()) return make_();
-  data::Preprocess one = std::move(idle_.back());
+  std::unique_ptr<data::Preprocessor> one = std::move(idle_.back());
   idle_.pop_back();
   return one;
 }
@@ -32,12 +32,12 @@ size_t ClassifierSession::input_bytes() const {
 Pixels ClassifierSession::decode(std::span<const std::byte> encoded) const {
   data::ImageDecoder header({.limits = {.max_pixels = max_pixels_}});
   header.open(encoded);
-  data::Preprocess preprocess = borrow();
+  std::unique_ptr<data::Preprocessor> preprocessor = borrow();
   Pixels pixels;
   pixels.values.resize(input_bytes());
-  pixels.damage = preprocess(encoded, {}, {}, pixels.values.data()).damage;
+  pixels.damage = preprocessor->run(encoded, {}, {}, pixels.values.data()).damage;
   const std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(preprocess));
+  idle_.push_back(std::move(preprocessor));
   return pixels;
 }
 

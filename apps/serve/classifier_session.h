@@ -1,7 +1,9 @@
 // Session of a classifier.
 #pragma once
 
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "apps/cli/loaded_classifier.h"
 #include "apps/serve/session.h"
@@ -26,14 +28,14 @@ class ClassifierSession final : public Session {
 
  private:
   // Pool of preprocessors, which have buffers and are not thread-safe.
-  data::Preprocess borrow() const;
+  std::unique_ptr<data::Preprocessor> borrow() const;
 
   cli::LoadedClassifier loaded_;
-  data::MakePreprocess make_;
+  data::PreprocessorFactory make_;
   int64_t max_pixels_;
   const std::vector<data::coco::Category> none_{};
   mutable std::mutex mutex_;
-  mutable std::vector<data::Preprocess> idle_;
+  mutable std::vector<std::unique_ptr<data::Preprocessor>> idle_;
 };
 
 }  // namespace dtrain::serve

@@ -46,9 +46,9 @@ class Classify : public testing::Test {
   std::string image(int i) const { return (directory_ / ("image" + std::to_string(i) + ".jpg")).string(); }
 
   std::vector<float> logits(int i, const data::Pixels& pixels) {
-    const data::MakePreprocess make = pixels.make(false);
+    const data::PreprocessorFactory make = pixels.make(false);
     const Tensor input = context_->empty({1, 32, 32, 3}, make.dtype);
-    make()(picture(i), {}, {}, input.raw());
+    make()->run(picture(i), {}, {}, input.raw());
     PreparedWeights prepared(store_);
     Tape tape(*context_, prepared);
     const Tensor images = normalize_pixels(*context_, input, cli::normalization_of(pixels));

@@ -170,17 +170,17 @@ TEST(Color, OpsMatchFormulas) {
 }
 
 // Preset computed naively: full decode, crop, flip, resize.
-TEST(Preprocess, TfTrainingIsCropFlipResize) {
+TEST(Preprocessor, TfTrainingIsCropFlipResize) {
   const std::vector<std::byte> bytes = encode_jpeg(noise(120, 90, 8).view());
   ImageDecoder decoder({.fast_dct = true});
   decoder.open(bytes);
   const ImageView view = decoder.decode();
-  const Preprocess preprocess = make_preprocess({.height = 32, .width = 40})();
+  const auto preprocessor = make_preprocess({.height = 32, .width = 40})();
   std::vector<float> pixels(3 * 32 * 40), wanted(pixels.size()), rows;
   int flips = 0;
   for (uint64_t sample = 0; sample < 20; ++sample) {
     const SampleKey key{1, 0, sample, sample};
-    EXPECT_EQ(preprocess(bytes, {}, key, pixels.data()).damage, "");
+    EXPECT_EQ(preprocessor->run(bytes, {}, key, pixels.data()).damage, "");
     RandomStream random = sample_stream(key);
     const Window crop = sample_distorted_box(120, 90, {}, random);
     const bool flip = random.uniform() < 0.5f;
@@ -194,40 +194,40 @@ TEST(Preprocess, TfTrainingIsCropFlipResize) {
   EXPECT_TRUE(flips > 2 && flips < 18);
 }
 
-TEST(Preprocess, StatesOutputShapeAndType) {
+TEST(Preprocessor, StatesOutputShapeAndType) {
   EXPECT_EQ(make_preprocess({.height = 32, .width = 40}).shape, (Shape{32, 40, 3}));
   EXPECT_EQ(make_preprocess({.height = 32, .width = 40}).dtype, DType::f32);
   EXPECT_EQ(make_preprocess({.preset = Preset::torchvision}).shape, (Shape{224, 224, 3}));
   EXPECT_EQ(make_preprocess({.preset = Preset::torchvision}).dtype, DType::u8);
 }
 
-TEST(Preprocess, EvaluationUsesCentralCrop) {
+TEST(Preprocessor, EvaluationUsesCentralCrop) {
   // White image with a black frame that the central crop of 1 / 1.145 must exclude.
   Image image(400, 300);
   for (int y = 0; y < 300; ++y)
     for (int x = 0; x < 1200; ++x)
       image.pixels[static_cast<size_t>(1200 * y + x)] = x < 9 || x >= 1191 || y < 4 || y >= 296 ? 0 : 255;
   const std::vector<std::byte> bytes = encode_png(image.view());
-  const Preprocess tf = make_preprocess({.training = false, .height = 64, .width = 64})();
+  const auto tf = make_preprocess({.training = false, .height = 64, .width = 64})();
   std::vector<float> pixels(3 * 64 * 64);
-  tf(bytes, {}, {}, pixels.data());
+  tf->run(bytes, {}, {}, pixels.data());
   EXPECT_EQ(*std::min_element(pixels.begin(), pixels.end()), 255.0f);
-  const Preprocess torchvision =
+  const auto torchvision =
       make_preprocess({.preset = Preset::torchvision, .training = false, .height = 64, .width = 64})();
   std::vector<uint8_t> small(3 * 64 * 64);
-  torchvision(bytes, {}, {}, small.data());
+  torchvision->run(bytes, {}, {}, small.data());
   EXPECT_EQ(*std::min_element(small.begin(), small.end()), 255);
 }
 
-TEST(Preprocess, DistortionsStayInRangeAndFollowTheKey) {
+TEST(Preprocessor, DistortionsStayInRangeAndFollowTheKey) {
   const std::vector<std::byte> bytes = encode_jpeg(noise(60, 60, 9).view());
   std::vector<std::vector<float>> seen;
   for (const bool yiq : {true, false})
     for (const uint64_t position : {0, 1, 0}) {
-      const Preprocess preprocess =
+      const auto preprocessor =
           make_preprocess({.height = 16, .width = 16, .distort_color = true, .distort_in_yiq = yiq})();
       std::vector<float> pixels(3 * 16 * 16);
-      preprocess(bytes, {}, {1, 0, 5, position}, pixels.data());
+      preprocessor->run(bytes, {}, {1, 0, 5, position}, pixels.data());
       for (const float value : pixels) ASSERT_TRUE(value >= 0 && value <= 255);
       seen.push_back(pixels);
     }
@@ -236,27 +236,26 @@ TEST(Preprocess, DistortionsStayInRangeAndFollowTheKey) {
   EXPECT_NE(seen[0], seen[3]) << "YIQ is not HSV";
 }
 
-TEST(Preprocess, RoundRobinFollowsPosition) {
+TEST(Preprocessor, RoundRobinFollowsPosition) {
   const std::vector<std::byte> bytes = encode_png(noise(50, 40, 10).view());
-  const Preprocess robin = make_preprocess({.height = 16, .width = 16, .resize = TfResize::round_robin})();
+  const auto robin = make_preprocess({.height = 16, .width = 16, .resize = TfResize::round_robin})();
   std::vector<float> pixels(3 * 16 * 16), wanted(pixels.size());
   for (const uint64_t position : {4, 5, 6, 7}) {
-    const Preprocess fixed =
-        make_preprocess({.height = 16, .width = 16, .resize = static_cast<TfResize>(position % 4)})();
-    robin(bytes, {}, {1, 0, 5, position}, pixels.data());
-    fixed(bytes, {}, {1, 0, 5, position}, wanted.data());
+    const auto fixed = make_preprocess({.height = 16, .width = 16, .resize = static_cast<TfResize>(position % 4)})();
+    robin->run(bytes, {}, {1, 0, 5, position}, pixels.data());
+    fixed->run(bytes, {}, {1, 0, 5, position}, wanted.data());
     EXPECT_EQ(pixels, wanted);
   }
 }
 
-TEST(Preprocess, CropDoesNotResize) {
+TEST(Preprocessor, CropDoesNotResize) {
   constexpr int kHeight = 32, kWidth = 40;
   for (const auto& [width, height] : {std::pair{61, 45}, {40, 32}, {27, 19}, {65, 20}, {30, 50}}) {
     const Image image = noise(width, height, 12);
     const std::vector<std::byte> bytes = encode_png(image.view());
     int flips = 0;
     for (const bool training : {false, true}) {
-      const Preprocess preprocess =
+      const auto preprocessor =
           make_preprocess({.training = training, .height = kHeight, .width = kWidth, .resize = TfResize::crop})();
       std::vector<float> pixels(3 * kHeight * kWidth), centre(pixels.size()), mirrored(pixels.size());
       // Position of the result's corner in the image; outside of it for a smaller image.
@@ -269,7 +268,7 @@ TEST(Preprocess, CropDoesNotResize) {
         mirrored[static_cast<size_t>(i)] = image.view().row(y)[3 * (width - 1 - x) + i % 3];
       }
       for (uint64_t sample = 0; sample < 20; ++sample) {
-        EXPECT_EQ(preprocess(bytes, {}, {1, 0, sample, sample}, pixels.data()).damage, "");
+        EXPECT_EQ(preprocessor->run(bytes, {}, {1, 0, sample, sample}, pixels.data()).damage, "");
         const bool flip = pixels != centre;
         ASSERT_TRUE(!flip || (training && pixels == mirrored)) << width << "x" << height;
         flips += flip;
@@ -279,17 +278,30 @@ TEST(Preprocess, CropDoesNotResize) {
   }
 }
 
-TEST(Preprocess, ReportsDamageAndSurvivesBadImages) {
+TEST(Preprocessor, ReportsDamageAndSurvivesBadImages) {
   const std::vector<std::byte> bytes = encode_jpeg(noise(60, 60, 11).view());
-  const Preprocess preprocess =
+  const auto preprocessor =
       make_preprocess({.preset = Preset::torchvision, .training = false, .height = 56, .width = 56})();
   std::vector<uint8_t> pixels(3 * 56 * 56), again(pixels.size());
-  EXPECT_EQ(preprocess(bytes, {}, {}, pixels.data()).damage, "");
-  EXPECT_NE(preprocess({bytes.data(), bytes.size() / 2}, {}, {}, again.data()).damage, "");
-  EXPECT_THROW(preprocess({bytes.data(), 30}, {}, {}, again.data()), Error);
-  EXPECT_EQ(preprocess(bytes, {}, {}, again.data()).damage, "");
+  EXPECT_EQ(preprocessor->run(bytes, {}, {}, pixels.data()).damage, "");
+  EXPECT_NE(preprocessor->run({bytes.data(), bytes.size() / 2}, {}, {}, again.data()).damage, "");
+  EXPECT_THROW(preprocessor->run({bytes.data(), 30}, {}, {}, again.data()), Error);
+  EXPECT_EQ(preprocessor->run(bytes, {}, {}, again.data()).damage, "");
   EXPECT_EQ(pixels, again);
 }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+TEST(Preprocessor, OldNamesStillCompile) {
+  const MakePreprocess make = make_preprocess({.height = 16, .width = 16});
+  const Preprocess preprocess = make();
+  const std::vector<std::byte> bytes = encode_png(noise(50, 40, 14).view());
+  std::vector<float> old(3 * 16 * 16), now(old.size());
+  EXPECT_EQ(preprocess(bytes, {}, {1, 0, 5, 5}, old.data()).damage, "");
+  make()->run(bytes, {}, {1, 0, 5, 5}, now.data());
+  EXPECT_EQ(old, now);
+}
+#pragma GCC diagnostic pop
 
 }  // namespace
 }  // namespace dtrain::data

@@ -81,10 +81,10 @@ TEST(Catalog, RejectsUnknownNames) {
 }
 
 // Pixels of one image with one key.
-std::vector<float> pixels_of(const MakePreprocess& make) {
+std::vector<float> pixels_of(const PreprocessorFactory& make) {
   EXPECT_EQ(make.dtype, DType::f32);
   std::vector<float> pixels(static_cast<size_t>(make.shape.count()));
-  make()(usual_jpegs()[0], {}, {.seed = 4, .epoch = 1, .sample = 5, .position = 6}, pixels.data());
+  make()->run(usual_jpegs()[0], {}, {.seed = 4, .epoch = 1, .sample = 5, .position = 6}, pixels.data());
   return pixels;
 }
 
@@ -101,7 +101,7 @@ TEST(Pixels, FollowDataSetAndPreset) {
             pixels_of(make_preprocess({.preset = Preset::official, .training = false, .height = 16, .width = 16})));
   EXPECT_EQ(official.scale().mean, (std::array<float, 3>{123.68f, 116.78f, 103.94f}));
   EXPECT_EQ(official.scale().scale, (std::array<float, 3>{1, 1, 1}));
-  const MakePreprocess torchvision = Pixels{.preprocessing = "torchvision", .size = 20}.make(true);
+  const PreprocessorFactory torchvision = Pixels{.preprocessing = "torchvision", .size = 20}.make(true);
   EXPECT_EQ(torchvision.dtype, DType::u8);
   EXPECT_EQ(torchvision.shape, (Shape{20, 20, 3}));
 }
@@ -123,7 +123,18 @@ TEST(Pixels, PngsAreDecodedOnTheHost) {
   EXPECT_EQ((Pixels{.dataset = "cifar10", .preprocessing = "torchvision"}.host_only()), "");
   const Pixels cifar{.dataset = "cifar10"};
   EXPECT_EQ(cifar.host_only(), "CIFAR-10's images are PNGs and are augmented on the host");
-  expect_error([&] { cifar.make_defer(true); }, Fault::config, cifar.host_only());
+}
+
+TEST(Pixels, DeferUnlessHostOnly) {
+  for (const DatasetInfo& info : datasets()) {
+    if (info.files == FilesKind::objects) continue;
+    for (const Preprocessing& preprocessing : info.preprocessings) {
+      const Pixels pixels{.dataset = info.name, .preprocessing = preprocessing.name, .size = 16};
+      EncodedImage image(std::make_shared<HostAllocator>());
+      EXPECT_EQ(pixels.make(true)()->defer(usual_jpegs()[0], {}, {}, image).has_value(), pixels.host_only().empty())
+          << info.name << ' ' << preprocessing.name;
+    }
+  }
 }
 
 TEST(Catalog, OpensTheSplitAskedFor) {

@@ -34,7 +34,7 @@ Image expected(bool training, const SampleKey& key) {
 
 std::vector<float> run(const CifarOptions& options, const SampleKey& key) {
   std::vector<float> pixels(static_cast<size_t>(3 * options.height * options.width), -1.0f);
-  EXPECT_EQ(make_cifar_preprocess(options)()(picture(), {}, key, pixels.data()).damage, "");
+  EXPECT_EQ(make_cifar_preprocess(options)()->run(picture(), {}, key, pixels.data()).damage, "");
   return pixels;
 }
 
@@ -74,7 +74,8 @@ TEST(CifarPreprocess, StatesOutputShapeAndType) {
 TEST(CifarPreprocess, RejectsInvalidImages) {
   std::vector<float> pixels(3 * 32 * 32);
   const std::vector<std::byte> junk(10);
-  expect_error([&] { make_cifar_preprocess({})()(junk, {}, {}, pixels.data()); }, Fault::data, "is no JPEG, PNG, BMP");
+  expect_error([&] { make_cifar_preprocess({})()->run(junk, {}, {}, pixels.data()); }, Fault::data,
+               "is no JPEG, PNG, BMP");
 }
 
 }  // namespace

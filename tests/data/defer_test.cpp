@@ -100,7 +100,9 @@ TEST(Defer, OtherImagesAndColourOpsUseTheHost) {
   EXPECT_FALSE(images[0].jpeg.empty());
   EXPECT_TRUE(images[1].jpeg.empty());
   EXPECT_THROW(deferred({Bytes(9)}, options, std::make_shared<HostAllocator>()), Error);
-  expect_error([] { make_defer({.distort_color = true}); }, Fault::config, "on the host only");
+  for (const PreprocessOptions& host_only :
+       {PreprocessOptions{.distort_color = true}, PreprocessOptions{.preset = Preset::aws}})
+    EXPECT_TRUE(deferred({usual_jpegs()[0]}, host_only, std::make_shared<HostAllocator>())[0].jpeg.empty());
 }
 
 // Data set of good images, PNGs and images that the host rejects: sample i has label i.
@@ -119,9 +121,8 @@ class DeferringLoader : public testing::Test {
     write_shards({.directory = directory_.path().string(), .threads = 1},
                  {{.name = "train", .count = kRecords, .make = make}});
     const PreprocessOptions preset{.preset = Preset::torchvision, .height = 6, .width = 7};
-    dataset_ =
-        std::make_shared<ImagenetDataset>(ImagenetOptions{.directory = directory_.path().string(), .classes = kRecords},
-                                          make_preprocess(preset), make_defer(preset));
+    dataset_ = std::make_shared<ImagenetDataset>(
+        ImagenetOptions{.directory = directory_.path().string(), .classes = kRecords}, make_preprocess(preset));
   }
 
   LoaderOptions options() const {

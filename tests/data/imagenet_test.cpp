@@ -21,16 +21,19 @@ namespace {
 namespace fs = std::filesystem;
 
 // Fake decoder: the first pixel is the first byte of the "image", the second the number of boxes.
-MakePreprocess first_byte() {
-  const auto make = [] {
-    return [](std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey&, void* pixels) {
-      if (encoded.empty()) throw Error(Fault::data, "an image of 0 bytes");
-      static_cast<std::byte*>(pixels)[0] = encoded[0];
-      static_cast<std::byte*>(pixels)[1] = static_cast<std::byte>(boxes.size());
-      return SampleNotes{.damage = encoded[0] == std::byte{'!'} ? "damaged" : ""};
-    };
-  };
-  return {{1, 1, 3}, DType::u8, make};
+class FirstByte final : public Preprocessor {
+ public:
+  SampleNotes run(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey&,
+                  void* pixels) override {
+    if (encoded.empty()) throw Error(Fault::data, "an image of 0 bytes");
+    static_cast<std::byte*>(pixels)[0] = encoded[0];
+    static_cast<std::byte*>(pixels)[1] = static_cast<std::byte>(boxes.size());
+    return {.damage = encoded[0] == std::byte{'!'} ? "damaged" : ""};
+  }
+};
+
+PreprocessorFactory first_byte() {
+  return {{1, 1, 3}, DType::u8, [] { return std::make_unique<FirstByte>(); }};
 }
 
 struct Boxes {
@@ -283,6 +286,24 @@ void link_sample_data(const TempDirectory& directory) {
     fs::create_symlink(fs::absolute(entry.path()), directory / entry.path().filename().string());
 }
 
+class CentrePixel final : public Preprocessor {
+ public:
+  explicit CentrePixel(std::atomic<int>& boxed) : boxed_(boxed) {}
+
+  SampleNotes run(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey&,
+                  void* pixels) override {
+    decoder_.open(encoded);
+    const ImageView image = decoder_.decode();
+    std::copy_n(image.row(image.height / 2) + image.width / 2 * 3, 3, static_cast<uint8_t*>(pixels));
+    boxed_ += !boxes.empty();
+    return {.damage = decoder_.damage()};
+  }
+
+ private:
+  std::atomic<int>& boxed_;  // number of images with boxes
+  ImageDecoder decoder_;
+};
+
 // Known contents of this data set: one grey level per label.
 TEST(Imagenet, ReadsTfCnnBenchmarksTestData) {
   const fs::path data = test_data("tfrecord/tf_cnn_benchmarks");
@@ -291,21 +312,11 @@ TEST(Imagenet, ReadsTfCnnBenchmarksTestData) {
   const TempDirectory directory;
   link_sample_data(directory);
   std::atomic<int> boxed = 0;
-  const auto make_centre_pixel = [&boxed]() -> Preprocess {
-    auto decoder = std::make_shared<ImageDecoder>();
-    return [decoder, &boxed](std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey&,
-                             void* pixels) {
-      decoder->open(encoded);
-      const ImageView image = decoder->decode();
-      std::copy_n(image.row(image.height / 2) + image.width / 2 * 3, 3, static_cast<uint8_t*>(pixels));
-      boxed += !boxes.empty();
-      return SampleNotes{.damage = decoder->damage()};
-    };
-  };
+  const PreprocessorFactory preprocessors{
+      {1, 1, 3}, DType::u8, [&boxed] { return std::make_unique<CentrePixel>(boxed); }};
   for (const auto& [split, records] : {std::pair{"train", 512u}, std::pair{"validation", 128u}}) {
     const ImagenetOptions options{directory.path().string(), split, 10, 0, {}};
-    const auto dataset =
-        std::make_shared<ImagenetDataset>(options, MakePreprocess{{1, 1, 3}, DType::u8, make_centre_pixel});
+    const auto dataset = std::make_shared<ImagenetDataset>(options, preprocessors);
     ASSERT_EQ(dataset->size(), records);
     Loader loader(dataset, evaluation(100));
     uint64_t seen = 0;

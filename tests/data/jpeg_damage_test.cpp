@@ -48,12 +48,12 @@ TEST(JpegDamage, IsReportedByReaders) {
   odd.insert(odd.end() - 2, 20, std::byte{7});
   const std::span cut = std::span(bytes).first(bytes.size() * 9 / 10);
   std::vector<float> pixels(3 * 16 * 16);
-  for (const MakePreprocess& make : {make_preprocess({.height = 16, .width = 16}),
-                                     make_preprocess({.preset = Preset::torchvision, .height = 16, .width = 16}),
-                                     make_cifar_preprocess({true, 16, 16}), make_whole_image_preprocess(16, 16)}) {
-    const Preprocess preprocess = make();
-    EXPECT_EQ(preprocess(odd, {}, {}, pixels.data()).damage, "");
-    EXPECT_EQ(preprocess(cut, {}, {}, pixels.data()).damage, "Premature end of JPEG file");
+  for (const PreprocessorFactory& make : {make_preprocess({.height = 16, .width = 16}),
+                                          make_preprocess({.preset = Preset::torchvision, .height = 16, .width = 16}),
+                                          make_cifar_preprocess({true, 16, 16}), make_whole_image_preprocess(16, 16)}) {
+    const auto preprocessor = make();
+    EXPECT_EQ(preprocessor->run(odd, {}, {}, pixels.data()).damage, "");
+    EXPECT_EQ(preprocessor->run(cut, {}, {}, pixels.data()).damage, "Premature end of JPEG file");
   }
   const CocoFolder coco;
   std::vector<std::byte> jpeg = encode_jpeg(CocoFolder::image(4).view());

@@ -128,8 +128,8 @@ TEST_F(Idx, PixelsMatchImageFilesAtAnySize) {
     const Batch batch = make_batch(dataset.layout(), 1);
     dataset.reader()->read(0, {}, {batch, 0});
     std::vector<float> expected(static_cast<size_t>(size * size * 3));
-    EXPECT_EQ((Pixels{.dataset = "fashion_mnist", .size = size}.make(false))()(png, {}, {}, expected.data()).damage,
-              "");
+    EXPECT_EQ(
+        (Pixels{.dataset = "fashion_mnist", .size = size}.make(false))()->run(png, {}, {}, expected.data()).damage, "");
     for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(batch["images"].data<float>()[i], expected[i]) << i;
   }
   expect_error([] { make_whole_image_preprocess(0, 28); }, Fault::config, "28x0 pixels");

@@ -99,21 +99,21 @@ TEST(Orientation, IsReportedByPreprocessing) {
   std::vector<float> pixels(3 * 16 * 16);
   for (const Orientation orientation : {Orientation::ignore, Orientation::apply}) {
     const bool turns = orientation == Orientation::apply;
-    for (const MakePreprocess& make :
+    for (const PreprocessorFactory& make :
          {make_preprocess({.height = 16, .width = 16, .orientation = orientation}),
           make_cifar_preprocess({true, 16, 16, orientation}), make_whole_image_preprocess(16, 16, orientation)}) {
-      const Preprocess preprocess = make();
-      const SampleNotes of_plain = preprocess(plain, {}, {}, pixels.data());
+      const auto preprocessor = make();
+      const SampleNotes of_plain = preprocessor->run(plain, {}, {}, pixels.data());
       EXPECT_FALSE(of_plain.oriented || of_plain.turned);
-      const SampleNotes of_tagged = preprocess(tagged, {}, {}, pixels.data());
+      const SampleNotes of_tagged = preprocessor->run(tagged, {}, {}, pixels.data());
       EXPECT_TRUE(of_tagged.oriented);
       EXPECT_EQ(of_tagged.turned, turns);
     }
   }
   EncodedImage image(std::make_shared<HostAllocator>());
-  const Defer defer = make_defer({.preset = Preset::torchvision, .height = 16, .width = 16})();
-  EXPECT_TRUE(defer(tagged, {}, {}, image).value().oriented);
-  EXPECT_FALSE(defer(plain, {}, {}, image).value().oriented);
+  const auto preprocessor = make_preprocess({.preset = Preset::torchvision, .height = 16, .width = 16})();
+  EXPECT_TRUE(preprocessor->defer(tagged, {}, {}, image).value().oriented);
+  EXPECT_FALSE(preprocessor->defer(plain, {}, {}, image).value().oriented);
 }
 
 TEST(Orientation, AppliesToShrunkImagesOnRequest) {

@@ -23,14 +23,14 @@ struct Comparison {
   int size, samples;
 
   void run(const std::string& name, const data::Pixels& pixels, bool training) {
-    const data::MakePreprocess make = pixels.make(training);
-    const data::Preprocess preprocess = make();
+    const data::PreprocessorFactory make = pixels.make(training);
+    const auto preprocessor = make();
     for (size_t image = 0; image < images.size(); ++image)
       for (int sample = 0; sample < (training ? samples : 1); ++sample) {
         const auto number = static_cast<uint64_t>(sample);
         const Tensor raw = context.empty({1, size, size, 3}, make.dtype);
         std::vector<std::byte> memory(raw.bytes());
-        preprocess(images[image], kBoxes, {kSeed, kEpoch, number, number}, memory.data());
+        preprocessor->run(images[image], kBoxes, {kSeed, kEpoch, number, number}, memory.data());
         context.upload(memory.data(), raw);
         const std::string key = concat(name, training ? ".train." : ".eval.", image, ".", sample);
         results.add(context, key, normalize_pixels(context, raw, {}));  // as floats, and no more

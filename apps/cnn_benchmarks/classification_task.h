@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/cli/image_task.h"
-#include "apps/cnn_benchmarks/session.h"
+#include "apps/cnn_benchmarks/training_job.h"
 #include "libdtrain/autograd/prepared_weights.h"
 
 namespace dtrain::cnn_benchmarks {

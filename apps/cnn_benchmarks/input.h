@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "apps/cnn_benchmarks/plan.h"
+#include "apps/cnn_benchmarks/training_schedule.h"
 #include "apps/detection/detection_task.h"
 #include "data/mixing.h"
 #include "data/staged_loader.h"

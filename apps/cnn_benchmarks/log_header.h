@@ -4,7 +4,7 @@
 #include <string>
 
 #include "apps/cli/log.h"
-#include "apps/cnn_benchmarks/plan.h"
+#include "apps/cnn_benchmarks/training_schedule.h"
 
 namespace dtrain::cnn_benchmarks {
 

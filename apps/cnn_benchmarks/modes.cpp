@@ -6,15 +6,15 @@
 
 #include <fmt/format.h>
 
-#include "apps/cli/agreed_wait.h"
+#include "apps/cli/agreed_stop.h"
 #include "apps/cli/input_notices.h"
 #include "apps/cli/memory_fit.h"
 #include "apps/cli/rank_table.h"
 #include "apps/cli/run_main.h"
 #include "apps/cli/stop_signals.h"
 #include "apps/cnn_benchmarks/classification_task.h"
-#include "apps/cnn_benchmarks/outputs.h"
 #include "apps/cnn_benchmarks/run_options.h"
+#include "apps/cnn_benchmarks/training_outputs.h"
 #include "apps/observers/model_details.h"
 #include "apps/observers/trace_tables.h"
 #include "libdtrain/run/evaluation.h"

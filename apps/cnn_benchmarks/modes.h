@@ -3,7 +3,7 @@
 
 #include "apps/cli/image_task.h"
 #include "apps/cli/log.h"
-#include "apps/cnn_benchmarks/session.h"
+#include "apps/cnn_benchmarks/training_job.h"
 
 namespace dtrain::cnn_benchmarks {
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "apps/cnn_benchmarks/session.h"
+#include "apps/cnn_benchmarks/training_job.h"
 #include "apps/observers/config_keeper.h"
 #include "apps/observers/event_files.h"
 #include "apps/observers/live_view.h"

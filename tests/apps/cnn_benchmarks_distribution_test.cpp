@@ -3,7 +3,7 @@
 
 #include "apps/cli/options/all_reduce_spec.h"
 #include "apps/cli/options/horovod.h"
-#include "apps/cnn_benchmarks/config.h"
+#include "apps/cnn_benchmarks/settings.h"
 #include "tests/testing.h"
 
 namespace dtrain::cnn_benchmarks {

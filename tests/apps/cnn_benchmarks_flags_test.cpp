@@ -1,7 +1,7 @@
 // Attributes of declared flags; parsing a flag changes only its own group.
 #include <algorithm>
 
-#include "apps/cnn_benchmarks/config.h"
+#include "apps/cnn_benchmarks/settings.h"
 #include "tests/testing.h"
 
 namespace dtrain::cnn_benchmarks {

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "apps/cli/options/recipe_table.h"
-#include "apps/cnn_benchmarks/config.h"
-#include "apps/cnn_benchmarks/plan.h"
+#include "apps/cnn_benchmarks/settings.h"
+#include "apps/cnn_benchmarks/training_schedule.h"
 #include "tests/testing.h"
 
 namespace dtrain::cnn_benchmarks {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "apps/cnn_benchmarks/config.h"
+#include "apps/cnn_benchmarks/settings.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

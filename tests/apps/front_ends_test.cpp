@@ -4,8 +4,8 @@
 #include <regex>
 
 #include "apps/cli/values.h"
-#include "apps/cnn_benchmarks/config.h"
-#include "apps/cnn_benchmarks/plan.h"
+#include "apps/cnn_benchmarks/settings.h"
+#include "apps/cnn_benchmarks/training_schedule.h"
 #include "apps/train_imagenet/translation.h"
 #include "tests/apps/cnn_benchmarks_fixture.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "apps/cli/log.h"
-#include "apps/cnn_benchmarks/session.h"
+#include "apps/cnn_benchmarks/training_job.h"
 #include "apps/observers/config_keeper.h"
 #include "apps/observers/event_files.h"
 #include "apps/observers/json_lines.h"

@@ -1,4 +1,4 @@
-#include "apps/mask_rcnn/learning_rate.h"
+#include "apps/mask_rcnn/training_schedule.h"
 
 #include <fmt/format.h>
 

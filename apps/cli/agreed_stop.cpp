@@ -1,4 +1,4 @@
-#include "apps/cli/agreed_wait.h"
+#include "apps/cli/agreed_stop.h"
 
 #include <thread>
 

@@ -1,5 +1,5 @@
 // Resolves interdependent defaults, and checks what this build and this machine support.
-#include "apps/cnn_benchmarks/config.h"
+#include "apps/cnn_benchmarks/settings.h"
 
 namespace dtrain::cnn_benchmarks {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "apps/cnn_benchmarks/config.h"
+#include "apps/cnn_benchmarks/settings.h"
 
 namespace dtrain::cnn_benchmarks {
 

@@ -1,5 +1,5 @@
 // Number of steps and learning-rate schedule, by tf_cnn_benchmarks' rules.
-#include "apps/cnn_benchmarks/plan.h"
+#include "apps/cnn_benchmarks/training_schedule.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {

@@ -1,8 +1,8 @@
 // Flags to configuration: defaults, refused combinations, numbers of steps, schedules.
 #include <cstdlib>
 
-#include "apps/cnn_benchmarks/config.h"
-#include "apps/cnn_benchmarks/plan.h"
+#include "apps/cnn_benchmarks/settings.h"
+#include "apps/cnn_benchmarks/training_schedule.h"
 #include "tests/testing.h"
 
 namespace dtrain::cnn_benchmarks {

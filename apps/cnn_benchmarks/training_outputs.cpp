@@ -1,4 +1,4 @@
-#include "apps/cnn_benchmarks/outputs.h"
+#include "apps/cnn_benchmarks/training_outputs.h"
 
 #include <fmt/format.h>
 

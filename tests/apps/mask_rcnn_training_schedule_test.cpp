@@ -1,6 +1,6 @@
 // Learning-rate schedules from a detector's settings, and weight decay.
 #include "apps/mask_rcnn/config_keys.h"
-#include "apps/mask_rcnn/learning_rate.h"
+#include "apps/mask_rcnn/training_schedule.h"
 #include "apps/mask_rcnn/training_job.h"
 #include "libdtrain/core/error.h"
 #include "tests/testing.h"

@@ -1,5 +1,5 @@
 // Creates a run's objects from its configuration.
-#include "apps/cnn_benchmarks/session.h"
+#include "apps/cnn_benchmarks/training_job.h"
 
 #include <fmt/format.h>
 

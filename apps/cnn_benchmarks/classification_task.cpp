@@ -12,40 +12,40 @@
 namespace dtrain::cnn_benchmarks {
 namespace {
 
-void describe_run(const Session& session, TrainState& state) {
-  const Config& config = session.config;
-  state.identity = config.recorded_identity;
+void describe_run(const TrainingJob& job, TrainState& state) {
+  const Settings& settings = job.settings;
+  state.identity = settings.recorded_identity;
   state.identity.insert({
-      {"classes", fmt::format("{}", session.model.classes)},
-      {"image size", fmt::format("{}", session.model.image_size)},
-      {"data set", session.datasets.training ? session.datasets.training->identity() : "synthetic " + config.dataset},
+      {"classes", fmt::format("{}", job.model.classes)},
+      {"image size", fmt::format("{}", job.model.image_size)},
+      {"data set", job.datasets.training ? job.datasets.training->identity() : "synthetic " + settings.dataset},
   });
-  state.settings = config.recorded_settings;
+  state.settings = settings.recorded_settings;
   state.settings.insert({
       {"version", cli::version()},
-      {"precision", cli::name_of_precision(config.machine.precision)},
-      {"sums over ranks", session.communicator->describe()},
+      {"precision", cli::name_of_precision(settings.machine.precision)},
+      {"sums over ranks", job.communicator->describe()},
   });
-  state.weights = cli::classifier_record(state, config.dataset, session.datasets.class_names);
+  state.weights = cli::classifier_record(state, settings.dataset, job.datasets.class_names);
 }
 
-detection::TaskOptions detection_options(Session& session) {
-  const Config& config = session.config;
-  detection::TaskOptions options{.training = session.datasets.objects,
-                                 .batch = config.batch,
-                                 .evaluation_batch = config.eval_batch,
-                                 .micro_steps = static_cast<int>(config.micro_steps),
-                                 .seed = config.flags.run.seed(),
-                                 .chief = config.ranks.chief,
-                                 .loader = loader_options(*session.context, config, true),
-                                 .waits_for_scores = !config.flags.ssd.collect_eval_results_async,
+detection::TaskOptions detection_options(TrainingJob& job) {
+  const Settings& settings = job.settings;
+  detection::TaskOptions options{.training = job.datasets.objects,
+                                 .batch = settings.batch,
+                                 .evaluation_batch = settings.eval_batch,
+                                 .micro_steps = static_cast<int>(settings.micro_steps),
+                                 .seed = settings.flags.run.seed(),
+                                 .chief = settings.ranks.chief,
+                                 .loader = loader_options(*job.context, settings, true),
+                                 .waits_for_scores = !settings.flags.ssd.collect_eval_results_async,
                                  .score = ssd::score,
-                                 .report = session.datasets.report};
-  if (config.evaluates()) options.validation = {session.datasets.scored};
-  if (config.synthetic())
-    options.synthetic = [&] { return session.detector->synthetic_batch(config.batch, config.flags.run.seed()); };
+                                 .report = job.datasets.report};
+  if (settings.evaluates()) options.validation = {job.datasets.scored};
+  if (settings.synthetic())
+    options.synthetic = [&] { return job.detector->synthetic_batch(settings.batch, settings.flags.run.seed()); };
   TrainState state;
-  describe_run(session, state);
+  describe_run(job, state);
   options.identity = state.identity;
   options.settings = state.settings;
   options.weights = state.weights;
@@ -54,15 +54,15 @@ detection::TaskOptions detection_options(Session& session) {
 
 }  // namespace
 
-std::unique_ptr<cli::ImageTask> make_task(Session& session) {
-  if (!session.detector) return std::make_unique<ClassificationTask>(session);
-  return std::make_unique<detection::DetectionTask>(*session.detector, session.group, detection_options(session));
+std::unique_ptr<cli::ImageTask> make_task(TrainingJob& job) {
+  if (!job.detector) return std::make_unique<ClassificationTask>(job);
+  return std::make_unique<detection::DetectionTask>(*job.detector, job.group, detection_options(job));
 }
 
 void ClassificationTask::open(uint64_t cursor) {
-  const Config& config = session_.config;
-  batches_.resize(static_cast<size_t>(config.micro_steps));
-  input_ = Input::training(*session_.context, config, session_.datasets, session_.pixels(), cursor);
+  const Settings& settings = job_.settings;
+  batches_.resize(static_cast<size_t>(settings.micro_steps));
+  input_ = Input::training(*job_.context, settings, job_.datasets, job_.pixels(), cursor);
 }
 
 BatchInfo ClassificationTask::load(int micro_step) {
@@ -76,43 +76,42 @@ Loss ClassificationTask::forward(Tape& tape, int micro_step) {
 
 Loss ClassificationTask::loss_of(Tape& tape, const data::Batch& batch) const {
   SoftmaxCrossEntropyOptions options;
-  const Flags& f = session_.config.flags;
+  const Flags& f = job_.settings.flags;
   if (tape.training()) options.label_smoothing = static_cast<float>(f.model.label_smoothing);
   options.partners = batch.find("partners");
   options.shares = batch.find("shares");
-  const Tensor images = session_.config.synthetic()
+  const Tensor images = job_.settings.synthetic()
                             ? batch["images"]
-                            : cli::network_input(*session_.context, batch, session_.pixels(), f.augment.erased_value());
-  return session_.model.loss(tape, tape.constant(images), batch["labels"], options);
+                            : cli::network_input(*job_.context, batch, job_.pixels(), f.augment.erased_value());
+  return job_.model.loss(tape, tape.constant(images), batch["labels"], options);
 }
 
 std::future<Evaluation> ClassificationTask::evaluate(const EvaluationRequest& request) {
-  Input input = Input::validation(*session_.context, session_.config, session_.datasets, session_.pixels());
+  Input input = Input::validation(*job_.context, job_.settings, job_.datasets, job_.pixels());
   const data::Batch* batch = nullptr;
   EvaluationLoop loop;
-  loop.batches = session_.plan.eval_batches;
-  loop.batch = session_.config.global_eval_batch();
+  loop.batches = job_.plan.eval_batches;
+  loop.batch = job_.settings.global_eval_batch();
   loop.load = [&]() -> std::optional<int64_t> {
     batch = input.next();
     return batch ? std::optional(batch->valid) : std::nullopt;
   };
   loop.forward = [&](Tape& tape) { return loss_of(tape, *batch); };
-  std::future<Evaluation> evaluation = evaluate_batches(*session_.context, session_.group, request, loop);
-  if (evaluation.valid())
-    evaluation_stats_ = cli::over_ranks(session_.group, input.stats().value_or(data::LoaderStats()));
+  std::future<Evaluation> evaluation = evaluate_batches(*job_.context, job_.group, request, loop);
+  if (evaluation.valid()) evaluation_stats_ = cli::over_ranks(job_.group, input.stats().value_or(data::LoaderStats()));
   return evaluation;
 }
 
 std::vector<MetricValue> ClassificationTask::infer() {
-  Tape tape(*session_.context, prepared_);
-  return metrics_of(*session_.context, [&] { return loss_of(tape, batches_.front()); });
+  Tape tape(*job_.context, prepared_);
+  return metrics_of(*job_.context, [&] { return loss_of(tape, batches_.front()); });
 }
 
 std::vector<cli::Picture> ClassificationTask::pictures() const {
-  if (session_.config.synthetic()) return {};
-  return cli::encoded(cli::first_images(*session_.context, batches_.front()["images"]));
+  if (job_.settings.synthetic()) return {};
+  return cli::encoded(cli::first_images(*job_.context, batches_.front()["images"]));
 }
 
-void ClassificationTask::describe(TrainState& state) const { describe_run(session_, state); }
+void ClassificationTask::describe(TrainState& state) const { describe_run(job_, state); }
 
 }  // namespace dtrain::cnn_benchmarks

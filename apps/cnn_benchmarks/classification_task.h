@@ -10,13 +10,13 @@
 
 namespace dtrain::cnn_benchmarks {
 
-// Creates the classification or detection task of --model. The session outlives it.
-std::unique_ptr<cli::ImageTask> make_task(Session& session);
+// Creates the classification or detection task of --model. The job outlives it.
+std::unique_ptr<cli::ImageTask> make_task(TrainingJob& job);
 
 class ClassificationTask final : public cli::ImageTask {
  public:
-  explicit ClassificationTask(Session& session)
-      : ImageTask(static_cast<int>(session.config.micro_steps)), session_(session), prepared_(session.store) {}
+  explicit ClassificationTask(TrainingJob& job)
+      : ImageTask(static_cast<int>(job.settings.micro_steps)), job_(job), prepared_(job.store) {}
 
   void open(uint64_t cursor) override;
   BatchInfo load(int micro_step) override;
@@ -35,7 +35,7 @@ class ClassificationTask final : public cli::ImageTask {
   // Label smoothing in training only.
   Loss loss_of(Tape& tape, const data::Batch& batch) const;
 
-  Session& session_;
+  TrainingJob& job_;
   std::optional<Input> input_;
   data::LoaderStats evaluation_stats_;
   PreparedWeights prepared_;          // for infer()

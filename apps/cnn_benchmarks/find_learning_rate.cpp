@@ -7,18 +7,18 @@
 
 namespace dtrain::cnn_benchmarks {
 
-int find_learning_rate(Session& session, cli::Log& log) {
-  const Flags& f = session.config.flags;
-  Optimizer optimizer(session.store, f.optimizer.options());
-  ClassificationTask task(session);
-  observers::TfCnnLogOptions options = log_options(session);
+int find_learning_rate(TrainingJob& job, cli::Log& log) {
+  const Flags& f = job.settings.flags;
+  Optimizer optimizer(job.store, f.optimizer.options());
+  ClassificationTask task(job);
+  observers::TfCnnLogOptions options = log_options(job);
   options.speed.warmup_steps = 0;
-  observers::TfCnnLog steps(log, std::move(options), *session.context, *session.communicator);
-  const auto sweep = sweep_learning_rate(task, optimizer, session.store, trainer_options(session), session.group,
-                                         run_options(session), f.rate_finder.options(), {&steps}, cli::stop_requested);
-  report_trained(session, task, log);
+  observers::TfCnnLog steps(log, std::move(options), *job.context, *job.communicator);
+  const auto sweep = sweep_learning_rate(task, optimizer, job.store, trainer_options(job), job.group, run_options(job),
+                                         f.rate_finder.options(), {&steps}, cli::stop_requested);
+  report_trained(job, task, log);
   if (!sweep) return cli::kStopped;
-  f.rate_finder.report(*sweep, log, session.is_chief());
+  f.rate_finder.report(*sweep, log, job.is_chief());
   return 0;
 }
 

@@ -15,9 +15,9 @@ namespace dtrain::cnn_benchmarks {
 namespace {
 
 // `cache` reports to a progress bar, shown if opening takes long.
-data::CacheOptions cache_options(const Config& config, bool training, std::optional<cli::Progress>& progress) {
-  data::CacheOptions cache = config.flags.input.cache_options();
-  if (config.ranks.is_chief())
+data::CacheOptions cache_options(const Settings& settings, bool training, std::optional<cli::Progress>& progress) {
+  data::CacheOptions cache = settings.flags.input.cache_options();
+  if (settings.ranks.is_chief())
     cache.progress = [&progress, training](uint64_t opened, uint64_t files) {
       if (!progress) progress.emplace(training ? "training files" : "validation files", files);
       progress->update(opened);
@@ -26,41 +26,42 @@ data::CacheOptions cache_options(const Config& config, bool training, std::optio
 }
 
 // With images of `size` pixels a side.
-std::shared_ptr<data::Dataset> open_split(const Config& config, bool training, int64_t size) {
-  data::Pixels pixels = config.pixels();
+std::shared_ptr<data::Dataset> open_split(const Settings& settings, bool training, int64_t size) {
+  data::Pixels pixels = settings.pixels();
   pixels.size = static_cast<int>(size);
-  if (config.decodes_on_gpu()) {
+  if (settings.decodes_on_gpu()) {
     DT_CHECK(pixels.host_only().empty(), pixels.host_only(), ": --jpeg_decoder=host");
     DT_CHECK(!pixels.distortions, "--distortions run on the host and need --jpeg_decoder=host");
   }
   std::optional<cli::Progress> progress;
-  return data::open_split(pixels, {.directory = config.flags.input.data_dir,
+  return data::open_split(pixels, {.directory = settings.flags.input.data_dir,
                                    .training = training,
                                    // Inference preprocesses images as evaluation does.
-                                   .augments = training && config.mode != RunMode::forward_only,
-                                   .classes = config.options.classes,
-                                   .label_offset = config.flags.model.label_offset,
-                                   .augmentation = config.flags.augment.sample(),
-                                   .cache = cache_options(config, training, progress)});
+                                   .augments = training && settings.mode != RunMode::forward_only,
+                                   .classes = settings.options.classes,
+                                   .label_offset = settings.flags.model.label_offset,
+                                   .augmentation = settings.flags.augment.sample(),
+                                   .cache = cache_options(settings, training, progress)});
 }
 
-void open_detection_data(const Config& config, Datasets& datasets) {
-  const std::string& folder = config.flags.input.data_dir;
+void open_detection_data(const Settings& settings, Datasets& datasets) {
+  const std::string& folder = settings.flags.input.data_dir;
   std::optional<cli::Progress> training, validation;
-  if (config.mode != RunMode::evaluation)
+  if (settings.mode != RunMode::evaluation)
     datasets.training = datasets.objects =
-        ssd::open_training(folder, config.mode != RunMode::forward_only, cache_options(config, true, training));
-  if (datasets.objects && config.ranks.is_chief()) cli::print_notes(datasets.objects->notices());
-  if (!config.evaluates()) return;
-  datasets.scored = ssd::open_validation(folder, cache_options(config, false, validation));
+        ssd::open_training(folder, settings.mode != RunMode::forward_only, cache_options(settings, true, training));
+  if (datasets.objects && settings.ranks.is_chief()) cli::print_notes(datasets.objects->notices());
+  if (!settings.evaluates()) return;
+  datasets.scored = ssd::open_validation(folder, cache_options(settings, false, validation));
   datasets.validation = datasets.scored.images;
-  if (config.ranks.is_chief()) cli::print_notes(datasets.scored.images->notices());
+  if (settings.ranks.is_chief()) cli::print_notes(datasets.scored.images->notices());
 }
 
-data::Batch synthetic_batch(Context& context, const Config& config, const PixelNormalization& format, int64_t rows) {
-  const int64_t size = config.options.image_size;
+data::Batch synthetic_batch(Context& context, const Settings& settings, const PixelNormalization& format,
+                            int64_t rows) {
+  const int64_t size = settings.options.image_size;
   const auto [images, labels] =
-      cli::make_tf_cnn_batch(context, rows, size, config.options.classes, config.flags.run.seed());
+      cli::make_tf_cnn_batch(context, rows, size, settings.options.classes, settings.flags.run.seed());
   data::Batch batch{.layout = data::labelled_images({size, size, format.channels}, format.dtype), .valid = rows};
   batch.fields = {normalize_pixels(context, images, format), labels};
   batch.row_valid.assign(static_cast<size_t>(rows), 1);
@@ -69,76 +70,78 @@ data::Batch synthetic_batch(Context& context, const Config& config, const PixelN
 
 }  // namespace
 
-data::LoaderOptions loader_options(Context& context, const Config& config, bool training) {
-  const Flags& f = config.flags;
+data::LoaderOptions loader_options(Context& context, const Settings& settings, bool training) {
+  const Flags& f = settings.flags;
   data::LoaderOptions options;
   if (!context.is_cpu()) options.allocator = context.host_allocator();
   options.training = training;
-  options.batch = training ? config.batch : config.eval_batch;
-  options.rank = config.ranks.rank;
-  options.ranks = config.ranks.size;
+  options.batch = training ? settings.batch : settings.eval_batch;
+  options.rank = settings.ranks.rank;
+  options.ranks = settings.ranks.size;
   options.seed = f.run.seed();
-  if (config.trains()) options.repeats = static_cast<int>(f.augment.repeated_augmentation);
-  options.workers = config.input_workers;
+  if (settings.trains()) options.repeats = static_cast<int>(f.augment.repeated_augmentation);
+  options.workers = settings.input_workers;
   // One batch is in training, one is being filled, the rest are queued.
   options.slots = static_cast<int>(2 + f.input.datasets_prefetch_buffer_size);
-  options.defer_decoding = config.decodes_on_gpu();
+  options.defer_decoding = settings.decodes_on_gpu();
   options.skip_bad_records = f.input.on_bad_record == "skip";
   options.bad_record_budget = static_cast<uint64_t>(f.input.bad_record_budget);
   return options;
 }
 
-Datasets open_datasets(const Config& config) {
+Datasets open_datasets(const Settings& settings) {
   Datasets datasets;
-  const data::DatasetInfo& info = data::dataset_info(config.dataset);
+  const data::DatasetInfo& info = data::dataset_info(settings.dataset);
   datasets.sizes = {info.training, info.validation};
-  if (config.synthetic()) return datasets;
-  if (config.detects()) {
-    open_detection_data(config, datasets);
+  if (settings.synthetic()) return datasets;
+  if (settings.detects()) {
+    open_detection_data(settings, datasets);
   } else {
-    datasets.class_names = data::names_by_output(data::read_class_names(config.flags.input.data_dir),
-                                                 config.options.classes, config.flags.model.label_offset);
-    if (config.mode != RunMode::evaluation) datasets.training = open_split(config, true, config.stages.front().size);
-    if (config.evaluates()) datasets.validation = open_split(config, false, config.options.image_size);
+    datasets.class_names = data::names_by_output(data::read_class_names(settings.flags.input.data_dir),
+                                                 settings.options.classes, settings.flags.model.label_offset);
+    if (settings.mode != RunMode::evaluation)
+      datasets.training = open_split(settings, true, settings.stages.front().size);
+    if (settings.evaluates()) datasets.validation = open_split(settings, false, settings.options.image_size);
   }
   if (datasets.training) datasets.sizes.training = datasets.training->size();
   if (datasets.validation) datasets.sizes.validation = datasets.validation->size();
   return datasets;
 }
 
-Input Input::training(Context& context, const Config& config, const Datasets& datasets,
+Input Input::training(Context& context, const Settings& settings, const Datasets& datasets,
                       const PixelNormalization& pixels, uint64_t cursor) {
-  if (config.synthetic()) {
-    data::Batch batch = synthetic_batch(context, config, pixels, config.batch);
+  if (settings.synthetic()) {
+    data::Batch batch = synthetic_batch(context, settings, pixels, settings.batch);
     batch.cursor = cursor;
-    return Input(std::move(batch), config.ranks.size);
+    return Input(std::move(batch), settings.ranks.size);
   }
-  data::LoaderOptions options = loader_options(context, config, true);
+  data::LoaderOptions options = loader_options(context, settings, true);
   options.cursor = cursor;
   options.report = datasets.report;
   std::vector<double> epochs;
-  for (size_t i = 1; i < config.stages.size(); ++i) epochs.push_back(config.stages[i].epoch);
-  const auto open = [&config](size_t stage) { return open_split(config, true, config.stages[stage].size); };
-  return {context, config, {datasets.training, options, epochs, open, config.micro_steps}, options};
+  for (size_t i = 1; i < settings.stages.size(); ++i) epochs.push_back(settings.stages[i].epoch);
+  const auto open = [&settings](size_t stage) { return open_split(settings, true, settings.stages[stage].size); };
+  return {context, settings, {datasets.training, options, epochs, open, settings.micro_steps}, options};
 }
 
-Input Input::validation(Context& context, const Config& config, const Datasets& datasets,
+Input Input::validation(Context& context, const Settings& settings, const Datasets& datasets,
                         const PixelNormalization& pixels) {
-  if (config.synthetic()) return Input(synthetic_batch(context, config, pixels, config.eval_batch), config.ranks.size);
-  const data::LoaderOptions options = loader_options(context, config, false);
-  return {context, config, {datasets.validation, options}, options};
+  if (settings.synthetic())
+    return Input(synthetic_batch(context, settings, pixels, settings.eval_batch), settings.ranks.size);
+  const data::LoaderOptions options = loader_options(context, settings, false);
+  return {context, settings, {datasets.validation, options}, options};
 }
 
-Input::Input(Context& context, const Config& config, data::StagedLoader loader, const data::LoaderOptions& options)
+Input::Input(Context& context, const Settings& settings, data::StagedLoader loader, const data::LoaderOptions& options)
     : context_(&context), loader_(std::make_unique<data::StagedLoader>(std::move(loader))) {
   const bool training = options.training;
-  if (training) feeds_batches_ = static_cast<int>(config.micro_steps);
+  if (training) feeds_batches_ = static_cast<int>(settings.micro_steps);
   feed_ = std::make_unique<BatchFeed>(context, feeds_batches_);
-  const data::MixingOptions mixing = config.flags.augment.mixing();
-  if (training && config.trains() && mixing.any())
+  const data::MixingOptions mixing = settings.flags.augment.mixing();
+  if (training && settings.trains() && mixing.any())
     mixer_.emplace(mixing, options.seed, options.repeats, options.allocator);
-  if (!config.decodes_on_gpu()) return;
-  const data::DecodeOptions decoding = config.pixels().decoding(training && config.trains());
+  if (!settings.decodes_on_gpu()) return;
+  const data::DecodeOptions decoding = settings.pixels().decoding(training && settings.trains());
   decoder_ =
       std::make_unique<GpuJpegDecoder>(context, JpegDecodeOptions{.fancy_upsampling = decoding.fancy_upsampling});
 }

@@ -26,17 +26,17 @@ struct Datasets {
 
 // Opens the data that the mode needs: training data unless the run only evaluates, validation data if it evaluates.
 // Throws Error(Fault::data) if files are missing.
-Datasets open_datasets(const Config& config);
+Datasets open_datasets(const Settings& settings);
 
-data::LoaderOptions loader_options(Context& context, const Config& config, bool training);
+data::LoaderOptions loader_options(Context& context, const Settings& settings, bool training);
 
 class Input {
  public:
   // Training batches from sample `cursor` on. A synthetic batch has the model's input, made by `pixels`.
-  static Input training(Context& context, const Config& config, const Datasets& datasets,
+  static Input training(Context& context, const Settings& settings, const Datasets& datasets,
                         const PixelNormalization& pixels, uint64_t cursor);
   // One epoch of validation batches.
-  static Input validation(Context& context, const Config& config, const Datasets& datasets,
+  static Input validation(Context& context, const Settings& settings, const Datasets& datasets,
                           const PixelNormalization& pixels);
 
   // The next batch, or null at the end of an epoch. Its tensors are on the device, and valid for work launched before
@@ -50,7 +50,7 @@ class Input {
   std::optional<data::LoaderStats> stats() const;
 
  private:
-  Input(Context& context, const Config& config, data::StagedLoader loader, const data::LoaderOptions& options);
+  Input(Context& context, const Settings& settings, data::StagedLoader loader, const data::LoaderOptions& options);
   Input(data::Batch batch, int64_t ranks) : ranks_(ranks), batch_(std::move(batch)) {}
 
   void decode(const data::Batch& batch, const Tensor& images);

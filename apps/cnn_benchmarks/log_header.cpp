@@ -21,20 +21,20 @@ const char* name_in_1_12(RunMode mode) {
 
 }  // namespace
 
-void print_header(cli::Log& log, const Config& config, const Plan& plan, const std::string& version) {
-  const Flags& f = config.flags;
+void print_header(cli::Log& log, const Settings& settings, const TrainingSchedule& plan, const std::string& version) {
+  const Flags& f = settings.flags;
   const std::string& update = f.distribution.variable_update;
   const bool horovod = update == "horovod", old = f.tf.compatible_with == "1.12";
-  const int64_t batch = config.mode == RunMode::evaluation ? config.eval_batch : config.batch;
-  const int64_t global = config.mode == RunMode::evaluation ? config.global_eval_batch() : config.global_batch();
+  const int64_t batch = settings.mode == RunMode::evaluation ? settings.eval_batch : settings.batch;
+  const int64_t global = settings.mode == RunMode::evaluation ? settings.global_eval_batch() : settings.global_batch();
   std::string devices;
-  for (int rank = 0; rank < config.ranks.size; ++rank)
+  for (int rank = 0; rank < settings.ranks.size; ++rank)
     devices +=
-        fmt::format("{}'{}/{}:{}'", rank > 0 ? ", " : "", horovod ? "horovod" : "", config.machine.device(), rank);
+        fmt::format("{}'{}/{}:{}'", rank > 0 ? ", " : "", horovod ? "horovod" : "", settings.machine.device(), rank);
   log.line(fmt::format("dtrain:      {}", version));
-  log.line(fmt::format("Model:       {}", config.info.name == "lenet" ? "lenet5" : config.info.name));
-  log.line(fmt::format("Dataset:     {}{}", config.dataset, config.synthetic() ? " (synthetic)" : ""));
-  log.line(fmt::format("Mode:        {}", old ? name_in_1_12(config.mode) : name_of(config.mode)));
+  log.line(fmt::format("Model:       {}", settings.info.name == "lenet" ? "lenet5" : settings.info.name));
+  log.line(fmt::format("Dataset:     {}{}", settings.dataset, settings.synthetic() ? " (synthetic)" : ""));
+  log.line(fmt::format("Mode:        {}", old ? name_in_1_12(settings.mode) : name_of(settings.mode)));
   log.line(fmt::format("SingleSess:  {}", update == "distributed_all_reduce" ? "True" : "False"));
   log.line(fmt::format("Batch size:  {} global", global));
   log.line(fmt::format("             {} per device", batch));

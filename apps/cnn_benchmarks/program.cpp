@@ -33,9 +33,9 @@ constexpr char kAbout[] =
     "resumes.";
 
 // False if a rank was asked to stop before all data was open: unpacking may take long.
-bool open_or_stop(Datasets& datasets, const Config& config, Group& group) {
+bool open_or_stop(Datasets& datasets, const Settings& settings, Group& group) {
   try {
-    datasets = open_datasets(config);
+    datasets = open_datasets(settings);
   } catch (const Error&) {
     if (!cli::stop_requested()) throw;
   }
@@ -43,11 +43,11 @@ bool open_or_stop(Datasets& datasets, const Config& config, Group& group) {
 }
 
 // Notices about flags on this machine.
-void check_machine_and_data(Group& group, const Config& config, const Datasets& datasets) {
-  RankSettings settings = {{"the device", config.machine.device()}};
-  if (datasets.training) settings.emplace_back("the training data set", datasets.training->contents());
-  if (datasets.validation) settings.emplace_back("the validation data set", datasets.validation->contents());
-  check_equal(group, settings, "device and data sets");
+void check_machine_and_data(Group& group, const Settings& settings, const Datasets& datasets) {
+  RankSettings alike = {{"the device", settings.machine.device()}};
+  if (datasets.training) alike.emplace_back("the training data set", datasets.training->contents());
+  if (datasets.validation) alike.emplace_back("the validation data set", datasets.validation->contents());
+  check_equal(group, alike, "device and data sets");
 }
 
 // Starts a rank per device of --num_gpus and returns the exit code.
@@ -62,10 +62,10 @@ int run_ranks(const Flags& values, const cli::FlagSet& flags, const std::vector<
   return cli::run_local_ranks(job, argv);
 }
 
-RunFacts facts_of(const Session& session) {
-  return {.global_batch = session.config.global_batch(),
-          .ranks = session.config.ranks.size,
-          .samples = session.datasets.sizes.training};
+RunFacts facts_of(const TrainingJob& job) {
+  return {.global_batch = job.settings.global_batch(),
+          .ranks = job.settings.ranks.size,
+          .samples = job.datasets.sizes.training};
 }
 
 // The initial or evaluated weights, if any, whose record applies to this run.
@@ -78,31 +78,31 @@ std::string recorded_weights(const Flags& values) {
 }
 
 // The run, after the ranks have connected.
-int run_rank(Config config, const cli::FlagSet& flags, Group& group, const std::vector<std::string>& notices,
+int run_rank(Settings settings, const cli::FlagSet& flags, Group& group, const std::vector<std::string>& notices,
              const FrontEnd* front) {
   const bool other_log = front != nullptr;
-  if (config.trains()) config.flags.checkpoints.clear(config.ranks, group);
-  keep_checkpoint(config, flags, group);
-  cli::Log log(cli::patient_stdout(), cli::patient_stderr(), config.ranks.is_chief());
-  cli::Log front_log(cli::patient_stdout(), cli::patient_stderr(), config.ranks.is_chief());
+  if (settings.trains()) settings.flags.checkpoints.clear(settings.ranks, group);
+  adopt_checkpoint(settings, flags, group);
+  cli::Log log(cli::patient_stdout(), cli::patient_stderr(), settings.ranks.is_chief());
+  cli::Log front_log(cli::patient_stdout(), cli::patient_stderr(), settings.ranks.is_chief());
   if (other_log) log.keep_lines_back();
   for (const std::string& notice : notices) log.notice(notice);
-  for (const std::string& notice : config.notices) log.notice(notice);
+  for (const std::string& notice : settings.notices) log.notice(notice);
   Datasets datasets;
-  if (!open_or_stop(datasets, config, group)) {
+  if (!open_or_stop(datasets, settings, group)) {
     log.notice("stopped on request while opening the data");
     return cli::kStopped;
   }
-  check_machine_and_data(group, config, datasets);
-  const Plan plan = make_plan(config, datasets.sizes);
-  print_header(log, config, plan, cli::version());
+  check_machine_and_data(group, settings, datasets);
+  const TrainingSchedule plan = make_schedule(settings, datasets.sizes);
+  print_header(log, settings, plan, cli::version());
 
-  if (config.mode != RunMode::evaluation) log.line("Generating training model");
-  if (config.evaluates()) log.line("Generating evaluation model");
+  if (settings.mode != RunMode::evaluation) log.line("Generating training model");
+  if (settings.evaluates()) log.line("Generating evaluation model");
   const char* faults = cli::environment()("DTRAIN_FAULT");
-  Session session(config, plan, datasets, group, faults == nullptr ? "" : faults);
-  const auto observer = other_log ? front->observer(facts_of(session), front_log) : nullptr;
-  return run_mode(session, log, observer.get());
+  TrainingJob job(settings, plan, datasets, group, faults == nullptr ? "" : faults);
+  const auto observer = other_log ? front->observer(facts_of(job), front_log) : nullptr;
+  return run_mode(job, log, observer.get());
 }
 
 }  // namespace
@@ -139,7 +139,7 @@ int run_program(const std::vector<std::string>& argv, const FrontEnd* front) {
   if (tcp && group->rank() != 0 && local.rank == 0)
     cli::print_message("note", fmt::format("{} of {} ranks: {} prints the log", group->name(group->rank()),
                                            group->size(), group->name(0)));
-  const int code = run_rank(make_config(values, flags, cli::ranks_of(*group)), flags, *group, notices, front);
+  const int code = run_rank(make_settings(values, flags, cli::ranks_of(*group)), flags, *group, notices, front);
   // Everything is saved. mpirun signals all ranks, too, when the first exits with kStopped.
   cli::ignore_stop_signals();
   group->finish();

@@ -13,21 +13,21 @@
 
 namespace dtrain::cnn_benchmarks {
 
-TrainerOptions trainer_options(const Session& session);
+TrainerOptions trainer_options(const TrainingJob& job);
 // Without a plan: only the options that determine the checkpoint to resume.
-RunOptions resume_options(const Config& config);
-RunOptions run_options(Session& session);
-observers::SpeedOptions speed_options(const Config& config);
-observers::TfCnnLogOptions log_options(const Session& session);
-observers::FigureOptions figure_options(const Session& session);
-observers::LiveViewOptions live_options(const Session& session);
-observers::TracingOptions tracing_options(const Session& session, cli::Log& log);
-observers::EventFilesOptions event_options(const Session& session);
+RunOptions resume_options(const Settings& settings);
+RunOptions run_options(TrainingJob& job);
+observers::SpeedOptions speed_options(const Settings& settings);
+observers::TfCnnLogOptions log_options(const TrainingJob& job);
+observers::FigureOptions figure_options(const TrainingJob& job);
+observers::LiveViewOptions live_options(const TrainingJob& job);
+observers::TracingOptions tracing_options(const TrainingJob& job, cli::Log& log);
+observers::EventFilesOptions event_options(const TrainingJob& job);
 // Event files of --eval, in a folder that is created if missing.
-observers::EventFilesOptions evaluation_event_options(const Session& session);
+observers::EventFilesOptions evaluation_event_options(const TrainingJob& job);
 
 // If the run resumes a checkpoint in train_dir, adopts its global batch, all-reduce settings and thread count, with
 // notices. Collective.
-void keep_checkpoint(Config& config, const cli::FlagSet& set, Group& group);
+void adopt_checkpoint(Settings& settings, const cli::FlagSet& set, Group& group);
 
 }  // namespace dtrain::cnn_benchmarks

@@ -12,7 +12,7 @@ namespace dtrain::cnn_benchmarks {
 
 using cli::Ranks;
 
-struct Config {
+struct Settings {
   const Flags flags{};  // as parsed; the other members are resolved
   Ranks ranks{};
   RunMode mode = RunMode::training;
@@ -44,6 +44,6 @@ struct Config {
 };
 
 // Throws Error for unsupported values and contradictory combinations of flags.
-Config make_config(const Flags& flags, const cli::FlagSet& set, const Ranks& ranks = {});
+Settings make_settings(const Flags& flags, const cli::FlagSet& set, const Ranks& ranks = {});
 
 }  // namespace dtrain::cnn_benchmarks

@@ -12,16 +12,17 @@
 
 namespace dtrain::cnn_benchmarks {
 
-struct Session {
+struct TrainingJob {
   // Builds the model with initial parameters or --weights. `fault_text`: injected faults, see Faults. Collective.
-  Session(Config run_config, Plan run_plan, Datasets run_datasets, Group& run_group, const std::string& fault_text);
+  TrainingJob(Settings run_config, TrainingSchedule run_plan, Datasets run_datasets, Group& run_group,
+              const std::string& fault_text);
 
   // Preprocessing of batches on the device; synthetic batches are made in the same layout.
   PixelNormalization pixels() const;
-  bool is_chief() const { return config.ranks.is_chief(); }
+  bool is_chief() const { return settings.ranks.is_chief(); }
 
-  Config config;
-  Plan plan;
+  Settings settings;
+  TrainingSchedule plan;
   Datasets datasets;
   Group& group;
   Faults faults;

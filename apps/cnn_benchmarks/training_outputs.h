@@ -18,10 +18,10 @@
 namespace dtrain::cnn_benchmarks {
 
 // The log, and on request the metrics file, event files, other tools' logs and traces.
-class RunObservers {
+class TrainingOutputs {
  public:
   // `own_log`, if not null, replaces tf_cnn_benchmarks' log. All arguments outlive this.
-  RunObservers(Session& session, cli::Log& log, Observer* own_log);
+  TrainingOutputs(TrainingJob& job, cli::Log& log, Observer* own_log);
   void show(observers::StepDetails details) {
     if (events_) events_->show(std::move(details));
   }

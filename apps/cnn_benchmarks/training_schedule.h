@@ -14,7 +14,7 @@ struct DatasetSizes {
 };
 
 // Steps are updates, counted from the first, warm-up included.
-struct Plan {
+struct TrainingSchedule {
   int64_t num_batches = 0;                             // timed steps, or evaluation batches with --eval
   double num_epochs = 0;                               // of these steps
   uint64_t total_steps = 0;                            // warm-up + timed
@@ -24,6 +24,6 @@ struct Plan {
 };
 
 // Throws Error for a flag value that does not fit the data.
-Plan make_plan(const Config& config, const DatasetSizes& sizes);
+TrainingSchedule make_schedule(const Settings& settings, const DatasetSizes& sizes);
 
 }  // namespace dtrain::cnn_benchmarks

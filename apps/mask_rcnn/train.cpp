@@ -72,8 +72,7 @@ int run_training(TrainingJob& job, Group& group, TrainingOutputs& outputs, cli::
   Faults faults(fault == nullptr ? "" : fault, group.rank(), group.size());
   const auto communicator =
       faults.around(make_communicator(group, *model.context, job.shape.gradients), *model.context);
-  const LearningRateRule rate =
-      learning_rate_rule(job.settings, job.flags.run, job.training->size(), job.global_batch());
+  const TrainingSchedule rate = make_schedule(job.settings, job.flags.run, job.training->size(), job.global_batch());
   const uint64_t steps = steps_of(rate, job.flags.run);
   for (const std::string& line : rate.lines()) log.line(line);
   log.line(length_line(job, steps));

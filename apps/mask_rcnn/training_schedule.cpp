@@ -79,7 +79,7 @@ Schedule schedule_of(const RateSettings& rate, double base, const std::vector<in
 
 }  // namespace
 
-LearningRateRule::LearningRateRule(const Settings& settings, int64_t batch, std::optional<uint64_t> length)
+TrainingSchedule::TrainingSchedule(const Settings& settings, int64_t batch, std::optional<uint64_t> length)
     : rate_(settings.rate), batch_(batch) {
   DT_CHECK(batch > 0, "learning rate for a batch of ", batch, " images: expected at least one");
   DT_CHECK(rate_.reference_batch > 0, "TRAIN.LR_REFERENCE_BATCH=", rate_.reference_batch, ": expected at least 1");
@@ -93,7 +93,7 @@ LearningRateRule::LearningRateRule(const Settings& settings, int64_t batch, std:
   schedule_ = schedule_of(rate_, rate_.base_rate * scale, steps_);
 }
 
-void LearningRateRule::stretch(int64_t length) {
+void TrainingSchedule::stretch(int64_t length) {
   DT_CHECK(length > 0 && length <= cli::kMostSteps, "a schedule of ", length, " steps, expected 1 to ",
            cli::kMostSteps);
   times_of(rate_);
@@ -118,25 +118,24 @@ void LearningRateRule::stretch(int64_t length) {
   check_warmup(rate_.warmup_steps, steps_, batch_);
 }
 
-LearningRateRule learning_rate_rule(const Settings& settings, const cli::RunFlags& flags, uint64_t images,
-                                    int64_t batch) {
+TrainingSchedule make_schedule(const Settings& settings, const cli::RunFlags& flags, uint64_t images, int64_t batch) {
   if (!flags.num_epochs) {
     const bool is_longer = flags.num_batches && settings.rate.of_preset &&
                            *flags.num_batches > step_of(settings, settings.rate.end, batch);
-    return is_longer ? LearningRateRule(settings, batch, static_cast<uint64_t>(*flags.num_batches))
-                     : LearningRateRule(settings, batch);
+    return is_longer ? TrainingSchedule(settings, batch, static_cast<uint64_t>(*flags.num_batches))
+                     : TrainingSchedule(settings, batch);
   }
   return {settings, batch, static_cast<uint64_t>(cli::batches_of(*flags.num_epochs, images, batch))};
 }
 
-uint64_t steps_of(const LearningRateRule& rate, const cli::RunFlags& flags) {
+uint64_t steps_of(const TrainingSchedule& rate, const cli::RunFlags& flags) {
   uint64_t steps = rate.steps();
   if (flags.num_batches) steps = static_cast<uint64_t>(*flags.num_batches);
   if (flags.max_train_steps) steps = std::min(steps, static_cast<uint64_t>(*flags.max_train_steps));
   return steps;
 }
 
-std::vector<std::string> LearningRateRule::lines() const {
+std::vector<std::string> TrainingSchedule::lines() const {
   std::string drops = "schedule: ";
   for (size_t i = 0; i < rate_.drops.size(); ++i)
     drops += fmt::format("x{:g} from step {} ({} {:g}), ", rate_.drops[i].factor, steps_[i], unit_of(rate_),

@@ -10,10 +10,10 @@ namespace {
 class DeclaredFlags : public testing::Test {
  protected:
   DeclaredFlags() { values.declare(flags); }
-  Config config_of(std::vector<std::string> arguments) {
+  Settings settings_of(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"dtrain-cnn-benchmarks", "--device=cpu"});
     flags.parse(arguments);
-    return make_config(values, flags);
+    return make_settings(values, flags);
   }
 
   Flags values;
@@ -55,51 +55,51 @@ TEST_F(DeclaredFlags, TheIdentityOfARunHasTheKeysOfExistingCheckpoints) {
 using Texts = std::map<std::string, std::string>;
 
 TEST_F(DeclaredFlags, CheckpointsRecordDefaults) {
-  const Config config = config_of({});
-  EXPECT_EQ(config.recorded_identity, (Texts{{"batch norm", "per rank"},
-                                             {"distortions", "none"},
-                                             {"label offset", "0"},
-                                             {"model", "trivial"},
-                                             {"optimizer", "sgd"},
-                                             {"preprocessing", "tf_cnn"},
-                                             {"seed", "1234"}}));
-  EXPECT_EQ(config.recorded_settings, (Texts{{"JPEG decoder", "host"},
-                                             {"label smoothing", "0"},
-                                             {"resize method", "bilinear"},
-                                             {"weight decay", "4e-05"}}));
+  const Settings settings = settings_of({});
+  EXPECT_EQ(settings.recorded_identity, (Texts{{"batch norm", "per rank"},
+                                               {"distortions", "none"},
+                                               {"label offset", "0"},
+                                               {"model", "trivial"},
+                                               {"optimizer", "sgd"},
+                                               {"preprocessing", "tf_cnn"},
+                                               {"seed", "1234"}}));
+  EXPECT_EQ(settings.recorded_settings, (Texts{{"JPEG decoder", "host"},
+                                               {"label smoothing", "0"},
+                                               {"resize method", "bilinear"},
+                                               {"weight decay", "4e-05"}}));
 }
 
 TEST_F(DeclaredFlags, CheckpointsRecordGivenFlags) {
-  const Config config =
-      config_of({"--sync_batch_norm", "--distortions", "--nodistort_color_in_yiq", "--label_offset=-1",
-                 "--model=resnet50", "--optimizer=lars", "--ml_perf", "--tf_random_seed=7", "--label_smoothing=0.10",
-                 "--resize_method=area", "--weight_decay=1e-4"});
-  EXPECT_EQ(config.recorded_identity, (Texts{{"batch norm", "over all ranks"},
-                                             {"distortions", "in HSV"},
-                                             {"label offset", "-1"},
-                                             {"model", "resnet50"},
-                                             {"optimizer", "lars"},
-                                             {"preprocessing", "tf_cnn, ml_perf"},
-                                             {"seed", "7"}}));
-  EXPECT_EQ(config.recorded_settings, (Texts{{"JPEG decoder", "host"},
-                                             {"label smoothing", "0.1"},
-                                             {"resize method", "area"},
-                                             {"weight decay", "0.0001"}}));
+  const Settings settings =
+      settings_of({"--sync_batch_norm", "--distortions", "--nodistort_color_in_yiq", "--label_offset=-1",
+                   "--model=resnet50", "--optimizer=lars", "--ml_perf", "--tf_random_seed=7", "--label_smoothing=0.10",
+                   "--resize_method=area", "--weight_decay=1e-4"});
+  EXPECT_EQ(settings.recorded_identity, (Texts{{"batch norm", "over all ranks"},
+                                               {"distortions", "in HSV"},
+                                               {"label offset", "-1"},
+                                               {"model", "resnet50"},
+                                               {"optimizer", "lars"},
+                                               {"preprocessing", "tf_cnn, ml_perf"},
+                                               {"seed", "7"}}));
+  EXPECT_EQ(settings.recorded_settings, (Texts{{"JPEG decoder", "host"},
+                                               {"label smoothing", "0.1"},
+                                               {"resize method", "area"},
+                                               {"weight decay", "0.0001"}}));
 }
 
 TEST_F(DeclaredFlags, ResolvingDoesNotChangeParsedFlags) {
-  const Config config = config_of({"--gradient_accumulation=4", "--num_inter_threads=3"});
-  EXPECT_EQ(config.micro_steps, 4);
-  EXPECT_EQ(config.input_workers, 3);
-  EXPECT_FALSE(config.flags.input.datasets_num_private_threads);
-  static_assert(std::is_const_v<decltype(Config::flags)>);
+  const Settings settings = settings_of({"--gradient_accumulation=4", "--num_inter_threads=3"});
+  EXPECT_EQ(settings.micro_steps, 4);
+  EXPECT_EQ(settings.input_workers, 3);
+  EXPECT_FALSE(settings.flags.input.datasets_num_private_threads);
+  static_assert(std::is_const_v<decltype(Settings::flags)>);
 }
 
 // Without updates, each batch is a step, so that throughput counts its images once.
 TEST_F(DeclaredFlags, ForwardOnlyAccumulatesNothing) {
-  const Config config = config_of({"--forward_only", "--gradient_accumulation=4", "--batch_size=8"});
-  EXPECT_EQ(config.micro_steps, 1);
-  EXPECT_EQ(config.global_batch(), 8);
+  const Settings settings = settings_of({"--forward_only", "--gradient_accumulation=4", "--batch_size=8"});
+  EXPECT_EQ(settings.micro_steps, 1);
+  EXPECT_EQ(settings.global_batch(), 8);
 }
 
 }  // namespace

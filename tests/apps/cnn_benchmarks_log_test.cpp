@@ -16,21 +16,21 @@ Flags horovod_flags() {
   return flags;
 }
 
-Config config_of(const Flags& flags) {
-  Config config{.flags = flags};
-  config.dataset = "imagenet";
-  config.info.name = "resnet50";
-  config.batch = 64;
-  return config;
+Settings settings_of(const Flags& flags) {
+  Settings settings{.flags = flags};
+  settings.dataset = "imagenet";
+  settings.info.name = "resnet50";
+  settings.batch = 64;
+  return settings;
 }
 
 TEST(Log, HeaderOfTfCnnBenchmarks) {
   std::ostringstream out, notices;
-  Plan plan;
+  TrainingSchedule plan;
   plan.num_batches = 100;
   plan.num_epochs = 0.16;
   cli::Log log(out, notices);
-  print_header(log, config_of(horovod_flags()), plan, "1.2.3");
+  print_header(log, settings_of(horovod_flags()), plan, "1.2.3");
   EXPECT_EQ(out.str(),
             "dtrain:      1.2.3\n"
             "Model:       resnet50\n"
@@ -55,21 +55,21 @@ TEST(Log, HeaderOfOtherModes) {
   Flags flags = horovod_flags();
   flags.distribution.variable_update = "replicated";
   flags.input.data_dir = "/data";
-  Config config = config_of(flags);
-  config.micro_steps = 4;
-  config.info.name = "lenet";
-  config.eval_batch = 50;
+  Settings settings = settings_of(flags);
+  settings.micro_steps = 4;
+  settings.info.name = "lenet";
+  settings.eval_batch = 50;
   std::ostringstream out;
   cli::Log log(out, out);
-  print_header(log, config, Plan(), "1.2.3");
+  print_header(log, settings, TrainingSchedule(), "1.2.3");
   EXPECT_NE(out.str().find("Model:       lenet5\nDataset:     imagenet\nMode:        training\n"), std::string::npos);
   EXPECT_NE(out.str().find("Batch size:  256 global\n             64 per device\n"), std::string::npos);
   EXPECT_NE(out.str().find("Devices:     ['/cpu:0']\n"), std::string::npos);
   EXPECT_NE(out.str().find("Variables:   replicated\nAllReduce:   None\n==========\n"), std::string::npos);
 
   out.str("");
-  config.mode = RunMode::evaluation;
-  print_header(log, config, Plan(), "1.2.3");
+  settings.mode = RunMode::evaluation;
+  print_header(log, settings, TrainingSchedule(), "1.2.3");
   EXPECT_NE(out.str().find("Mode:        evaluation\nSingleSess:  False\nBatch size:  50 global\n"), std::string::npos);
 }
 
@@ -81,10 +81,10 @@ TEST(Log, HeaderOfOtherFlags) {
   std::ostringstream out;
   cli::Log log(out, out);
   const auto header = [&](RunMode mode) {
-    Config config = config_of(flags);
-    config.mode = mode;
+    Settings settings = settings_of(flags);
+    settings.mode = mode;
     out.str("");
-    print_header(log, config, Plan(), "1.2.3");
+    print_header(log, settings, TrainingSchedule(), "1.2.3");
     return out.str();
   };
   EXPECT_TRUE(contains(header(RunMode::forward_only), "Mode:        forward only\nSingleSess:  True\n"));

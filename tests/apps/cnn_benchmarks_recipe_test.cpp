@@ -19,9 +19,9 @@ struct Cooked {
     flags.parse(arguments);
     lines = values.recipe.apply(flags);
   }
-  Config config() const { return make_config(values, flags); }
+  Settings settings() const { return make_settings(values, flags); }
   // Learning rates of an ImageNet run.
-  Schedule schedule() const { return make_plan(config(), {1'281'167, 50'000}).schedule; }
+  Schedule schedule() const { return make_schedule(settings(), {1'281'167, 50'000}).schedule; }
 
   Flags values;
   cli::FlagSet flags{"dtrain-cnn-benchmarks", "", ""};
@@ -45,25 +45,25 @@ TEST(Recipe, EachIsAValidCommandLine) {
 TEST(Recipe, WithoutOneNothingChanges) {
   const Cooked cooked({});
   EXPECT_TRUE(cooked.lines.empty());
-  EXPECT_EQ(cooked.config().info.name, "trivial");
+  EXPECT_EQ(cooked.settings().info.name, "trivial");
   EXPECT_FALSE(cooked.flags.recorded_settings().contains("recipe"));
 }
 
 TEST(Recipe, AwsTrainsAsItsScript) {
   const Cooked cooked({"--recipe=aws", "--batch_size=1024", "--num_epochs=90"});
-  const Config config = cooked.config();
-  EXPECT_EQ(config.info.name, "resnet50");
-  EXPECT_EQ(config.options.classes, 1000);
-  EXPECT_EQ(config.flags.model.label_offset, -1);
-  EXPECT_EQ(config.pixels().preprocessing, "aws");
-  const models::ModelConventions& model = config.options.conventions;
+  const Settings settings = cooked.settings();
+  EXPECT_EQ(settings.info.name, "resnet50");
+  EXPECT_EQ(settings.options.classes, 1000);
+  EXPECT_EQ(settings.flags.model.label_offset, -1);
+  EXPECT_EQ(settings.pixels().preprocessing, "aws");
+  const models::ModelConventions& model = settings.options.conventions;
   EXPECT_EQ(model.stride_in_3x3, true);
   EXPECT_EQ(model.zero_last_gamma, true);
   EXPECT_EQ(model.batch_norm_epsilon, 1e-4f);
   EXPECT_EQ(model.padding, models::PaddingConvention::same);
   EXPECT_EQ(model.classifier, models::ClassifierInit::normal);
-  EXPECT_EQ(config.flags.optimizer.options().update.rule, UpdateRule::nesterov);
-  EXPECT_EQ(config.flags.machine.fp16_loss_scale, 1024);
+  EXPECT_EQ(settings.flags.optimizer.options().update.rule, UpdateRule::nesterov);
+  EXPECT_EQ(settings.flags.machine.fp16_loss_scale, 1024);
   const Schedule schedule = cooked.schedule();
   EXPECT_NEAR(schedule.base, 0.4, 1e-12) << "0.1 for 256 images";
   EXPECT_NEAR(schedule.at(0), 0.001, 1e-12);
@@ -75,29 +75,29 @@ TEST(Recipe, AwsTrainsAsItsScript) {
 
 TEST(Recipe, AwsLargeLimitsTheRateOfEachParameter) {
   const Cooked cooked({"--recipe=aws-large", "--batch_size=16384", "--num_epochs=90"});
-  const Config config = cooked.config();
-  const UpdateOptions update = config.flags.optimizer.options().update;
+  const Settings settings = cooked.settings();
+  const UpdateOptions update = settings.flags.optimizer.options().update;
   EXPECT_EQ(update.rule, UpdateRule::nesterov);
   EXPECT_EQ(update.larc, Larc::clip);
   EXPECT_TRUE(update.joint_norm);
   EXPECT_EQ(update.trust, 0.013f);
   EXPECT_EQ(update.epsilon, 1);
   EXPECT_EQ(update.momentum, 0.977f);
-  EXPECT_TRUE(config.pixels().distortions);
+  EXPECT_TRUE(settings.pixels().distortions);
   const Schedule schedule = cooked.schedule();
   EXPECT_EQ(schedule.base, 3.7);
   EXPECT_EQ(schedule.decay, Schedule::Decay::linear_cosine);
   EXPECT_EQ(schedule.periods, 0.47);
-  const Config other = Cooked({"--recipe=aws-large", "--optimizer=lamb"}).config();
+  const Settings other = Cooked({"--recipe=aws-large", "--optimizer=lamb"}).settings();
   EXPECT_EQ(other.flags.optimizer.options().update.larc, Larc::none);
-  EXPECT_NO_THROW(Cooked({"--recipe=aws-large", "--preprocessing=torchvision"}).config());
+  EXPECT_NO_THROW(Cooked({"--recipe=aws-large", "--preprocessing=torchvision"}).settings());
   EXPECT_NO_THROW(Cooked({"--recipe=aws-large", "--lr_decay_lrs=0.1,0.2"}).schedule());
 }
 
 TEST(Recipe, TorchvisionDecaysAllAndStepsDown) {
   const Cooked cooked({"--recipe=torchvision", "--batch_size=512"});
-  EXPECT_TRUE(cooked.config().flags.optimizer.options().decays_all);
-  EXPECT_EQ(cooked.config().flags.optimizer.options().update.rule, UpdateRule::momentum);
+  EXPECT_TRUE(cooked.settings().flags.optimizer.options().decays_all);
+  EXPECT_EQ(cooked.settings().flags.optimizer.options().update.rule, UpdateRule::momentum);
   const Schedule schedule = cooked.schedule();
   EXPECT_NEAR(schedule.at(0), 0.2, 1e-12);
   EXPECT_NEAR(schedule.at(31 * 2503), 0.02, 1e-12);
@@ -116,9 +116,9 @@ TEST(Recipe, MlperfTakesItsRateFromTheBatch) {
     EXPECT_EQ(schedule.floor, 1e-4);
   }
   EXPECT_EQ(Cooked({"--recipe=mlperf", "--init_learning_rate=7"}).schedule().base, 7);
-  EXPECT_EQ(Cooked({"--recipe=mlperf"}).config().flags.optimizer.options().update.rule, UpdateRule::lars);
+  EXPECT_EQ(Cooked({"--recipe=mlperf"}).settings().flags.optimizer.options().update.rule, UpdateRule::lars);
   EXPECT_EQ(Cooked({"--recipe=intel", "--batch_size=512"}).schedule().base, 0.256);
-  EXPECT_EQ(Cooked({"--recipe=intel"}).config().flags.optimizer.options().update.rule, UpdateRule::momentum);
+  EXPECT_EQ(Cooked({"--recipe=intel"}).settings().flags.optimizer.options().update.rule, UpdateRule::momentum);
 }
 
 TEST(Recipe, TheCommandLineWins) {
@@ -165,9 +165,9 @@ TEST(Recipe, IsRecordedAsItsFlagsAre) {
 }
 
 TEST(Recipe, ConventionsOfResNetsAreRefusedForOthers) {
-  EXPECT_THROW(Cooked({"--model=vgg11", "--zero_gamma"}).config(), Error);
-  EXPECT_THROW(Cooked({"--model=vgg11", "--resnet_padding=same"}).config(), Error);
-  EXPECT_NO_THROW(Cooked({"--model=vgg11", "--recipe=aws"}).config());
+  EXPECT_THROW(Cooked({"--model=vgg11", "--zero_gamma"}).settings(), Error);
+  EXPECT_THROW(Cooked({"--model=vgg11", "--resnet_padding=same"}).settings(), Error);
+  EXPECT_NO_THROW(Cooked({"--model=vgg11", "--recipe=aws"}).settings());
 }
 
 }  // namespace

@@ -14,19 +14,19 @@ struct Parsed {
 };
 
 // The same with and without a GPU.
-Config config_of(std::vector<std::string> arguments, const Ranks& ranks = {}) {
+Settings settings_of(std::vector<std::string> arguments, const Ranks& ranks = {}) {
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   Parsed parsed;
   parsed.values.declare(parsed.flags);
   arguments.insert(arguments.begin(), "program");
   parsed.flags.parse(arguments);
   parsed.values.settle(parsed.flags);
-  return make_config(parsed.values, parsed.flags, ranks);
+  return make_settings(parsed.values, parsed.flags, ranks);
 }
 
 std::string failure(const std::vector<std::string>& arguments) {
   try {
-    config_of(arguments);
+    settings_of(arguments);
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::config);
     return error.what();
@@ -34,26 +34,26 @@ std::string failure(const std::vector<std::string>& arguments) {
   return "";
 }
 
-TEST(Config, DefaultsMatchTfCnnBenchmarks) {
-  const Config config = config_of({});
-  EXPECT_EQ(config.mode, RunMode::training);
-  EXPECT_EQ(config.info.name, "trivial");
-  EXPECT_EQ(config.dataset, "imagenet");
-  EXPECT_TRUE(config.synthetic());
-  EXPECT_EQ(config.options.classes, 1001);
-  EXPECT_EQ(config.batch, 32);
-  EXPECT_EQ(config.warmup_steps, 10);
-  EXPECT_FALSE(config.machine.gpu);
-  EXPECT_EQ(config.notices.size(), 2u);  // no GPU code, NHWC
-  EXPECT_EQ(config_of({"--autotune_threshold=2"}).warmup_steps, 20);
-  EXPECT_EQ(config_of({"--num_warmup_batches=0"}).warmup_steps, 0);
-  EXPECT_EQ(config.flags.optimizer.options().update.rule, UpdateRule::sgd);
-  EXPECT_EQ(config_of({"--optimizer=momentum"}).flags.optimizer.options().update.rule, UpdateRule::nesterov);
+TEST(Settings, DefaultsMatchTfCnnBenchmarks) {
+  const Settings settings = settings_of({});
+  EXPECT_EQ(settings.mode, RunMode::training);
+  EXPECT_EQ(settings.info.name, "trivial");
+  EXPECT_EQ(settings.dataset, "imagenet");
+  EXPECT_TRUE(settings.synthetic());
+  EXPECT_EQ(settings.options.classes, 1001);
+  EXPECT_EQ(settings.batch, 32);
+  EXPECT_EQ(settings.warmup_steps, 10);
+  EXPECT_FALSE(settings.machine.gpu);
+  EXPECT_EQ(settings.notices.size(), 2u);  // no GPU code, NHWC
+  EXPECT_EQ(settings_of({"--autotune_threshold=2"}).warmup_steps, 20);
+  EXPECT_EQ(settings_of({"--num_warmup_batches=0"}).warmup_steps, 0);
+  EXPECT_EQ(settings.flags.optimizer.options().update.rule, UpdateRule::sgd);
+  EXPECT_EQ(settings_of({"--optimizer=momentum"}).flags.optimizer.options().update.rule, UpdateRule::nesterov);
 }
 
-TEST(Config, RulesThatAdaptRatesAndAverages) {
+TEST(Settings, RulesThatAdaptRatesAndAverages) {
   const auto options = [](std::vector<std::string> arguments) {
-    return config_of(std::move(arguments)).flags.optimizer.options();
+    return settings_of(std::move(arguments)).flags.optimizer.options();
   };
   EXPECT_FALSE(options({}).averages);
   const OptimizerOptions lamb = options({"--optimizer=lamb", "--weight_ema=0.999"});
@@ -74,35 +74,35 @@ TEST(Config, RulesThatAdaptRatesAndAverages) {
   EXPECT_EQ(aws.trust, 0.013f);
 }
 
-TEST(Config, AnyModelTrainsOnAnyDataSet) {
-  EXPECT_EQ(config_of({"--model=resnet20", "--data_name=imagenet"}).options.classes, 1001);
-  const Config config = config_of({"--model=resnet50", "--data_dir=/data/cifar10", "--image_size=64"});
-  EXPECT_EQ(config.dataset, "cifar10");
-  EXPECT_EQ(config.options.classes, 11);
-  EXPECT_EQ(config.options.image_size, 64);
-  EXPECT_EQ(config_of({"--model=resnet50", "--num_classes=7"}).options.classes, 7);
+TEST(Settings, AnyModelTrainsOnAnyDataSet) {
+  EXPECT_EQ(settings_of({"--model=resnet20", "--data_name=imagenet"}).options.classes, 1001);
+  const Settings settings = settings_of({"--model=resnet50", "--data_dir=/data/cifar10", "--image_size=64"});
+  EXPECT_EQ(settings.dataset, "cifar10");
+  EXPECT_EQ(settings.options.classes, 11);
+  EXPECT_EQ(settings.options.image_size, 64);
+  EXPECT_EQ(settings_of({"--model=resnet50", "--num_classes=7"}).options.classes, 7);
 }
 
-TEST(Config, UnknownModelsNameTheNearest) {
+TEST(Settings, UnknownModelsNameTheNearest) {
   EXPECT_TRUE(contains(failure({"--model=resnet5O"}), "--model=resnet5O: unknown, did you mean resnet50?"))
       << failure({"--model=resnet5O"});
 }
 
-TEST(Config, ModelsForOtherThanImagesAreRefusedWithTheReason) {
+TEST(Settings, ModelsForOtherThanImagesAreRefusedWithTheReason) {
   EXPECT_TRUE(
       contains(failure({"--model=deepspeech2"}), "--model=deepspeech2: not an image classifier: it recognises speech"))
       << failure({"--model=deepspeech2"});
   EXPECT_TRUE(contains(failure({"--model=ncf"}), "it recommends films"));
 }
 
-TEST(Config, AuxiliaryHead) {
-  EXPECT_FALSE(config_of({"--model=inception3"}).options.auxiliary_head);
-  EXPECT_TRUE(config_of({"--model=inception3", "--auxiliary_head"}).options.auxiliary_head);
+TEST(Settings, AuxiliaryHead) {
+  EXPECT_FALSE(settings_of({"--model=inception3"}).options.auxiliary_head);
+  EXPECT_TRUE(settings_of({"--model=inception3", "--auxiliary_head"}).options.auxiliary_head);
   EXPECT_TRUE(
       contains(failure({"--model=googlenet", "--auxiliary_head"}), "--auxiliary_head: for inception3 and NASNet only"));
 }
 
-TEST(Config, RefusedCombinations) {
+TEST(Settings, RefusedCombinations) {
   const std::vector<std::pair<std::vector<std::string>, const char*>> cases = {
       {{"--variable_update=horovod", "--num_gpus=2"}, "--num_gpus=1"},
       {{"--variable_update=horovod", "--job_name=worker"}, "--job_name"},
@@ -170,7 +170,7 @@ TEST(Config, RefusedCombinations) {
   }
 }
 
-TEST(Config, UnsupportedFlagsAreErrors) {
+TEST(Settings, UnsupportedFlagsAreErrors) {
   for (const char* flag : {"--fp16_vars", "--debugger=cli", "--precision=fp16", "--use_fp16"})
     EXPECT_TRUE(contains(failure({flag}), "not supported")) << flag << ": " << failure({flag});
   EXPECT_TRUE(contains(failure({"--data_name=librispeech"}), "--data_name=librispeech: unknown; expected imagenet"));
@@ -184,7 +184,7 @@ TEST(Config, UnsupportedFlagsAreErrors) {
   EXPECT_TRUE(contains(failure({"--modle=resnet50"}), "did you mean --model?"));
 }
 
-TEST(Config, ValuesWithoutEffectAreAccepted) {
+TEST(Settings, ValuesWithoutEffectAreAccepted) {
   EXPECT_EQ(failure({"--flush_stdout=true", "--noxla", "--gpu_memory_frac_for_testing=0.0", "--winograd_nonfused=1",
                      "--local_parameter_device=cpu", "--device=cpu", "--data_format=NHWC", "--nodistortions",
                      "--variable_update=horovod", "--horovod_device", "cpu", "--gradient_repacking=0", "--mkl",
@@ -192,48 +192,52 @@ TEST(Config, ValuesWithoutEffectAreAccepted) {
             "");
 }
 
-TEST(Config, OtherVersionsOfTfCnnBenchmarks) {
-  EXPECT_FALSE(config_of({}).pixels().distortions);
-  const Config old = config_of({"--compatible_with=1.12"});
+TEST(Settings, OtherVersionsOfTfCnnBenchmarks) {
+  EXPECT_FALSE(settings_of({}).pixels().distortions);
+  const Settings old = settings_of({"--compatible_with=1.12"});
   EXPECT_TRUE(old.pixels().distortions);
   EXPECT_EQ(old.recorded_identity.at("distortions"), "in YIQ");
-  EXPECT_FALSE(config_of({"--compatible_with=1.12", "--nodistortions"}).pixels().distortions);
-  EXPECT_FALSE(config_of({"--compatible_with=1.12", "--preprocessing=torchvision"}).pixels().distortions);
+  EXPECT_FALSE(settings_of({"--compatible_with=1.12", "--nodistortions"}).pixels().distortions);
+  EXPECT_FALSE(settings_of({"--compatible_with=1.12", "--preprocessing=torchvision"}).pixels().distortions);
 }
 
-TEST(Config, OfficialModelsPreprocessing) {
-  const Config config = config_of({"--input_preprocessor=official_models_imagenet", "--compatible_with=1.12"});
-  EXPECT_EQ(config.pixels().preprocessing, "official_models_imagenet");
-  EXPECT_FALSE(config.pixels().distortions);
-  EXPECT_EQ(config.recorded_identity.at("preprocessing"), "official_models_imagenet");
+TEST(Settings, OfficialModelsPreprocessing) {
+  const Settings settings = settings_of({"--input_preprocessor=official_models_imagenet", "--compatible_with=1.12"});
+  EXPECT_EQ(settings.pixels().preprocessing, "official_models_imagenet");
+  EXPECT_FALSE(settings.pixels().distortions);
+  EXPECT_EQ(settings.recorded_identity.at("preprocessing"), "official_models_imagenet");
 }
 
-TEST(Plan, CountsWarmUpAndRoundsEpochsUp) {
-  const Plan steps = make_plan(config_of({"--num_batches=20", "--num_warmup_batches=5"}), {1000, 100});
+TEST(TrainingSchedule, CountsWarmUpAndRoundsEpochsUp) {
+  const TrainingSchedule steps =
+      make_schedule(settings_of({"--num_batches=20", "--num_warmup_batches=5"}), {1000, 100});
   EXPECT_EQ(steps.num_batches, 20);
   EXPECT_EQ(steps.total_steps, 25u);
   EXPECT_DOUBLE_EQ(steps.num_epochs, 0.64);
-  EXPECT_EQ(make_plan(config_of({}), {1000, 100}).num_batches, 100);
-  const Plan epochs = make_plan(config_of({"--num_epochs=1.5", "--batch_size=64"}), {1000, 100});
+  EXPECT_EQ(make_schedule(settings_of({}), {1000, 100}).num_batches, 100);
+  const TrainingSchedule epochs = make_schedule(settings_of({"--num_epochs=1.5", "--batch_size=64"}), {1000, 100});
   EXPECT_EQ(epochs.num_batches, 24);  // 1500 images
-  EXPECT_EQ(
-      make_plan(config_of({"--num_epochs=1.5", "--batch_size=64", "--max_train_steps=9"}), {1000, 100}).num_batches, 9);
-  EXPECT_EQ(make_plan(config_of({"--num_batches=3", "--gradient_accumulation=4"}), {1280, 9}).num_epochs, 0.3);
+  EXPECT_EQ(make_schedule(settings_of({"--num_epochs=1.5", "--batch_size=64", "--max_train_steps=9"}), {1000, 100})
+                .num_batches,
+            9);
+  EXPECT_EQ(make_schedule(settings_of({"--num_batches=3", "--gradient_accumulation=4"}), {1280, 9}).num_epochs, 0.3);
 }
 
-TEST(Plan, EvaluatesOnePassAtMost) {
-  EXPECT_EQ(make_plan(config_of({"--eval", "--train_dir=x"}), {1000, 130}).num_batches, 5);
-  EXPECT_EQ(make_plan(config_of({"--eval", "--train_dir=x", "--num_batches=2"}), {1000, 130}).num_batches, 2);
+TEST(TrainingSchedule, EvaluatesOnePassAtMost) {
+  EXPECT_EQ(make_schedule(settings_of({"--eval", "--train_dir=x"}), {1000, 130}).num_batches, 5);
+  EXPECT_EQ(make_schedule(settings_of({"--eval", "--train_dir=x", "--num_batches=2"}), {1000, 130}).num_batches, 2);
   const std::string pauses = "--eval_during_training_every_n_steps=5";
-  EXPECT_EQ(make_plan(config_of({pauses, "--num_eval_batches=3"}), {1000, 130}).eval_batches, 3);
-  EXPECT_EQ(make_plan(config_of({pauses, "--num_eval_epochs=.5", "--eval_batch_size=10"}), {1000, 130}).eval_batches,
-            7);
+  EXPECT_EQ(make_schedule(settings_of({pauses, "--num_eval_batches=3"}), {1000, 130}).eval_batches, 3);
+  EXPECT_EQ(
+      make_schedule(settings_of({pauses, "--num_eval_epochs=.5", "--eval_batch_size=10"}), {1000, 130}).eval_batches,
+      7);
 }
 
-TEST(Plan, PausesForEvaluation) {
+TEST(TrainingSchedule, PausesForEvaluation) {
   using Steps = std::set<uint64_t>;
   const auto steps = [](const std::string& flag) {
-    const Plan plan = make_plan(config_of({"--num_batches=20", "--num_warmup_batches=0", flag}), {160, 64});
+    const TrainingSchedule plan =
+        make_schedule(settings_of({"--num_batches=20", "--num_warmup_batches=0", flag}), {160, 64});
     Steps found;
     for (uint64_t step = 1; step < plan.total_steps; ++step)
       if (plan.evaluates_after(step)) found.insert(step);
@@ -246,9 +250,9 @@ TEST(Plan, PausesForEvaluation) {
   EXPECT_THROW(steps("--eval_during_training_at_specified_steps=3,x"), Error);
 }
 
-TEST(Plan, SchedulesOfModelsAndFlags) {
+TEST(TrainingSchedule, SchedulesOfModelsAndFlags) {
   const auto schedule = [](std::vector<std::string> arguments) {
-    return make_plan(config_of(std::move(arguments)), {25600, 100}).schedule;
+    return make_schedule(settings_of(std::move(arguments)), {25600, 100}).schedule;
   };
   const Schedule resnet = schedule({"--model=resnet50", "--batch_size=256"});  // 100 steps per epoch
   EXPECT_DOUBLE_EQ(resnet.at(250), 0.064);

@@ -102,8 +102,8 @@ struct Ours {
     values.settle(flags);
   }
   std::string schedule() const {
-    const cnn_benchmarks::Config config = make_config(values, flags);
-    return make_plan(config, {1'281'167, 50'000}).schedule.describe();
+    const cnn_benchmarks::Settings settings = make_settings(values, flags);
+    return make_schedule(settings, {1'281'167, 50'000}).schedule.describe();
   }
   std::string update() const {
     const UpdateOptions u = values.optimizer.options().update;

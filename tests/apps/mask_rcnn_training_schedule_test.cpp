@@ -1,7 +1,7 @@
 // Learning-rate schedules from a detector's settings, and weight decay.
 #include "apps/mask_rcnn/config_keys.h"
-#include "apps/mask_rcnn/training_schedule.h"
 #include "apps/mask_rcnn/training_job.h"
+#include "apps/mask_rcnn/training_schedule.h"
 #include "libdtrain/core/error.h"
 #include "tests/testing.h"
 
@@ -37,9 +37,9 @@ TEST(MaskRcnnSettings, BiasesDecayAsInTheProgramsOfThePresets) {
   }
 }
 
-TEST(MaskRcnnLearningRateRule, TensorPack) {
+TEST(MaskRcnnTrainingSchedule, TensorPack) {
   // 32 devices: base_lr * 32 / 8, a quarter of the steps at 8, unchanged warm-up.
-  const LearningRateRule rule(preset_settings("tensorpack"), 32);
+  const TrainingSchedule rule(preset_settings("tensorpack"), 32);
   EXPECT_EQ(rule.steps(), 45'000u);
   EXPECT_EQ(rule.schedule().at(0), 1e-5);
   EXPECT_DOUBLE_EQ(rule.schedule().at(500), 1e-5 + (0.04 - 1e-5) / 2);
@@ -55,18 +55,18 @@ TEST(MaskRcnnLearningRateRule, TensorPack) {
                 "at step 45000 (step 180000); in brackets at batch 8",
                 "epoch: 500 steps"}));
   // One device: an eighth of the learning rate, eight times the steps.
-  const LearningRateRule one(preset_settings("tensorpack"), 1);
+  const TrainingSchedule one(preset_settings("tensorpack"), 1);
   EXPECT_EQ(one.steps(), 1'440'000u);
   EXPECT_EQ(one.schedule().describe(),
             "0.00125, linear warm-up over 1000 steps from 1e-05, x0.1 at steps 960000, 1280000");
   EXPECT_EQ(one.schedule().at(2000), 0.00125);
   // 120000 * 8 / 7 is not an integer.
-  EXPECT_EQ(LearningRateRule(preset_settings("tensorpack"), 7).schedule().boundaries[0], 137'142);
+  EXPECT_EQ(TrainingSchedule(preset_settings("tensorpack"), 7).schedule().boundaries[0], 137'142);
 }
 
-TEST(MaskRcnnLearningRateRule, Aws) {
+TEST(MaskRcnnTrainingSchedule, Aws) {
   // 8 devices with 4 images: 120000 // 32 steps per epoch, 32 times the rate per image.
-  const LearningRateRule rule(preset_with("aws", {"TRAIN.BASE_LR=0.00125", "TRAIN.WARMUP_INIT_LR=0.000416",
+  const TrainingSchedule rule(preset_with("aws", {"TRAIN.BASE_LR=0.00125", "TRAIN.WARMUP_INIT_LR=0.000416",
                                                   "TRAIN.LR_EPOCH_SCHEDULE=[(9,0.1),(12,0.01),(13,None)]"}),
                               32);
   EXPECT_EQ(rule.steps(), 13u * 3750);
@@ -78,8 +78,8 @@ TEST(MaskRcnnLearningRateRule, Aws) {
             "schedule: x0.1 from step 33750 (epoch 9), x0.01 from step 45000 (epoch 12), end at step 48750 (epoch 13)");
 }
 
-TEST(MaskRcnnLearningRateRule, WithoutDropsAndWarmup) {
-  const LearningRateRule rule(
+TEST(MaskRcnnTrainingSchedule, WithoutDropsAndWarmup) {
+  const TrainingSchedule rule(
       preset_with("tensorpack", {"TRAIN.LR_SCHEDULE=[1000]", "TRAIN.WARMUP=0", "TRAIN.BASE_LR=1e-3"}), 8);
   EXPECT_EQ(rule.steps(), 1000u);
   EXPECT_EQ(rule.schedule().at(0), 0.001);
@@ -87,11 +87,11 @@ TEST(MaskRcnnLearningRateRule, WithoutDropsAndWarmup) {
   EXPECT_EQ(rule.lines()[1], "warm-up: none");
 }
 
-TEST(MaskRcnnLearningRateRule, AnEpochIsAPassOverTheUsersData) {
+TEST(MaskRcnnTrainingSchedule, AnEpochIsAPassOverTheUsersData) {
   Settings own = preset_settings("torchvision");
   own.fit_epoch(40, /*are_coco=*/false, 2);
   EXPECT_EQ(own.epoch_steps(2), 20);
-  const LearningRateRule rule(own, 2);
+  const TrainingSchedule rule(own, 2);
   EXPECT_EQ(rule.steps(), 26u * 20);
   EXPECT_EQ(rule.lines()[1], "warm-up: linear from 2e-05 over 19 steps") << "as torchvision, within the first epoch";
   EXPECT_EQ(rule.lines()[2],
@@ -111,28 +111,28 @@ TEST(MaskRcnnLearningRateRule, AnEpochIsAPassOverTheUsersData) {
   }
   Settings fixed = preset_settings("tensorpack");
   fixed.fit_epoch(40, false, 8);
-  EXPECT_EQ(LearningRateRule(fixed, 8).steps(), 180'000u) << "TensorPack's steps are fixed";
+  EXPECT_EQ(TrainingSchedule(fixed, 8).steps(), 180'000u) << "TensorPack's steps are fixed";
 }
 
-TEST(MaskRcnnLearningRateRule, StretchesWithTheLength) {
+TEST(MaskRcnnTrainingSchedule, StretchesWithTheLength) {
   Settings own = preset_settings("torchvision");
   own.fit_epoch(40, false, 2);
-  EXPECT_EQ(LearningRateRule(own, 2, 260).lines()[2],
+  EXPECT_EQ(TrainingSchedule(own, 2, 260).lines()[2],
             "schedule: x0.1 from step 160 (epoch 8), x0.01 from step 220 (epoch 11), end at step 260 (epoch 13)");
-  const LearningRateRule steps(preset_settings("tensorpack"), 8, 18'000);
+  const TrainingSchedule steps(preset_settings("tensorpack"), 8, 18'000);
   EXPECT_EQ(steps.schedule().describe(), "0.01, linear warm-up over 1000 steps from 1e-05, x0.1 at steps 12000, 16000");
   EXPECT_EQ(steps.steps(), 18'000u);
-  const LearningRateRule two(preset_settings("tensorpack"), 8, 2);
+  const TrainingSchedule two(preset_settings("tensorpack"), 8, 2);
   EXPECT_EQ(two.steps(), 2u);
   EXPECT_EQ(two.lines()[1], "warm-up: linear from 1e-05 over 1 steps");
   EXPECT_EQ(two.schedule().boundaries, std::vector<double>{1}) << "two drops at one step are the later one";
-  EXPECT_EQ(LearningRateRule(preset_settings("tensorpack"), 8, 1).steps(), 1u);
+  EXPECT_EQ(TrainingSchedule(preset_settings("tensorpack"), 8, 1).steps(), 1u);
 }
 
-TEST(MaskRcnnLearningRateRule, FlagsSayHowLongARunIs) {
+TEST(MaskRcnnTrainingSchedule, FlagsSayHowLongARunIs) {
   Settings own = preset_settings("torchvision");
   own.fit_epoch(40, false, 2);
-  const auto rule = [&](const cli::RunFlags& flags) { return learning_rate_rule(own, flags, 40, 2); };
+  const auto rule = [&](const cli::RunFlags& flags) { return make_schedule(own, flags, 40, 2); };
   cli::RunFlags flags;
   EXPECT_EQ(steps_of(rule(flags), flags), 520u);
   flags.max_train_steps = 100;
@@ -152,21 +152,21 @@ TEST(MaskRcnnLearningRateRule, FlagsSayHowLongARunIs) {
   EXPECT_EQ(rule(flags).schedule().boundaries, (std::vector<double>{200})) << "what is set is kept";
 }
 
-TEST(MaskRcnnLearningRateRule, StretchingKeepsGivenValues) {
+TEST(MaskRcnnTrainingSchedule, StretchingKeepsGivenValues) {
   const auto refused = [](const std::vector<std::string>& keys, uint64_t length, const std::string& part) {
-    expect_error([&] { LearningRateRule(preset_with("tensorpack", keys), 8, length); }, Fault::config, part);
+    expect_error([&] { TrainingSchedule(preset_with("tensorpack", keys), 8, length); }, Fault::config, part);
   };
   refused({"TRAIN.WARMUP=500"}, 400, "TRAIN.WARMUP=500: the training has 400 steps");
   refused({"TRAIN.WARMUP=500"}, 600, "TRAIN.WARMUP=500: the rate drops after 400 steps");
-  EXPECT_EQ(LearningRateRule(preset_with("tensorpack", {"TRAIN.WARMUP=300"}), 8, 600).lines()[1],
+  EXPECT_EQ(TrainingSchedule(preset_with("tensorpack", {"TRAIN.WARMUP=300"}), 8, 600).lines()[1],
             "warm-up: linear from 1e-05 over 300 steps");
   refused({"TRAIN.LR_SCHEDULE=[5,3,10]"}, 600, "TRAIN.LR_SCHEDULE: step 3 does not come after 5");
   refused({"TRAIN.LR_EPOCH_SCHEDULE=[(0,0.1),(10,None)]"}, 600, "epoch 0 does not come after 0");
 }
 
-TEST(MaskRcnnLearningRateRule, RefusesInvalidSchedules) {
+TEST(MaskRcnnTrainingSchedule, RefusesInvalidSchedules) {
   const auto refused = [](const std::vector<std::string>& keys, int64_t batch, const std::string& part) {
-    expect_error([&] { LearningRateRule(preset_with("tensorpack", keys), batch); }, Fault::config, part);
+    expect_error([&] { TrainingSchedule(preset_with("tensorpack", keys), batch); }, Fault::config, part);
   };
   refused({"TRAIN.LR_SCHEDULE=[20000,10000,30000]"}, 8, "step 10000 does not come after 20000");
   refused({"TRAIN.LR_SCHEDULE=[20000,20000]"}, 8, "step 20000 does not come after 20000");
@@ -179,7 +179,7 @@ TEST(MaskRcnnLearningRateRule, RefusesInvalidSchedules) {
   refused({"TRAIN.LR_SCHEDULE=[2000000000]"}, 1, "more than 2000000000");
   Settings settings = preset_settings("tensorpack");
   settings.rate.reference_batch = 0;
-  expect_error([&] { LearningRateRule(settings, 8); }, Fault::config, "LR_REFERENCE_BATCH=0: expected at least 1");
+  expect_error([&] { TrainingSchedule(settings, 8); }, Fault::config, "LR_REFERENCE_BATCH=0: expected at least 1");
 }
 
 }  // namespace

@@ -15,6 +15,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     cli::FlagSet flags("dtrain-cnn-benchmarks", "", "");
     values.declare(flags);
     flags.parse(arguments);
-    make_config(values, flags, {});
+    make_settings(values, flags, {});
   });
 }

@@ -10,7 +10,7 @@
 
 #include "apps/cli/output.h"
 #include "apps/mask_rcnn/canvas.h"
-#include "apps/mask_rcnn/detection_times.h"
+#include "apps/mask_rcnn/latency.h"
 #include "data/jpeg.h"
 #include "data/synthetic.h"
 

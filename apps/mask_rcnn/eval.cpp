@@ -52,8 +52,7 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   const std::unique_ptr<Group> group = make_single_group();
   detection::DetectionTask task(model, *group, std::move(options));
   if (!dtrain::evaluate(task, model.store, {}, *group, 0, 10, lines, cli::stop_requested)) return cli::kStopped;
-  for (const std::string& line : cli::input_notices(task.evaluation_stats(), settings.data.orientation))
-    log.notice(line);
+  cli::report_input(task.evaluation_stats(), settings.data.orientation, /*decodes_on_gpu=*/false, log);
   if (values.gallery.empty()) return 0;
   write_gallery_of(values, settings, shown, detections);
   log.line("Gallery:     " + values.gallery + "/index.html");

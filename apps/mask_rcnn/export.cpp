@@ -6,7 +6,7 @@
 #include "apps/cli/output.h"
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/loaded_detector.h"
-#include "apps/mask_rcnn/placement.h"
+#include "apps/mask_rcnn/predictor.h"
 #include "models/detection/onnx.h"
 
 namespace dtrain::mask_rcnn {

@@ -12,6 +12,9 @@
 
 namespace dtrain::mask_rcnn {
 
+// Placement in evaluation: resized as configured, on a canvas with sides rounded up to multiples of 32.
+detection::Placement evaluation_placement(const data::ImageSize& image, const DataSettings& settings);
+
 class Predictor final : public detection::ImageDetector {
  public:
   // Loads settings.weights, which determine the number of classes. Classes from 1 on are the `known` categories

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "apps/mask_rcnn/placement.h"
+#include "apps/mask_rcnn/predictor.h"
 #include "libdtrain/ops/pointwise.h"
 #include "tests/parity/tensors.h"
 

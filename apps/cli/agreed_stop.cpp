@@ -19,4 +19,13 @@ bool stopped_within(Group& group, std::chrono::seconds interval) {
   return stopped;
 }
 
+bool open_unless_stopped(Group& group, const std::function<void()>& open) {
+  try {
+    open();
+  } catch (const Error&) {
+    if (!stop_requested()) throw;
+  }
+  return !stop_agreed(group, stop_requested);
+}
+
 }  // namespace dtrain::cli

@@ -40,6 +40,11 @@ void check_launcher(const Group& group, const LauncherRank& told) {
 
 }  // namespace
 
+Faults injected_faults(const Group& group) {
+  const char* const text = environment()("DTRAIN_FAULT");
+  return Faults(text == nullptr ? "" : text, group.rank(), group.size());
+}
+
 void check_flags(Group& group, const FlagSet& flags) {
   RankSettings settings = flags.settings_that_must_agree();
   settings.insert(settings.begin(), {"the version of dtrain", version()});

@@ -8,6 +8,7 @@
 
 #include "apps/cli/flags.h"
 #include "libdtrain/distributed/group.h"
+#include "libdtrain/run/faults.h"
 
 namespace dtrain::cli {
 
@@ -22,6 +23,9 @@ std::unique_ptr<Group> open_group(const GroupOptions& limits = {}, int64_t expec
 
 // Throws Error if flags that must be equal, or versions, differ between ranks. Collective.
 void check_flags(Group& group, const FlagSet& flags);
+
+// Faults that DTRAIN_FAULT injects into this rank, see Faults.
+Faults injected_faults(const Group& group);
 
 // "rank 3 on host-b" if a launcher's variables show several ranks; else empty.
 std::string rank_name();

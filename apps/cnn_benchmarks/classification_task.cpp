@@ -32,9 +32,9 @@ void describe_run(const TrainingJob& job, TrainState& state) {
 detection::TaskOptions detection_options(TrainingJob& job) {
   const Settings& settings = job.settings;
   detection::TaskOptions options{.training = job.datasets.objects,
-                                 .batch = settings.batch,
+                                 .batch = settings.shape.batch,
                                  .evaluation_batch = settings.eval_batch,
-                                 .micro_steps = static_cast<int>(settings.micro_steps),
+                                 .micro_steps = settings.shape.micro_steps,
                                  .seed = settings.flags.run.seed(),
                                  .chief = settings.ranks.chief,
                                  .loader = loader_options(*job.context, settings, true),
@@ -43,7 +43,7 @@ detection::TaskOptions detection_options(TrainingJob& job) {
                                  .report = job.datasets.report};
   if (settings.evaluates()) options.validation = {job.datasets.scored};
   if (settings.synthetic())
-    options.synthetic = [&] { return job.detector->synthetic_batch(settings.batch, settings.flags.run.seed()); };
+    options.synthetic = [&] { return job.detector->synthetic_batch(settings.shape.batch, settings.flags.run.seed()); };
   TrainState state;
   describe_run(job, state);
   options.identity = state.identity;
@@ -61,7 +61,7 @@ std::unique_ptr<cli::ImageTask> make_task(TrainingJob& job) {
 
 void ClassificationTask::open(uint64_t cursor) {
   const Settings& settings = job_.settings;
-  batches_.resize(static_cast<size_t>(settings.micro_steps));
+  batches_.resize(static_cast<size_t>(settings.shape.micro_steps));
   input_ = Input::training(*job_.context, settings, job_.datasets, job_.pixels(), cursor);
 }
 
@@ -90,7 +90,7 @@ std::future<Evaluation> ClassificationTask::evaluate(const EvaluationRequest& re
   Input input = Input::validation(*job_.context, job_.settings, job_.datasets, job_.pixels());
   const data::Batch* batch = nullptr;
   EvaluationLoop loop;
-  loop.batches = job_.plan.eval_batches;
+  loop.batches = job_.schedule.eval_batches;
   loop.batch = job_.settings.global_eval_batch();
   loop.load = [&]() -> std::optional<int64_t> {
     batch = input.next();

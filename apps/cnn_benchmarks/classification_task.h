@@ -16,7 +16,7 @@ std::unique_ptr<cli::ImageTask> make_task(TrainingJob& job);
 class ClassificationTask final : public cli::ImageTask {
  public:
   explicit ClassificationTask(TrainingJob& job)
-      : ImageTask(static_cast<int>(job.settings.micro_steps)), job_(job), prepared_(job.store) {}
+      : ImageTask(job.settings.shape.micro_steps), job_(job), prepared_(job.store) {}
 
   void open(uint64_t cursor) override;
   BatchInfo load(int micro_step) override;

@@ -5,20 +5,14 @@
 
 #include "apps/cli/options/augment.h"
 #include "apps/cli/options/benchmark_log.h"
-#include "apps/cli/options/checkpoints.h"
-#include "apps/cli/options/display.h"
 #include "apps/cli/options/distribution.h"
 #include "apps/cli/options/input.h"
-#include "apps/cli/options/machine.h"
 #include "apps/cli/options/optimizer.h"
 #include "apps/cli/options/performance.h"
-#include "apps/cli/options/ranks.h"
 #include "apps/cli/options/rate_finder.h"
 #include "apps/cli/options/recipe.h"
-#include "apps/cli/options/run.h"
-#include "apps/cli/options/summaries.h"
 #include "apps/cli/options/tf_only.h"
-#include "apps/cli/options/tracing.h"
+#include "apps/cli/options/training.h"
 #include "apps/cnn_benchmarks/mode_flags.h"
 #include "apps/cnn_benchmarks/model_flags.h"
 #include "apps/ssd/flags.h"
@@ -26,26 +20,19 @@
 namespace dtrain::cnn_benchmarks {
 
 // Values of the supported flags, in groups; the initialisers are the defaults. An empty optional or string: not given.
-struct Flags {
+struct Flags : cli::TrainingFlags {
   cli::RecipeFlags recipe;
   ModelFlags model;
   ModeFlags mode;
-  cli::RunFlags run;
   cli::InputFlags input;
   cli::PixelFlags pixels;
   cli::AugmentFlags augment;
   cli::OptimizerFlags optimizer;
   cli::ScheduleFlags schedule;
-  cli::MachineFlags machine;
-  cli::RankFlags ranks;
   cli::DistributionFlags distribution;
-  cli::CheckpointFlags checkpoints;
-  cli::DisplayFlags display;
   cli::PerformanceFlags performance;
-  cli::SummaryFlags summaries;
   cli::BenchmarkLogFlags benchmark_log;
   cli::RateFinderFlags rate_finder;
-  cli::TracingFlags tracing;
   cli::GraphFlags graph;
   ssd::Flags ssd;
   cli::TfFlags tf;

@@ -75,7 +75,7 @@ data::LoaderOptions loader_options(Context& context, const Settings& settings, b
   data::LoaderOptions options;
   if (!context.is_cpu()) options.allocator = context.host_allocator();
   options.training = training;
-  options.batch = training ? settings.batch : settings.eval_batch;
+  options.batch = training ? settings.shape.batch : settings.eval_batch;
   options.rank = settings.ranks.rank;
   options.ranks = settings.ranks.size;
   options.seed = f.run.seed();
@@ -111,7 +111,7 @@ Datasets open_datasets(const Settings& settings) {
 Input Input::training(Context& context, const Settings& settings, const Datasets& datasets,
                       const PixelNormalization& pixels, uint64_t cursor) {
   if (settings.synthetic()) {
-    data::Batch batch = synthetic_batch(context, settings, pixels, settings.batch);
+    data::Batch batch = synthetic_batch(context, settings, pixels, settings.shape.batch);
     batch.cursor = cursor;
     return Input(std::move(batch), settings.ranks.size);
   }
@@ -121,7 +121,7 @@ Input Input::training(Context& context, const Settings& settings, const Datasets
   std::vector<double> epochs;
   for (size_t i = 1; i < settings.stages.size(); ++i) epochs.push_back(settings.stages[i].epoch);
   const auto open = [&settings](size_t stage) { return open_split(settings, true, settings.stages[stage].size); };
-  return {context, settings, {datasets.training, options, epochs, open, settings.micro_steps}, options};
+  return {context, settings, {datasets.training, options, epochs, open, settings.shape.micro_steps}, options};
 }
 
 Input Input::validation(Context& context, const Settings& settings, const Datasets& datasets,
@@ -135,7 +135,7 @@ Input Input::validation(Context& context, const Settings& settings, const Datase
 Input::Input(Context& context, const Settings& settings, data::StagedLoader loader, const data::LoaderOptions& options)
     : context_(&context), loader_(std::make_unique<data::StagedLoader>(std::move(loader))) {
   const bool training = options.training;
-  if (training) feeds_batches_ = static_cast<int>(settings.micro_steps);
+  if (training) feeds_batches_ = settings.shape.micro_steps;
   feed_ = std::make_unique<BatchFeed>(context, feeds_batches_);
   const data::MixingOptions mixing = settings.flags.augment.mixing();
   if (training && settings.trains() && mixing.any())

@@ -21,11 +21,12 @@ const char* name_in_1_12(RunMode mode) {
 
 }  // namespace
 
-void print_header(cli::Log& log, const Settings& settings, const TrainingSchedule& plan, const std::string& version) {
+void print_header(cli::Log& log, const Settings& settings, const TrainingSchedule& schedule,
+                  const std::string& version) {
   const Flags& f = settings.flags;
   const std::string& update = f.distribution.variable_update;
   const bool horovod = update == "horovod", old = f.tf.compatible_with == "1.12";
-  const int64_t batch = settings.mode == RunMode::evaluation ? settings.eval_batch : settings.batch;
+  const int64_t batch = settings.mode == RunMode::evaluation ? settings.eval_batch : settings.shape.batch;
   const int64_t global = settings.mode == RunMode::evaluation ? settings.global_eval_batch() : settings.global_batch();
   std::string devices;
   for (int rank = 0; rank < settings.ranks.size; ++rank)
@@ -40,8 +41,8 @@ void print_header(cli::Log& log, const Settings& settings, const TrainingSchedul
   log.line(fmt::format("             {} per device", batch));
   if (f.tf.batch_group_size > 1)
     log.line(fmt::format("             {} batches per prepocessing group", f.tf.batch_group_size));  // as there
-  log.line(fmt::format("Num batches: {}", plan.num_batches));
-  log.line(fmt::format("Num epochs:  {:.2f}", plan.num_epochs));
+  log.line(fmt::format("Num batches: {}", schedule.num_batches));
+  log.line(fmt::format("Num epochs:  {:.2f}", schedule.num_epochs));
   log.line(fmt::format("Devices:     [{}]", devices));
   if (!old) log.line("NUMA bind:   False");
   log.line(fmt::format("Data format: {}", f.tf.data_format));

@@ -13,7 +13,6 @@
 #include "apps/cli/run_main.h"
 #include "apps/cli/stop_signals.h"
 #include "apps/cnn_benchmarks/classification_task.h"
-#include "apps/cnn_benchmarks/run_options.h"
 #include "apps/cnn_benchmarks/training_outputs.h"
 #include "apps/observers/model_details.h"
 #include "apps/observers/trace_tables.h"
@@ -36,24 +35,32 @@ void report_evaluated(const TrainingJob& job, const cli::ImageTask& task, cli::L
   cli::report_input(task.evaluation_stats(), job.settings.pixels().orientation, job.settings.decodes_on_gpu(), log);
 }
 
+// Logs cli::report_input() of the training records of all ranks, unless the data is synthetic. Collective.
+void report_trained(const TrainingJob& job, const cli::ImageTask& task, cli::Log& log) {
+  if (job.settings.synthetic()) return;
+  const data::LoaderStats all = cli::over_ranks(job.group, task.stats().value_or(data::LoaderStats()));
+  cli::report_input(all, job.settings.pixels().orientation, job.settings.decodes_on_gpu(), log);
+}
+
 int train(TrainingJob& job, cli::Log& log, Observer* own_log) {
   const Settings& settings = job.settings;
   announce_graph(job, log);
   if (job.group.size() > 1)
     for (const std::string& line : cli::rank_table(job.group, settings.machine)) log.line(line);
   Optimizer optimizer(job.store, settings.flags.optimizer.options());
-  Trainer trainer(job.store, optimizer, job.plan.schedule, trainer_options(job));
+  Trainer trainer(job.store, optimizer, job.schedule.learning_rate, job.trainer_options());
   const std::unique_ptr<cli::ImageTask> task = make_task(job);
-  TrainingOutputs observers(job, log, own_log);
+  TrainingOutputs outputs(job, log, own_log);
   const auto pictures = [&] { return task->pictures(); };
-  observers.show(observers::details_of({settings.flags.summaries.summary_verbosity, pictures}, trainer));
-  RunOptions options = run_options(job);
+  outputs.show(observers::details_of({settings.flags.summaries.summary_verbosity, pictures}, trainer));
+  RunOptions options = job.run_options();
   if (!job.detector)
     options.advice_on_memory = [&] {
-      return cli::advice_on_memory(*job.context, job.store,
-                                   {settings.machine, settings.info, settings.options, job.pixels(), settings.batch});
+      return cli::advice_on_memory(
+          *job.context, job.store,
+          {settings.machine, settings.info, settings.options, job.pixels(), settings.shape.batch});
     };
-  Run run(*task, trainer, job.group, std::move(options), observers.all(), cli::stop_requested);
+  Run run(*task, trainer, job.group, std::move(options), outputs.observers(), cli::stop_requested);
   const Outcome outcome = run.train();
   report_trained(job, *task, log);
   if (outcome == Outcome::stopped) {
@@ -66,6 +73,22 @@ int train(TrainingJob& job, cli::Log& log, Observer* own_log) {
   if (settings.mode == RunMode::training_and_evaluation && outcome != Outcome::enough) run.evaluate();
   report_evaluated(job, *task, log);
   return stop_agreed(job.group, cli::stop_requested) ? cli::kStopped : 0;
+}
+
+// --find_learning_rate: learning-rate range test; nothing is saved.
+int find_learning_rate(TrainingJob& job, cli::Log& log) {
+  const Flags& f = job.settings.flags;
+  Optimizer optimizer(job.store, f.optimizer.options());
+  ClassificationTask task(job);
+  observers::TfCnnLogOptions options = log_options(job);
+  options.speed.warmup_steps = 0;
+  observers::TfCnnLog steps(log, std::move(options), *job.context, *job.communicator);
+  const auto sweep = sweep_learning_rate(task, optimizer, job.store, job.trainer_options(), job.group,
+                                         job.run_options(), f.rate_finder.options(), {&steps}, cli::stop_requested);
+  report_trained(job, task, log);
+  if (!sweep) return cli::kStopped;
+  f.rate_finder.report(*sweep, log, job.is_chief());
+  return 0;
 }
 
 // The newest checkpoint in `folder`, or `folder` itself.
@@ -85,8 +108,8 @@ std::optional<LoadedCheckpoint> load_checkpoint(TrainingJob& job, const Task& ta
 int evaluate(TrainingJob& job, cli::Log& log, Observer* own_log) {
   const Flags& f = job.settings.flags;
   const std::unique_ptr<cli::ImageTask> task = make_task(job);
-  TrainingOutputs observers(job, log, own_log);
-  Observers all(observers.all());
+  TrainingOutputs outputs(job, log, own_log);
+  Observers all(outputs.observers());
   const auto evaluate_step = [&](uint64_t step, const Tensor& average) {
     const auto result =
         dtrain::evaluate(*task, job.store, average, job.group, step, f.display.display_every, all, cli::stop_requested);
@@ -126,15 +149,15 @@ int evaluate(TrainingJob& job, cli::Log& log, Observer* own_log) {
 int run_forward_only(TrainingJob& job, cli::Log& log, Observer* own_log) {
   announce_graph(job, log);
   const std::unique_ptr<cli::ImageTask> task = make_task(job);
-  TrainingOutputs observers(job, log, own_log);
-  Observers all(observers.all());
+  TrainingOutputs outputs(job, log, own_log);
+  Observers all(outputs.observers());
   if (!job.settings.flags.checkpoints.train_dir.empty())
     if (const auto loaded = load_checkpoint(job, *task, job.settings.flags.checkpoints.train_dir, all))
       log.line(fmt::format("Successfully loaded model from {}.", loaded->path));
-  const Cadence cadence = run_options(job).cadence;
+  const Cadence cadence = job.run_options().cadence;
   task->open(0);
   all.begun({});
-  for (uint64_t step = 1; step <= job.plan.total_steps; ++step) {
+  for (uint64_t step = 1; step <= job.schedule.total_steps; ++step) {
     if ((job.group.size() == 1 || step % cadence.show_every == 0) && stop_agreed(job.group, cli::stop_requested)) {
       report_trained(job, *task, log);
       return cli::kStopped;
@@ -148,18 +171,12 @@ int run_forward_only(TrainingJob& job, cli::Log& log, Observer* own_log) {
     event.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     all.stepped(event);
   }
-  all.ended({Outcome::finished, job.plan.total_steps});
+  all.ended({Outcome::finished, job.schedule.total_steps});
   report_trained(job, *task, log);
   return 0;
 }
 
 }  // namespace
-
-void report_trained(const TrainingJob& job, const cli::ImageTask& task, cli::Log& log) {
-  if (job.settings.synthetic()) return;
-  const data::LoaderStats all = cli::over_ranks(job.group, task.stats().value_or(data::LoaderStats()));
-  cli::report_input(all, job.settings.pixels().orientation, job.settings.decodes_on_gpu(), log);
-}
 
 int run_mode(TrainingJob& job, cli::Log& log, Observer* own_log) {
   if (const std::string& file = job.settings.flags.graph.graph_file; !file.empty() && job.is_chief())

@@ -1,8 +1,8 @@
 // Executes runs, from the command line to the exit code.
 #include "apps/cnn_benchmarks/program.h"
 
+#include "apps/cli/agreed_stop.h"
 #include "apps/cli/command_line.h"
-#include "apps/cli/environment.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/options/horovod.h"
 #include "apps/cli/output.h"
@@ -12,8 +12,6 @@
 #include "apps/cli/stop_signals.h"
 #include "apps/cnn_benchmarks/log_header.h"
 #include "apps/cnn_benchmarks/modes.h"
-#include "apps/cnn_benchmarks/run_options.h"
-#include "libdtrain/run/evaluation.h"
 #include "libdtrain/train/agreement.h"
 #include "libdtrain/train/checkpoint_files.h"
 
@@ -32,17 +30,7 @@ constexpr char kAbout[] =
     "75 stopped on request (SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 or SIGXCPU) after a checkpoint: the same command "
     "resumes.";
 
-// False if a rank was asked to stop before all data was open: unpacking may take long.
-bool open_or_stop(Datasets& datasets, const Settings& settings, Group& group) {
-  try {
-    datasets = open_datasets(settings);
-  } catch (const Error&) {
-    if (!cli::stop_requested()) throw;
-  }
-  return !stop_agreed(group, cli::stop_requested);
-}
-
-// Notices about flags on this machine.
+// Throws Error unless device and data are equal on all ranks. Collective.
 void check_machine_and_data(Group& group, const Settings& settings, const Datasets& datasets) {
   RankSettings alike = {{"the device", settings.machine.device()}};
   if (datasets.training) alike.emplace_back("the training data set", datasets.training->contents());
@@ -89,18 +77,17 @@ int run_rank(Settings settings, const cli::FlagSet& flags, Group& group, const s
   for (const std::string& notice : notices) log.notice(notice);
   for (const std::string& notice : settings.notices) log.notice(notice);
   Datasets datasets;
-  if (!open_or_stop(datasets, settings, group)) {
+  if (!cli::open_unless_stopped(group, [&] { datasets = open_datasets(settings); })) {
     log.notice("stopped on request while opening the data");
     return cli::kStopped;
   }
   check_machine_and_data(group, settings, datasets);
-  const TrainingSchedule plan = make_schedule(settings, datasets.sizes);
-  print_header(log, settings, plan, cli::version());
+  const TrainingSchedule schedule = make_schedule(settings, datasets.sizes);
+  print_header(log, settings, schedule, cli::version());
 
   if (settings.mode != RunMode::evaluation) log.line("Generating training model");
   if (settings.evaluates()) log.line("Generating evaluation model");
-  const char* faults = cli::environment()("DTRAIN_FAULT");
-  TrainingJob job(settings, plan, datasets, group, faults == nullptr ? "" : faults);
+  TrainingJob job(settings, schedule, datasets, group);
   const auto observer = other_log ? front->observer(facts_of(job), front_log) : nullptr;
   return run_mode(job, log, observer.get());
 }

@@ -1,4 +1,4 @@
-// A run from its command line, for this program and for those that translate other programs' command lines.
+// Runs command lines of dtrain-cnn-benchmarks, also for front ends that translate other programs' command lines.
 #pragma once
 
 #include <cstdint>

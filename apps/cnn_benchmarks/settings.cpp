@@ -9,7 +9,10 @@ Settings make_settings(const Flags& flags, const cli::FlagSet& set, const Ranks&
   settings.machine = flags.machine.resolve(set, ranks, settings.notices);
   flags.input.check_machine(settings.machine);
   settings.input_workers = flags.input.workers(ranks);
-  settings.distribution = flags.distribution.resolve(set, flags.ranks, ranks.size, settings.machine, settings.notices);
+  const cli::Distribution distribution =
+      flags.distribution.resolve(set, flags.ranks, ranks.size, settings.machine, settings.notices);
+  settings.packs = distribution.packs;
+  settings.independent = distribution.independent;
   if (flags.tf.data_format == "NCHW")
     settings.notices.push_back("data format NCHW: the engine computes in NHWC, with the same results");
 
@@ -24,9 +27,16 @@ Settings make_settings(const Flags& flags, const cli::FlagSet& set, const Ranks&
            "--progressive_resizing ends with images of ", settings.stages.back().size, " pixels, --image_size is ",
            flags.model.image_size);
   settings.options.image_size = settings.stages.back().size;
-  settings.batch = flags.run.batch_size > 0 ? flags.run.batch_size : settings.info.batch_size;
-  settings.eval_batch = flags.run.eval_batch_size > 0 ? flags.run.eval_batch_size : settings.batch;
-  settings.micro_steps = settings.mode == RunMode::forward_only ? 1 : flags.run.gradient_accumulation;
+  const bool accumulates = settings.mode != RunMode::forward_only;
+  settings.shape = {.batch = flags.run.batch_size > 0 ? flags.run.batch_size : settings.info.batch_size,
+                    .micro_steps = accumulates ? static_cast<int>(flags.run.gradient_accumulation) : 1,
+                    .gradients = distribution.gradients,
+                    .buckets = distribution.buckets,
+                    .tune_buckets = distribution.autotune,
+                    .threads = settings.machine.threads,
+                    .cores = cli::available_cores().usable,
+                    .device = settings.machine.device()};
+  settings.eval_batch = flags.run.eval_batch_size > 0 ? flags.run.eval_batch_size : settings.shape.batch;
   for (const int64_t samples : {settings.global_batch(), settings.global_eval_batch()})
     DT_CHECK(samples <= cli::kMostSamplesOfStep,
              "--batch_size, --gradient_accumulation and the number of ranks: global batch of ", samples,
@@ -41,6 +51,22 @@ Settings make_settings(const Flags& flags, const cli::FlagSet& set, const Ranks&
   settings.recorded_settings = set.recorded_settings();
   settings.text = set.config_text();
   return settings;
+}
+
+RunOptions resume_options(const Settings& settings) {
+  RunOptions options = settings.flags.resume_options(settings.ranks);
+  if (settings.flags.rate_finder.find_learning_rate) options.train_dir.clear();
+  return options;
+}
+
+void adopt_checkpoint(Settings& settings, const cli::FlagSet& set, Group& group) {
+  if (!settings.trains()) return;
+  ExplicitSettings given = settings.flags.explicit_settings(set);
+  given.algorithm |= set.given("all_reduce_spec");
+  given.bucket_count = settings.packs > 0;
+  for (std::string& notice : elastic_resume(settings.shape, given, resume_options(settings), group))
+    settings.notices.push_back(std::move(notice));
+  settings.machine.threads = settings.shape.threads;
 }
 
 }  // namespace dtrain::cnn_benchmarks

@@ -1,8 +1,10 @@
-// Creates a run's objects from its configuration.
 #include "apps/cnn_benchmarks/training_job.h"
+
+#include <algorithm>
 
 #include <fmt/format.h>
 
+#include "apps/cli/ranks.h"
 #include "apps/cli/recorded_weights.h"
 #include "apps/cli/vision.h"
 #include "libdtrain/ops/pointwise.h"
@@ -28,21 +30,19 @@ models::Classifier make_model(const Settings& settings, ParameterStore& store, C
 
 }  // namespace
 
-TrainingJob::TrainingJob(Settings run_config, TrainingSchedule run_plan, Datasets run_datasets, Group& run_group,
-                         const std::string& fault_text)
-    : settings(std::move(run_config)),
-      plan(std::move(run_plan)),
-      datasets(std::move(run_datasets)),
-      group(run_group),
-      faults(fault_text, group.rank(), group.size()),
+TrainingJob::TrainingJob(Settings job_settings, TrainingSchedule job_schedule, Datasets job_datasets, Group& job_group)
+    : settings(std::move(job_settings)),
+      schedule(std::move(job_schedule)),
+      datasets(std::move(job_datasets)),
+      group(job_group),
+      faults(cli::injected_faults(group)),
       context(settings.machine.make_context()),
-      communicator(faults.around(make_communicator(group, *context, settings.distribution.gradients), *context)),
+      communicator(faults.around(make_communicator(group, *context, settings.shape.gradients), *context)),
       statistics(settings.flags.ranks.sync_batch_norm ? make_communicator(group, *context, {.stream = Stream::compute})
                                                       : nullptr),
       store(*context),
       detector(settings.detects() ? std::make_unique<ssd::Model>(store, statistics.get()) : nullptr),
       model(make_model(settings, store, statistics.get(), detector.get())) {
-  cli::Distribution& distribution = settings.distribution;
   for (const cli::ResizeStage& stage : settings.stages)
     DT_CHECK(stage.size == settings.options.image_size ||
                  models::takes_images_of(*context, settings.info, settings.options, stage.size),
@@ -50,10 +50,10 @@ TrainingJob::TrainingJob(Settings run_config, TrainingSchedule run_plan, Dataset
              " pixels");
   peak = settings.flags.performance.peak(settings.machine, *context);
   store.allocate(settings.flags.run.seed(), settings.machine.compute());
-  if (distribution.packs > 0) {
+  if (settings.packs > 0) {
     const auto bytes = static_cast<int64_t>(store.grads().bytes());
-    const int64_t pack = (bytes + distribution.packs - 1) / distribution.packs;
-    distribution.buckets = {.bytes = pack, .last_bytes = pack};
+    const int64_t pack = (bytes + settings.packs - 1) / settings.packs;
+    settings.shape.buckets = {.bytes = pack, .last_bytes = pack};
   }
   if (detector) detector->normalize_by(pixels());
   const std::string& backbone = settings.flags.ssd.backbone_model_path;
@@ -70,6 +70,35 @@ void TrainingJob::load_weights(const std::string& path) {
   // Fine-tuning often replaces the classifier layer; evaluation needs all weights.
   if (!settings.trains() && !(report.missing.empty() && report.mismatched.empty()))
     throw Error(Fault::checkpoint, fmt::format("{}: does not fit {}: {}", path, settings.info.name, report.summary()));
+}
+
+TrainerOptions TrainingJob::trainer_options() const {
+  TrainerOptions options = settings.flags.trainer_options(settings.shape);
+  if (settings.all_reduces()) options.communicator = communicator.get();
+  options.independent = settings.independent;
+  options.equal_statistics = settings.flags.ranks.sync_batch_norm;
+  options.seed = settings.flags.run.seed();
+  return options;
+}
+
+RunOptions TrainingJob::run_options() {
+  const Flags& f = settings.flags;
+  RunOptions options = f.run_options(settings.ranks, settings.shape, schedule.total_steps, f.summaries.details_every());
+  options.train_dir = resume_options(settings).train_dir;
+  Cadence& cadence = options.cadence;
+  cadence.warmup_steps = static_cast<uint64_t>(settings.warmup_steps);
+  cadence.evaluate_after = schedule.evaluates_after;
+  if (const auto epochs = f.checkpoints.save_model_epochs) {
+    const double steps_per_epoch =
+        static_cast<double>(datasets.sizes.training) / static_cast<double>(settings.global_batch());
+    cadence.save_every_steps = std::max<uint64_t>(1, static_cast<uint64_t>(*epochs * steps_per_epoch));
+  }
+  if (f.mode.stop_at_top_1_accuracy)
+    options.enough = [least = *f.mode.stop_at_top_1_accuracy](const Evaluation& evaluation) {
+      return find_metric(evaluation.values, "top_1_accuracy").value_or(-1) >= least;  // unknown on some ranks
+    };
+  options.faults = &faults;
+  return options;
 }
 
 PixelNormalization TrainingJob::pixels() const {

@@ -1,28 +1,31 @@
-// Objects of a run: device, ranks, model, data.
+// A training job: everything that a run needs, created from its settings, schedule and data.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "apps/cnn_benchmarks/input.h"
 #include "apps/ssd/model.h"
 #include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/pointwise.h"
 #include "libdtrain/run/faults.h"
+#include "libdtrain/run/run.h"
 
 namespace dtrain::cnn_benchmarks {
 
 struct TrainingJob {
-  // Builds the model with initial parameters or --weights. `fault_text`: injected faults, see Faults. Collective.
-  TrainingJob(Settings run_config, TrainingSchedule run_plan, Datasets run_datasets, Group& run_group,
-              const std::string& fault_text);
+  // Creates the model with initial parameters or --weights. Collective.
+  TrainingJob(Settings job_settings, TrainingSchedule job_schedule, Datasets job_datasets, Group& job_group);
 
+  TrainerOptions trainer_options() const;
+  RunOptions run_options();
   // Preprocessing of batches on the device; synthetic batches are made in the same layout.
   PixelNormalization pixels() const;
   bool is_chief() const { return settings.ranks.is_chief(); }
 
   Settings settings;
-  TrainingSchedule plan;
+  TrainingSchedule schedule;
   Datasets datasets;
   Group& group;
   Faults faults;

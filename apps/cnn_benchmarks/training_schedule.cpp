@@ -14,21 +14,22 @@ double epochs_of(int64_t batches, int64_t batch, uint64_t samples) {
 TrainingSchedule make_schedule(const Settings& settings, const DatasetSizes& sizes) {
   const Flags& f = settings.flags;
   const int64_t batch = settings.global_batch(), eval_batch = settings.global_eval_batch();
-  TrainingSchedule plan;
-  plan.num_batches = f.run.training_batches(sizes.training, batch);
-  plan.total_steps = static_cast<uint64_t>(settings.warmup_steps + plan.num_batches);
-  plan.num_epochs = epochs_of(plan.num_batches, batch, sizes.training);
-  if (settings.evaluates()) plan.eval_batches = f.run.evaluation_batches(sizes.validation, eval_batch);
+  TrainingSchedule schedule;
+  schedule.num_batches = f.run.training_batches(sizes.training, batch);
+  schedule.total_steps = static_cast<uint64_t>(settings.warmup_steps + schedule.num_batches);
+  schedule.num_epochs = epochs_of(schedule.num_batches, batch, sizes.training);
+  if (settings.evaluates()) schedule.eval_batches = f.run.evaluation_batches(sizes.validation, eval_batch);
   if (settings.mode == RunMode::evaluation) {
-    plan.num_batches = plan.eval_batches;
-    plan.num_epochs = epochs_of(plan.eval_batches, eval_batch, sizes.validation);
+    schedule.num_batches = schedule.eval_batches;
+    schedule.num_epochs = epochs_of(schedule.eval_batches, eval_batch, sizes.validation);
   }
-  plan.evaluates_after = f.mode.evaluates_after(sizes.training, batch);
+  schedule.evaluates_after = f.mode.evaluates_after(sizes.training, batch);
   const double steps_per_epoch = static_cast<double>(sizes.training) / static_cast<double>(batch);
-  const auto schedule = f.schedule.schedule(steps_per_epoch, plan.total_steps, batch);
-  plan.schedule = schedule ? *schedule : f.model.default_schedule(settings.info, batch, steps_per_epoch);
-  plan.schedule.validate();
-  return plan;
+  const auto learning_rate = f.schedule.schedule(steps_per_epoch, schedule.total_steps, batch);
+  schedule.learning_rate =
+      learning_rate ? *learning_rate : f.model.default_schedule(settings.info, batch, steps_per_epoch);
+  schedule.learning_rate.validate();
+  return schedule;
 }
 
 }  // namespace dtrain::cnn_benchmarks

@@ -1,4 +1,4 @@
-// Length and schedule of a run, determined once the data set sizes are known.
+// Training schedule: number of steps, evaluations and learning rates, once the data set sizes are known.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct TrainingSchedule {
   uint64_t total_steps = 0;                            // warm-up + timed
   int64_t eval_batches = 0;                            // in one evaluation
   std::function<bool(uint64_t step)> evaluates_after;  // whether an evaluation follows the step
-  Schedule schedule;
+  Schedule learning_rate;
 };
 
 // Throws Error for a flag value that does not fit the data.

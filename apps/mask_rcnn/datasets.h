@@ -36,7 +36,7 @@ std::vector<detection::ValidationSplit> open_validation(const Settings& settings
 // Number of images of all splits.
 uint64_t images_in(const std::vector<detection::ValidationSplit>& splits);
 
-// Annotations of a split for pictures, without what training ignores.
+// Annotations of a split for pictures, without objects that training ignores.
 data::coco::Annotations read_shown(const DataSettings& settings, const std::string& split);
 
 // Number of classes, including background.

@@ -104,6 +104,30 @@ Settings ModelFlags::settings(const cli::FlagSet& given, std::vector<std::string
   return settings;
 }
 
+void TrainFlags::declare(cli::FlagSet& flags) {
+  model.declare(flags);
+  run.declare(flags);
+  machine.declare(flags);
+  ranks.declare(flags);
+  checkpoints.declare_saving(flags).former_name("logdir");
+  display.declare(flags);
+  summaries.declare(flags, /*always=*/true);
+  tracing.declare(flags);
+  flags.add("throughput_log_freq", throughput_log_freq,
+            "steps between lines of AWS Mask R-CNN's [ThroughputTracker]; 0: one line per epoch", cli::kCount);
+  for (const char* length : {"num_eval_batches", "num_eval_epochs"})
+    flags.declared(length).refused("evaluations use all validation images");
+  flags.declared("num_warmup_batches").refused("all steps are timed; TRAIN.WARMUP sets the learning-rate warm-up");
+  flags.declared("sync_batch_norm").refused("use --config BACKBONE.NORM=SyncBN");
+}
+
+void TrainFlags::check(const cli::FlagSet& flags) const {
+  flags.check_refused();
+  run.check(flags);
+  machine.check(flags);
+  checkpoints.check(flags);
+}
+
 std::optional<std::vector<std::string>> read_arguments(cli::FlagSet& flags, ModelFlags& model, const Arguments& argv) {
   return cli::read_command_line(flags, ModelFlags::take_config(argv, model.assignments));
 }

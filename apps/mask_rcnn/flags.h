@@ -1,4 +1,4 @@
-// Flags shared by the commands of dtrain-mask-rcnn.
+// Flags of dtrain-mask-rcnn: model and data, shared by the commands, and training.
 #pragma once
 
 #include <optional>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/cli/flags.h"
+#include "apps/cli/options/training.h"
 #include "apps/mask_rcnn/commands.h"
 #include "apps/mask_rcnn/settings.h"
 
@@ -35,6 +36,15 @@ struct ModelFlags {
  private:
   Settings changed(Settings settings, std::vector<std::string>& notices) const;
   std::string weights() const;  // the file; may be empty
+};
+
+struct TrainFlags : cli::TrainingFlags {
+  ModelFlags model;
+  int64_t throughput_log_freq = 100;
+
+  TrainFlags() { summaries.summary_verbosity = 1; }
+  void declare(cli::FlagSet& flags);
+  void check(const cli::FlagSet& flags) const;
 };
 
 // Parses argv with `flags` and returns the positional arguments; none if help was printed.

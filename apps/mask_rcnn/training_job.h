@@ -1,73 +1,77 @@
-// Flags of `train`, and the training objects derived from them and the settings.
+// A training job: everything that a run needs, created from its settings and data.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
-#include "apps/cli/options/checkpoints.h"
-#include "apps/cli/options/display.h"
-#include "apps/cli/options/machine.h"
-#include "apps/cli/options/ranks.h"
-#include "apps/cli/options/run.h"
-#include "apps/cli/options/summaries.h"
-#include "apps/cli/options/tracing.h"
 #include "apps/detection/detection_task.h"
 #include "apps/mask_rcnn/flags.h"
-#include "libdtrain/run/elastic.h"
+#include "apps/mask_rcnn/model.h"
+#include "apps/mask_rcnn/training_schedule.h"
+#include "libdtrain/distributed/communicator.h"
+#include "libdtrain/run/faults.h"
 #include "libdtrain/run/run.h"
 
 namespace dtrain::mask_rcnn {
 
-struct TrainFlags {
-  ModelFlags model;
-  cli::RunFlags run;
-  cli::MachineFlags machine;
-  cli::RankFlags ranks;
-  cli::CheckpointFlags checkpoints;
-  cli::DisplayFlags display;
-  cli::SummaryFlags summaries{.summary_verbosity = 1};
-  cli::TracingFlags tracing;
-  int64_t throughput_log_freq = 100;
+// Settings of model and data, extended by those of this run and rank.
+struct TrainingSettings : Settings {
+  TrainFlags flags{};
+  cli::Ranks ranks{};
+  cli::Machine machine{};
+  RunShape shape{};                                    // by the flags or the resumed checkpoint
+  std::map<std::string, std::string> flag_identity{};  // flags that are part of the run's identity
 
-  void declare(cli::FlagSet& flags);
-  void check(const cli::FlagSet& flags) const;
-};
-
-// Parts of a training.
-struct TrainingJob {
-  const TrainFlags& flags;
-  Settings settings;
-  cli::Ranks ranks;
-  cli::Machine machine;
-  std::map<std::string, std::string> identity;
-  RunShape shape{};
-  std::shared_ptr<data::DetectionDataset> training{};
-  std::vector<detection::ValidationSplit> validation{};  // empty: no evaluation
-
-  int64_t evaluation_batch() const {
-    return flags.run.eval_batch_size > 0 ? flags.run.eval_batch_size : settings.evaluation_batch;
-  }
-  uint64_t seed() const { return settings.seed ? static_cast<uint64_t>(*settings.seed) : flags.run.seed(); }
+  int64_t eval_batch() const { return flags.run.eval_batch_size > 0 ? flags.run.eval_batch_size : evaluation_batch; }
+  uint64_t random_seed() const { return seed ? static_cast<uint64_t>(*seed) : flags.run.seed(); }
   // Interval in steps of histograms and images; 0: none.
   uint64_t details_every() const { return flags.summaries.details_every(flags.display.display_every); }
   int64_t global_batch() const { return shape.batch * shape.micro_steps * ranks.size; }
 };
 
-// Determines the job's shape (ranks, batch, threads) from the flags or the resumed checkpoint, see
-// elastic_resume(), which also documents errors. Appends notices. Collective.
-void settle_shape(TrainingJob& job, const cli::FlagSet& flags, Group& group, std::vector<std::string>& notices);
+// Determines ranks, batch and threads from the flags or the resumed checkpoint, see elastic_resume(), which also
+// documents errors. A resumed checkpoint of an older version keeps its conventions. `set`: the flags that were given.
+// Appends notices. Collective.
+TrainingSettings make_settings(TrainFlags flags, const cli::FlagSet& set, Group& group,
+                               std::vector<std::string>& notices);
 
 // KEY=VALUE lines that preserve the conventions of a resumed checkpoint of an older version, see
 // unrecorded_conventions(), with a notice. Empty for other runs. Collective.
-std::vector<std::string> continued_conventions(const cli::CheckpointFlags& flags, Group& group,
+std::vector<std::string> continued_conventions(const cli::TrainingFlags& flags, Group& group,
                                                std::vector<std::string>& notices);
 
-// Opens the job's data, and sets number of classes and epoch length accordingly. Appends notices.
-void open_data(TrainingJob& job, std::vector<std::string>& notices);
+struct Datasets {
+  std::shared_ptr<data::DetectionDataset> training;
+  std::vector<detection::ValidationSplit> validation;     // empty: no evaluation
+  std::function<void(const data::LoaderWork&)> report{};  // trace callback of the training loader's threads
+};
 
-detection::TaskOptions task_options(const TrainingJob& job);
-RunOptions run_options(const TrainingJob& job, uint64_t steps, Faults& faults);
-TrainerOptions trainer_options(const TrainingJob& job, Communicator& communicator);
+// Opens the data, and sets number of classes and epoch length accordingly. Appends notices.
+Datasets open_datasets(TrainingSettings& settings, std::vector<std::string>& notices);
+
+struct TrainingJob {
+  // Creates the model with initial parameters or weights. Collective.
+  TrainingJob(TrainingSettings job_settings, Datasets job_datasets, Group& job_group);
+
+  TrainerOptions trainer_options() const;
+  RunOptions run_options();
+  detection::TaskOptions task_options();
+  bool is_chief() const { return settings.ranks.is_chief(); }
+
+  TrainingSettings settings;
+  Datasets datasets;
+  Group& group;
+  Model model;
+  std::string weights_summary;  // summary of loaded weights; empty if none
+  Faults faults;
+  std::unique_ptr<Communicator> communicator;  // for gradients
+  TrainingSchedule schedule;
+  uint64_t total_steps;
+};
+
 OptimizerOptions optimizer_options(const RateSettings& rate);
 
 }  // namespace dtrain::mask_rcnn

@@ -1,18 +1,17 @@
-// Output files of a training besides checkpoints, as in TensorPack and AWS Mask R-CNN: TensorBoard events, stats.json,
+// Outputs of a training besides checkpoints, as in TensorPack and AWS Mask R-CNN: TensorBoard events, stats.json,
 // log.log and throughput lines.
 #pragma once
 
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "apps/cli/line_file.h"
 #include "apps/cli/log.h"
 #include "apps/mask_rcnn/training_job.h"
 #include "apps/mask_rcnn/training_log.h"
-#include "apps/observers/event_files.h"
-#include "apps/observers/json_lines.h"
-#include "apps/observers/live_view.h"
 #include "apps/observers/stats_json.h"
+#include "apps/observers/telemetry.h"
 #include "apps/observers/throughput_tracker.h"
 
 namespace dtrain::mask_rcnn {
@@ -20,14 +19,14 @@ namespace dtrain::mask_rcnn {
 // Files are in train_dir, if given, and written only by the chief, once the run has locked train_dir.
 class TrainingOutputs {
  public:
-  // `job` outlives this. `log` is also written to log.log from now on, and must not be used after this object.
-  TrainingOutputs(const TrainingJob& job, const std::string& host, cli::Log& log);
+  // All arguments outlive this.
+  TrainingOutputs(TrainingJob& job, cli::Log& log);
   // Histograms and images, if requested.
   void show(observers::StepDetails details) {
-    if (events_) events_->show(std::move(details));
+    if (telemetry_) telemetry_->show(std::move(details));
   }
-  // In notification order. `steps`: of the run.
-  std::vector<Observer*> observers(uint64_t steps, const Context& context);
+  // In notification order.
+  std::vector<Observer*> observers();
 
  private:
   // Opens log.log.
@@ -41,18 +40,11 @@ class TrainingOutputs {
     const std::string path_;
   };
 
-  cli::Log& log_;
-  const TrainingJob& job_;
-  const double images_;  // of a step
-  const uint64_t period_;
-  cli::LineFile log_file_;
+  TrainingLog lines_;
   std::optional<LogOpener> log_opener_;
-  std::optional<TrainingLog> lines_;
   std::optional<observers::ThroughputTracker> throughput_;
-  std::optional<observers::EventFiles> events_;
   std::optional<observers::StatsJson> stats_;
-  std::optional<observers::JsonLines> metrics_;
-  std::optional<observers::LiveView> live_;
+  std::optional<observers::Telemetry> telemetry_;
 };
 
 }  // namespace dtrain::mask_rcnn

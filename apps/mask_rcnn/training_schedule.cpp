@@ -90,7 +90,7 @@ TrainingSchedule::TrainingSchedule(const Settings& settings, int64_t batch, std:
   else
     steps_ = schedule_steps(settings, batch);
   const double scale = static_cast<double>(batch) / static_cast<double>(rate_.reference_batch);
-  schedule_ = schedule_of(rate_, rate_.base_rate * scale, steps_);
+  learning_rate_ = schedule_of(rate_, rate_.base_rate * scale, steps_);
 }
 
 void TrainingSchedule::stretch(int64_t length) {
@@ -128,8 +128,8 @@ TrainingSchedule make_schedule(const Settings& settings, const cli::RunFlags& fl
   return {settings, batch, static_cast<uint64_t>(cli::batches_of(*flags.num_epochs, images, batch))};
 }
 
-uint64_t steps_of(const TrainingSchedule& rate, const cli::RunFlags& flags) {
-  uint64_t steps = rate.steps();
+uint64_t steps_of(const TrainingSchedule& schedule, const cli::RunFlags& flags) {
+  uint64_t steps = schedule.steps();
   if (flags.num_batches) steps = static_cast<uint64_t>(*flags.num_batches);
   if (flags.max_train_steps) steps = std::min(steps, static_cast<uint64_t>(*flags.max_train_steps));
   return steps;
@@ -145,8 +145,8 @@ std::vector<std::string> TrainingSchedule::lines() const {
   const std::string warmup = rate_.warmup_steps > 0
                                  ? fmt::format("linear from {:g} over {} steps", rate_.warmup_rate, rate_.warmup_steps)
                                  : "none";
-  return {fmt::format("learning rate: {:g} for {} images a step, {:g} for {}", schedule_.base, batch_, rate_.base_rate,
-                      rate_.reference_batch),
+  return {fmt::format("learning rate: {:g} for {} images a step, {:g} for {}", learning_rate_.base, batch_,
+                      rate_.base_rate, rate_.reference_batch),
           "warm-up: " + warmup, drops, fmt::format("epoch: {} steps", epoch_steps_)};
 }
 

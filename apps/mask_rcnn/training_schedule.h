@@ -1,4 +1,4 @@
-// Learning-rate schedule, scaled from the settings' reference batch.
+// Training schedule: number of steps and learning rates, scaled from the settings' reference batch.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class TrainingSchedule {
   // step are merged, and a default warm-up is shortened to end before the first drop.
   TrainingSchedule(const Settings& settings, int64_t batch, std::optional<uint64_t> length = {});
 
-  const Schedule& schedule() const { return schedule_; }                   // its epochs are steps
+  const Schedule& learning_rate() const { return learning_rate_; }         // its epochs are steps
   uint64_t steps() const { return static_cast<uint64_t>(steps_.back()); }  // of the whole run
   std::vector<std::string> lines() const;                                  // description of the schedule, for the log
 
@@ -32,7 +32,7 @@ class TrainingSchedule {
   RateSettings rate_;
   int64_t batch_, epoch_steps_;
   std::vector<int64_t> steps_;  // of the drops and of the end
-  Schedule schedule_;
+  Schedule learning_rate_;
 };
 
 // Schedule of a run on `images` images. --num_epochs scales the milestones, and so does --num_batches if it exceeds the
@@ -40,6 +40,6 @@ class TrainingSchedule {
 // Throws Error for an invalid schedule, and if --num_epochs is less than one image.
 TrainingSchedule make_schedule(const Settings& settings, const cli::RunFlags& flags, uint64_t images, int64_t batch);
 // Number of steps: of the schedule, or --num_batches, and at most --max_train_steps.
-uint64_t steps_of(const TrainingSchedule& rate, const cli::RunFlags& flags);
+uint64_t steps_of(const TrainingSchedule& schedule, const cli::RunFlags& flags);
 
 }  // namespace dtrain::mask_rcnn

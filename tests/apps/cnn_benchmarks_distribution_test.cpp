@@ -32,7 +32,9 @@ Resolved resolve(std::vector<std::string> arguments, int ranks = 1, const Variab
 }
 
 cli::Distribution distribution(const std::vector<std::string>& arguments, int ranks = 2) {
-  return resolve(arguments, ranks).settings.distribution;
+  const Settings settings = resolve(arguments, ranks).settings;
+  return {settings.shape.gradients, settings.shape.buckets, settings.packs, settings.shape.tune_buckets,
+          settings.independent};
 }
 
 std::string refusal(const std::vector<std::string>& arguments, int ranks = 1, const Variables& variables = {}) {
@@ -76,7 +78,7 @@ TEST(Distribution, AllUpdateModesAreAllReduce) {
     const std::string flag = std::string("--variable_update=") + form;
     const Resolved several = resolve({flag}, 2);
     EXPECT_TRUE(contains(several.notices, flag + ": ")) << several.notices;
-    EXPECT_FALSE(several.settings.distribution.independent);
+    EXPECT_FALSE(several.settings.independent);
     EXPECT_FALSE(contains(resolve({flag}, 1).notices, "variable_update")) << form;
   }
   EXPECT_TRUE(contains(resolve({}, 2).notices, "synchronous, without parameter servers"));
@@ -227,20 +229,20 @@ TEST(HorovodVariables, SetFlags) {
                                   {{"HOROVOD_FUSION_THRESHOLD", "16777216"},
                                    {"HOROVOD_AUTOTUNE", "1"},
                                    {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "90"}});
-  EXPECT_EQ(result.settings.distribution.buckets.bytes, 16 << 20);
-  EXPECT_TRUE(result.settings.distribution.autotune);
+  EXPECT_EQ(result.settings.shape.buckets.bytes, 16 << 20);
+  EXPECT_TRUE(result.settings.shape.tune_buckets);
   EXPECT_EQ(result.settings.flags.ranks.job.collective_timeout, 90);
   EXPECT_EQ(result.taken_over.size(), 3u);
   EXPECT_TRUE(contains(result.notices, "HOROVOD_FUSION_THRESHOLD: taken as --bucket_mb=16\n")) << result.notices;
   // Without fusion: one bucket per parameter.
-  EXPECT_EQ(resolve({}, 2, {{"HOROVOD_FUSION_THRESHOLD", "0"}}).settings.distribution.buckets.bytes, 1);
+  EXPECT_EQ(resolve({}, 2, {{"HOROVOD_FUSION_THRESHOLD", "0"}}).settings.shape.buckets.bytes, 1);
 }
 
 TEST(HorovodVariables, TheCommandLineWins) {
   const Resolved result = resolve({"--bucket_mb=4", "--noautotune_buckets"}, 2,
                                   {{"HOROVOD_FUSION_THRESHOLD", "16777216"}, {"HOROVOD_AUTOTUNE", "1"}});
-  EXPECT_EQ(result.settings.distribution.buckets.bytes, 4 << 20);
-  EXPECT_FALSE(result.settings.distribution.autotune);
+  EXPECT_EQ(result.settings.shape.buckets.bytes, 4 << 20);
+  EXPECT_FALSE(result.settings.shape.tune_buckets);
   EXPECT_TRUE(contains(result.notices, "HOROVOD_FUSION_THRESHOLD: ignored, because --bucket_mb=4 is given"));
 }
 

@@ -89,7 +89,7 @@ TEST_F(DeclaredFlags, CheckpointsRecordGivenFlags) {
 
 TEST_F(DeclaredFlags, ResolvingDoesNotChangeParsedFlags) {
   const Settings settings = settings_of({"--gradient_accumulation=4", "--num_inter_threads=3"});
-  EXPECT_EQ(settings.micro_steps, 4);
+  EXPECT_EQ(settings.shape.micro_steps, 4);
   EXPECT_EQ(settings.input_workers, 3);
   EXPECT_FALSE(settings.flags.input.datasets_num_private_threads);
   static_assert(std::is_const_v<decltype(Settings::flags)>);
@@ -98,7 +98,7 @@ TEST_F(DeclaredFlags, ResolvingDoesNotChangeParsedFlags) {
 // Without updates, each batch is a step, so that throughput counts its images once.
 TEST_F(DeclaredFlags, ForwardOnlyAccumulatesNothing) {
   const Settings settings = settings_of({"--forward_only", "--gradient_accumulation=4", "--batch_size=8"});
-  EXPECT_EQ(settings.micro_steps, 1);
+  EXPECT_EQ(settings.shape.micro_steps, 1);
   EXPECT_EQ(settings.global_batch(), 8);
 }
 

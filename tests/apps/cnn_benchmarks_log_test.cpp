@@ -16,21 +16,21 @@ Flags horovod_flags() {
   return flags;
 }
 
-Settings settings_of(const Flags& flags) {
+Settings settings_with(const Flags& flags) {
   Settings settings{.flags = flags};
   settings.dataset = "imagenet";
   settings.info.name = "resnet50";
-  settings.batch = 64;
+  settings.shape.batch = 64;
   return settings;
 }
 
 TEST(Log, HeaderOfTfCnnBenchmarks) {
   std::ostringstream out, notices;
-  TrainingSchedule plan;
-  plan.num_batches = 100;
-  plan.num_epochs = 0.16;
+  TrainingSchedule schedule;
+  schedule.num_batches = 100;
+  schedule.num_epochs = 0.16;
   cli::Log log(out, notices);
-  print_header(log, settings_of(horovod_flags()), plan, "1.2.3");
+  print_header(log, settings_with(horovod_flags()), schedule, "1.2.3");
   EXPECT_EQ(out.str(),
             "dtrain:      1.2.3\n"
             "Model:       resnet50\n"
@@ -55,8 +55,8 @@ TEST(Log, HeaderOfOtherModes) {
   Flags flags = horovod_flags();
   flags.distribution.variable_update = "replicated";
   flags.input.data_dir = "/data";
-  Settings settings = settings_of(flags);
-  settings.micro_steps = 4;
+  Settings settings = settings_with(flags);
+  settings.shape.micro_steps = 4;
   settings.info.name = "lenet";
   settings.eval_batch = 50;
   std::ostringstream out;
@@ -81,7 +81,7 @@ TEST(Log, HeaderOfOtherFlags) {
   std::ostringstream out;
   cli::Log log(out, out);
   const auto header = [&](RunMode mode) {
-    Settings settings = settings_of(flags);
+    Settings settings = settings_with(flags);
     settings.mode = mode;
     out.str("");
     print_header(log, settings, TrainingSchedule(), "1.2.3");

@@ -21,7 +21,7 @@ struct Cooked {
   }
   Settings settings() const { return make_settings(values, flags); }
   // Learning rates of an ImageNet run.
-  Schedule schedule() const { return make_schedule(settings(), {1'281'167, 50'000}).schedule; }
+  Schedule schedule() const { return make_schedule(settings(), {1'281'167, 50'000}).learning_rate; }
 
   Flags values;
   cli::FlagSet flags{"dtrain-cnn-benchmarks", "", ""};

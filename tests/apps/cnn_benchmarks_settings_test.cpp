@@ -41,7 +41,7 @@ TEST(Settings, DefaultsMatchTfCnnBenchmarks) {
   EXPECT_EQ(settings.dataset, "imagenet");
   EXPECT_TRUE(settings.synthetic());
   EXPECT_EQ(settings.options.classes, 1001);
-  EXPECT_EQ(settings.batch, 32);
+  EXPECT_EQ(settings.shape.batch, 32);
   EXPECT_EQ(settings.warmup_steps, 10);
   EXPECT_FALSE(settings.machine.gpu);
   EXPECT_EQ(settings.notices.size(), 2u);  // no GPU code, NHWC
@@ -236,11 +236,11 @@ TEST(TrainingSchedule, EvaluatesOnePassAtMost) {
 TEST(TrainingSchedule, PausesForEvaluation) {
   using Steps = std::set<uint64_t>;
   const auto steps = [](const std::string& flag) {
-    const TrainingSchedule plan =
+    const TrainingSchedule schedule =
         make_schedule(settings_of({"--num_batches=20", "--num_warmup_batches=0", flag}), {160, 64});
     Steps found;
-    for (uint64_t step = 1; step < plan.total_steps; ++step)
-      if (plan.evaluates_after(step)) found.insert(step);
+    for (uint64_t step = 1; step < schedule.total_steps; ++step)
+      if (schedule.evaluates_after(step)) found.insert(step);
     return found;
   };
   EXPECT_EQ(steps("--eval_during_training_every_n_steps=6"), (Steps{6, 12, 18}));
@@ -252,7 +252,7 @@ TEST(TrainingSchedule, PausesForEvaluation) {
 
 TEST(TrainingSchedule, SchedulesOfModelsAndFlags) {
   const auto schedule = [](std::vector<std::string> arguments) {
-    return make_schedule(settings_of(std::move(arguments)), {25600, 100}).schedule;
+    return make_schedule(settings_of(std::move(arguments)), {25600, 100}).learning_rate;
   };
   const Schedule resnet = schedule({"--model=resnet50", "--batch_size=256"});  // 100 steps per epoch
   EXPECT_DOUBLE_EQ(resnet.at(250), 0.064);

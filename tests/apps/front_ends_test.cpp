@@ -103,7 +103,7 @@ struct Ours {
   }
   std::string schedule() const {
     const cnn_benchmarks::Settings settings = make_settings(values, flags);
-    return make_schedule(settings, {1'281'167, 50'000}).schedule.describe();
+    return make_schedule(settings, {1'281'167, 50'000}).learning_rate.describe();
   }
   std::string update() const {
     const UpdateOptions u = values.optimizer.options().update;

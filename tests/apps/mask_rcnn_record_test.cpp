@@ -125,9 +125,9 @@ TEST_F(RecordedDetector, ARunOfAnOlderVersionKeepsItsConventions) {
   TrainState state{.step = 3, .identity = trained_.model_identity(), .settings = trained_.described()};
   for (const char* unknown : {"PREPROC.RESIZE_SCALE_DTYPE", "PREPROC.ROUND_PIXELS", "PREPROC.EXIF_ORIENTATION"})
     ASSERT_EQ(state.settings.erase(unknown), 1u) << unknown;
-  cli::CheckpointFlags flags;
-  flags.train_dir = path("run");
-  Checkpointer(store_, {.train_dir = flags.train_dir, .asynchronous = false}, {}).save(state);
+  cli::TrainingFlags flags;
+  flags.checkpoints.train_dir = path("run");
+  Checkpointer(store_, {.train_dir = flags.checkpoints.train_dir, .asynchronous = false}, {}).save(state);
   const auto group = make_single_group();
   std::vector<std::string> told;
   const std::vector<std::string> continued = continued_conventions(flags, *group, told);
@@ -142,13 +142,14 @@ TEST_F(RecordedDetector, ARunOfAnOlderVersionKeepsItsConventions) {
   EXPECT_TRUE(found.data.training_resize.rounds_pixels && found.data.evaluation_resize.rounds_pixels);
   found.fit_epoch(40, /*are_coco=*/false, 2);
   EXPECT_EQ(found.epoch_steps(2), 58'633);
-  EXPECT_TRUE(settings({"--load=" + flags.train_dir}).data.evaluation_resize.rounds_pixels) << "evaluated as trained";
+  EXPECT_TRUE(settings({"--load=" + flags.checkpoints.train_dir}).data.evaluation_resize.rounds_pixels)
+      << "evaluated as trained";
 
-  flags.train_dir = path("new");
+  flags.checkpoints.train_dir = path("new");
   state.settings = found.described();
-  Checkpointer(store_, {.train_dir = flags.train_dir, .asynchronous = false}, {}).save(state);
+  Checkpointer(store_, {.train_dir = flags.checkpoints.train_dir, .asynchronous = false}, {}).save(state);
   EXPECT_TRUE(continued_conventions(flags, *group, told).empty());
-  flags.train_dir = path("none");
+  flags.checkpoints.train_dir = path("none");
   EXPECT_TRUE(continued_conventions(flags, *group, told).empty());
 }
 

@@ -39,16 +39,17 @@ TEST(MaskRcnnSettings, BiasesDecayAsInTheProgramsOfThePresets) {
 
 TEST(MaskRcnnTrainingSchedule, TensorPack) {
   // 32 devices: base_lr * 32 / 8, a quarter of the steps at 8, unchanged warm-up.
-  const TrainingSchedule rule(preset_settings("tensorpack"), 32);
-  EXPECT_EQ(rule.steps(), 45'000u);
-  EXPECT_EQ(rule.schedule().at(0), 1e-5);
-  EXPECT_DOUBLE_EQ(rule.schedule().at(500), 1e-5 + (0.04 - 1e-5) / 2);
-  EXPECT_EQ(rule.schedule().at(1000), 0.04);
-  EXPECT_EQ(rule.schedule().at(29'999), 0.04);
-  EXPECT_DOUBLE_EQ(rule.schedule().at(30'000), 0.004);
-  EXPECT_DOUBLE_EQ(rule.schedule().at(40'000), 0.0004);
-  EXPECT_EQ(rule.schedule().describe(), "0.04, linear warm-up over 1000 steps from 1e-05, x0.1 at steps 30000, 40000");
-  EXPECT_EQ(rule.lines(),
+  const TrainingSchedule schedule(preset_settings("tensorpack"), 32);
+  EXPECT_EQ(schedule.steps(), 45'000u);
+  EXPECT_EQ(schedule.learning_rate().at(0), 1e-5);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate().at(500), 1e-5 + (0.04 - 1e-5) / 2);
+  EXPECT_EQ(schedule.learning_rate().at(1000), 0.04);
+  EXPECT_EQ(schedule.learning_rate().at(29'999), 0.04);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate().at(30'000), 0.004);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate().at(40'000), 0.0004);
+  EXPECT_EQ(schedule.learning_rate().describe(),
+            "0.04, linear warm-up over 1000 steps from 1e-05, x0.1 at steps 30000, 40000");
+  EXPECT_EQ(schedule.lines(),
             (std::vector<std::string>{
                 "learning rate: 0.04 for 32 images a step, 0.01 for 8", "warm-up: linear from 1e-05 over 1000 steps",
                 "schedule: x0.1 from step 30000 (step 120000), x0.01 from step 40000 (step 160000), end "
@@ -57,44 +58,45 @@ TEST(MaskRcnnTrainingSchedule, TensorPack) {
   // One device: an eighth of the learning rate, eight times the steps.
   const TrainingSchedule one(preset_settings("tensorpack"), 1);
   EXPECT_EQ(one.steps(), 1'440'000u);
-  EXPECT_EQ(one.schedule().describe(),
+  EXPECT_EQ(one.learning_rate().describe(),
             "0.00125, linear warm-up over 1000 steps from 1e-05, x0.1 at steps 960000, 1280000");
-  EXPECT_EQ(one.schedule().at(2000), 0.00125);
+  EXPECT_EQ(one.learning_rate().at(2000), 0.00125);
   // 120000 * 8 / 7 is not an integer.
-  EXPECT_EQ(TrainingSchedule(preset_settings("tensorpack"), 7).schedule().boundaries[0], 137'142);
+  EXPECT_EQ(TrainingSchedule(preset_settings("tensorpack"), 7).learning_rate().boundaries[0], 137'142);
 }
 
 TEST(MaskRcnnTrainingSchedule, Aws) {
   // 8 devices with 4 images: 120000 // 32 steps per epoch, 32 times the rate per image.
-  const TrainingSchedule rule(preset_with("aws", {"TRAIN.BASE_LR=0.00125", "TRAIN.WARMUP_INIT_LR=0.000416",
-                                                  "TRAIN.LR_EPOCH_SCHEDULE=[(9,0.1),(12,0.01),(13,None)]"}),
-                              32);
-  EXPECT_EQ(rule.steps(), 13u * 3750);
-  EXPECT_DOUBLE_EQ(rule.schedule().at(0), 8 * 0.000416);
-  EXPECT_DOUBLE_EQ(rule.schedule().at(1000), 0.04);
-  EXPECT_DOUBLE_EQ(rule.schedule().at(9 * 3750), 0.004);
-  EXPECT_DOUBLE_EQ(rule.schedule().at(12 * 3750), 0.0004);
-  EXPECT_EQ(rule.lines()[2],
+  const TrainingSchedule schedule(preset_with("aws", {"TRAIN.BASE_LR=0.00125", "TRAIN.WARMUP_INIT_LR=0.000416",
+                                                      "TRAIN.LR_EPOCH_SCHEDULE=[(9,0.1),(12,0.01),(13,None)]"}),
+                                  32);
+  EXPECT_EQ(schedule.steps(), 13u * 3750);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate().at(0), 8 * 0.000416);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate().at(1000), 0.04);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate().at(9 * 3750), 0.004);
+  EXPECT_DOUBLE_EQ(schedule.learning_rate().at(12 * 3750), 0.0004);
+  EXPECT_EQ(schedule.lines()[2],
             "schedule: x0.1 from step 33750 (epoch 9), x0.01 from step 45000 (epoch 12), end at step 48750 (epoch 13)");
 }
 
 TEST(MaskRcnnTrainingSchedule, WithoutDropsAndWarmup) {
-  const TrainingSchedule rule(
+  const TrainingSchedule schedule(
       preset_with("tensorpack", {"TRAIN.LR_SCHEDULE=[1000]", "TRAIN.WARMUP=0", "TRAIN.BASE_LR=1e-3"}), 8);
-  EXPECT_EQ(rule.steps(), 1000u);
-  EXPECT_EQ(rule.schedule().at(0), 0.001);
-  EXPECT_EQ(rule.schedule().at(999), 0.001);
-  EXPECT_EQ(rule.lines()[1], "warm-up: none");
+  EXPECT_EQ(schedule.steps(), 1000u);
+  EXPECT_EQ(schedule.learning_rate().at(0), 0.001);
+  EXPECT_EQ(schedule.learning_rate().at(999), 0.001);
+  EXPECT_EQ(schedule.lines()[1], "warm-up: none");
 }
 
 TEST(MaskRcnnTrainingSchedule, AnEpochIsAPassOverTheUsersData) {
   Settings own = preset_settings("torchvision");
   own.fit_epoch(40, /*are_coco=*/false, 2);
   EXPECT_EQ(own.epoch_steps(2), 20);
-  const TrainingSchedule rule(own, 2);
-  EXPECT_EQ(rule.steps(), 26u * 20);
-  EXPECT_EQ(rule.lines()[1], "warm-up: linear from 2e-05 over 19 steps") << "as torchvision, within the first epoch";
-  EXPECT_EQ(rule.lines()[2],
+  const TrainingSchedule schedule(own, 2);
+  EXPECT_EQ(schedule.steps(), 26u * 20);
+  EXPECT_EQ(schedule.lines()[1], "warm-up: linear from 2e-05 over 19 steps")
+      << "as torchvision, within the first epoch";
+  EXPECT_EQ(schedule.lines()[2],
             "schedule: x0.1 from step 320 (epoch 16), x0.01 from step 440 (epoch 22), end at step 520 (epoch 26)");
   Settings coco = preset_settings("torchvision");
   coco.fit_epoch(117'266, /*are_coco=*/true, 2);
@@ -120,36 +122,39 @@ TEST(MaskRcnnTrainingSchedule, StretchesWithTheLength) {
   EXPECT_EQ(TrainingSchedule(own, 2, 260).lines()[2],
             "schedule: x0.1 from step 160 (epoch 8), x0.01 from step 220 (epoch 11), end at step 260 (epoch 13)");
   const TrainingSchedule steps(preset_settings("tensorpack"), 8, 18'000);
-  EXPECT_EQ(steps.schedule().describe(), "0.01, linear warm-up over 1000 steps from 1e-05, x0.1 at steps 12000, 16000");
+  EXPECT_EQ(steps.learning_rate().describe(),
+            "0.01, linear warm-up over 1000 steps from 1e-05, x0.1 at steps 12000, 16000");
   EXPECT_EQ(steps.steps(), 18'000u);
   const TrainingSchedule two(preset_settings("tensorpack"), 8, 2);
   EXPECT_EQ(two.steps(), 2u);
   EXPECT_EQ(two.lines()[1], "warm-up: linear from 1e-05 over 1 steps");
-  EXPECT_EQ(two.schedule().boundaries, std::vector<double>{1}) << "two drops at one step are the later one";
+  EXPECT_EQ(two.learning_rate().boundaries, std::vector<double>{1}) << "two drops at one step are the later one";
   EXPECT_EQ(TrainingSchedule(preset_settings("tensorpack"), 8, 1).steps(), 1u);
 }
 
 TEST(MaskRcnnTrainingSchedule, FlagsSayHowLongARunIs) {
   Settings own = preset_settings("torchvision");
   own.fit_epoch(40, false, 2);
-  const auto rule = [&](const cli::RunFlags& flags) { return make_schedule(own, flags, 40, 2); };
+  const auto schedule = [&](const cli::RunFlags& flags) { return make_schedule(own, flags, 40, 2); };
   cli::RunFlags flags;
-  EXPECT_EQ(steps_of(rule(flags), flags), 520u);
+  EXPECT_EQ(steps_of(schedule(flags), flags), 520u);
   flags.max_train_steps = 100;
-  EXPECT_EQ(steps_of(rule(flags), flags), 100u) << "without --num_epochs";
+  EXPECT_EQ(steps_of(schedule(flags), flags), 100u) << "without --num_epochs";
   flags.num_epochs = 13;
-  EXPECT_EQ(rule(flags).schedule().boundaries, (std::vector<double>{160, 220})) << "a limit squeezes no schedule";
-  EXPECT_EQ(steps_of(rule(flags), flags), 100u);
+  EXPECT_EQ(schedule(flags).learning_rate().boundaries, (std::vector<double>{160, 220}))
+      << "a limit squeezes no schedule";
+  EXPECT_EQ(steps_of(schedule(flags), flags), 100u);
   flags.num_epochs = 0;
-  expect_error([&] { rule(flags); }, Fault::config, "0 epochs of 40 images are 0 images");
+  expect_error([&] { schedule(flags); }, Fault::config, "0 epochs of 40 images are 0 images");
   flags = {};
   flags.num_batches = 30;
-  EXPECT_EQ(rule(flags).steps(), 520u);
-  EXPECT_EQ(steps_of(rule(flags), flags), 30u);
+  EXPECT_EQ(schedule(flags).steps(), 520u);
+  EXPECT_EQ(steps_of(schedule(flags), flags), 30u);
   flags.num_batches = 1300;
-  EXPECT_EQ(rule(flags).schedule().boundaries, (std::vector<double>{800, 1100})) << "longer than the preset's schedule";
+  EXPECT_EQ(schedule(flags).learning_rate().boundaries, (std::vector<double>{800, 1100}))
+      << "longer than the preset's schedule";
   apply(own, "TRAIN.LR_EPOCH_SCHEDULE=[(10,0.1),(26,None)]");
-  EXPECT_EQ(rule(flags).schedule().boundaries, (std::vector<double>{200})) << "what is set is kept";
+  EXPECT_EQ(schedule(flags).learning_rate().boundaries, (std::vector<double>{200})) << "what is set is kept";
 }
 
 TEST(MaskRcnnTrainingSchedule, StretchingKeepsGivenValues) {

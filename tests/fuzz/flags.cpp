@@ -1,4 +1,4 @@
-// Command line of dtrain-cnn-benchmarks, one argument per line, up to the resolved plan.
+// Command line of dtrain-cnn-benchmarks, one argument per line, up to the resolved settings.
 #include <sstream>
 #include <vector>
 

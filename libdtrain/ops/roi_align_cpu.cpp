@@ -11,7 +11,9 @@
 namespace dtrain::cpu {
 namespace {
 
-// Eight channels at a time (GCC vector extension). V is Float8, or float for the channels that are left.
+// Eight channels at a time, in GCC's vector extension: this file is compiled for the baseline instruction set only, so
+// the SIMD vocabulary of libdtrain/cpu/kernels/isa/ does not apply. From plain loops GCC 12 makes gather() four times
+// as slow, because it spills the sums. V is Float8, or float for the remaining channels.
 using Float8 = float __attribute__((vector_size(32)));
 
 template <class V>

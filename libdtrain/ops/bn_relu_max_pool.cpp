@@ -8,7 +8,7 @@
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
-#include "libdtrain/ops/batch_norm_parts.h"
+#include "libdtrain/ops/bn_relu_max_pool_parts.h"
 #include "libdtrain/ops/max_pool_parts.h"
 
 namespace dtrain {

@@ -1,7 +1,7 @@
 // CUDA arm of bn_relu_max_pool, forward: the statistics as in batch_norm, then one pass from x to the pooled image.
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/ops/batch_norm_kernels.cuh"
-#include "libdtrain/ops/bn_relu_max_pool.h"
+#include "libdtrain/ops/bn_relu_max_pool_parts.h"
 #include "libdtrain/ops/pool_math.h"
 
 namespace dtrain::cuda {

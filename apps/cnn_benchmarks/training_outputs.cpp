@@ -51,18 +51,18 @@ std::optional<observers::EventFilesOptions> event_options(const TrainingJob& job
   const bool of_evaluation = job.settings.mode == RunMode::evaluation && !f.mode.eval_dir.empty();
   if (!of_training && !of_evaluation) return {};
   const bool base = f.tf.loss_type_to_report == "base_loss";
-  observers::ScalarTags evaluation = {
-      {"top_1_accuracy", "eval/Accuracy@1"}, {"top_5_accuracy", "eval/Accuracy@5"}, {"loss", "eval/loss"}};
-  for (const std::string& name : ssd::score_names()) evaluation[name] = "eval/" + name;
-  observers::EventFilesOptions options{
-      .file = {.folder = of_training ? f.checkpoints.train_dir : f.mode.eval_dir,
-               .host = job.group.places()[static_cast<size_t>(job.group.rank())].host},
-      .every = static_cast<uint64_t>(f.summaries.save_summaries_steps),
-      .details_every = f.summaries.details_every(),
-      .tags = {{"total_loss", base ? "" : "total_loss"}, {"loss", base ? "base_loss" : ""}, {"l2_loss", ""}},
-      .evaluation_tags = evaluation,
-      .trains = of_training,
-      .class_names = job.datasets.class_names};
+  observers::EventFilesOptions options;
+  options.file.folder = of_training ? f.checkpoints.train_dir : f.mode.eval_dir;
+  options.file.host = job.group.places()[static_cast<size_t>(job.group.rank())].host;
+  options.every = static_cast<uint64_t>(f.summaries.save_summaries_steps);
+  options.details_every = f.summaries.details_every();
+  options.tags = {{"total_loss", base ? "" : "total_loss"}, {"loss", base ? "base_loss" : ""}, {"l2_loss", ""}};
+  options.evaluation_tags["top_1_accuracy"] = "eval/Accuracy@1";
+  options.evaluation_tags["top_5_accuracy"] = "eval/Accuracy@5";
+  options.evaluation_tags["loss"] = "eval/loss";
+  for (const std::string& name : ssd::score_names()) options.evaluation_tags[name] = "eval/" + name;
+  options.trains = of_training;
+  options.class_names = job.datasets.class_names;
   if (of_training) return options;
   options.file.most_pending = 1;  // the next evaluation may be hours away
   std::error_code failure;        // writing reports the error

@@ -5,12 +5,10 @@
 
 namespace dtrain::cpu {
 
+// Sets that extend another one compile only the kernels that use what they add.
 namespace scalar {
 void add_kernels(Kernels&);
-void add_gemm_bf16(Kernels&);
-void add_gemm_amx(Kernels&);
-void add_peak_amx(Kernels&);
-}  // namespace scalar
+}
 namespace avx2 {
 void add_kernels(Kernels&);
 }
@@ -22,11 +20,10 @@ void add_gemm_u8s8(Kernels&);
 }
 namespace avx512_bf16 {
 void add_kernels(Kernels&);
-void add_gemm_bf16(Kernels&);
-}  // namespace avx512_bf16
+}
 namespace amx {
 void add_gemm_amx(Kernels&);
-void add_peak_amx(Kernels&);
+void add_peak(Kernels&);
 }  // namespace amx
 
 namespace {
@@ -61,16 +58,16 @@ const Kernels& kernels_of(CpuIsa isa) {
   switch (isa) {
 #ifndef DTRAIN_AVX2_ONLY
     case CpuIsa::amx:
-      return table<avx512_bf16::add_kernels, avx512_bf16::add_gemm_bf16, amx::add_gemm_amx, amx::add_peak_amx>();
+      return table<avx512_bf16::add_kernels, amx::add_gemm_amx, amx::add_peak>();
     case CpuIsa::avx512_bf16:
-      return table<avx512_bf16::add_kernels, avx512_bf16::add_gemm_bf16>();
+      return table<avx512_bf16::add_kernels>();
     case CpuIsa::avx512_vnni:
       return table<avx512::add_kernels, avx512_vnni::add_gemm_u8s8>();
     case CpuIsa::avx512:
       return table<avx512::add_kernels>();
 #endif
     case CpuIsa::scalar:
-      return table<scalar::add_kernels, scalar::add_gemm_bf16, scalar::add_gemm_amx, scalar::add_peak_amx>();
+      return table<scalar::add_kernels>();
     default:
       return table<avx2::add_kernels>();
   }

@@ -1,6 +1,7 @@
 #include "libdtrain/cpu/kernels/batch_norm.h"
 
 #include "libdtrain/cpu/kernels/isa/isa.h"
+#include "libdtrain/cpu/kernels/specialise.h"
 #include "libdtrain/cpu/kernels/table.h"
 
 namespace dtrain::cpu::DT_ISA {
@@ -8,22 +9,33 @@ namespace {
 
 // Vectors of channels whose sums stay in registers over the rows.
 constexpr int kWidth = kRegisters == 32 ? 8 : 4;
-// Rows of at most this many channels go four at a time, so that a channel's constants are loaded once for four. Longer
-// rows, a multiple of 4 KiB apart, would evict each other from the cache.
+// Rows of at most this many channels are processed four at a time: a channel's constants are loaded once for four.
+// Longer rows, a multiple of 4 KiB apart, would evict each other from the cache.
 constexpr int64_t kShortRow = 64;
 
-template <int n>
-struct Constant {
-  static constexpr int value = n;
-};
-
-// Calls body(V(), Constant<n>(), i) for each group of n vectors V of channels, [i, i + n * lanes).
-template <class Body>
-[[gnu::always_inline]] inline void for_each_group(int64_t c, const Body& body) {
+// Sums two terms of each element over the rows, channel by channel: calls add(at, channel, mean, first, second) for the
+// vector of elements at `at`, with its channels' `mean` and partial sums.
+template <class Add>
+[[gnu::always_inline]] inline void sum_rows(int64_t rows, int64_t c, int64_t stride, const float* mean, float* first,
+                                            float* second, const Add& add) {
+  const auto sum_group = [&]<class V, int n>(V, Constant<n>, int64_t i) __attribute__((always_inline)) {
+    constexpr int64_t lanes = sizeof(V) / sizeof(float);
+    V own_mean[n], s[n] = {}, q[n] = {};
+    for (int v = 0; v < n; ++v) own_mean[v] = load<V>(mean + i + v * lanes);
+    for (int64_t row = 0; row < rows; ++row)
+      for (int v = 0; v < n; ++v) {
+        const int64_t channel = i + v * lanes;
+        add(row * stride + channel, channel, own_mean[v], s[v], q[v]);
+      }
+    for (int v = 0; v < n; ++v) {
+      store(first + i + v * lanes, s[v]);
+      store(second + i + v * lanes, q[v]);
+    }
+  };
   int64_t i = 0;
-  for (; i + kWidth * kLanes <= c; i += kWidth * kLanes) body(Floats(), Constant<kWidth>(), i);
-  for (; i + kLanes <= c; i += kLanes) body(Floats(), Constant<1>(), i);
-  for (; i < c; ++i) body(float(), Constant<1>(), i);
+  for (; i + kWidth * kLanes <= c; i += kWidth * kLanes) sum_group(Floats(), Constant<kWidth>(), i);
+  for_each_vector(
+      i, c, [&](auto v, int64_t channel) __attribute__((always_inline)) { sum_group(v, Constant<1>(), channel); });
 }
 
 // Calls body(V(), Constant<n>(), at, i) for each block of n rows, `stride` apart, by one vector V of channels from i
@@ -32,9 +44,8 @@ template <class Body>
 [[gnu::always_inline]] inline void for_each_block(int64_t rows, int64_t c, int64_t stride, const Body& body) {
   int64_t row = 0;
   const auto along = [&](auto count) __attribute__((always_inline)) {
-    int64_t i = 0;
-    for (; i + kLanes <= c; i += kLanes) body(Floats(), count, row * stride + i, i);
-    for (; i < c; ++i) body(float(), count, row * stride + i, i);
+    for_each_vector(
+        0, c, [&](auto v, int64_t i) __attribute__((always_inline)) { body(v, count, row * stride + i, i); });
   };
   for (; c <= kShortRow && row + 4 <= rows; row += 4) along(Constant<4>());
   for (; row < rows; ++row) along(Constant<1>());
@@ -47,26 +58,19 @@ template <class V>
 
 template <class T>
 void moments(const T* x, int64_t rows, int64_t c, int64_t stride, const float* shift, float* sum, float* square) {
-  for_each_group(
-      c, [&]<class V, int n>(V, Constant<n>, int64_t i) __attribute__((always_inline)) {
-        constexpr int64_t lanes = sizeof(V) / sizeof(float);
-        V mean[n], s[n] = {}, q[n] = {};
-        for (int v = 0; v < n; ++v) mean[v] = load<V>(shift + i + v * lanes);
-        for (int64_t row = 0; row < rows; ++row)
-          for (int v = 0; v < n; ++v) {
-            const V d = load<V>(x + row * stride + i + v * lanes) - mean[v];
-            s[v] += d;
-            q[v] += d * d;
-          }
-        for (int v = 0; v < n; ++v) {
-          store(sum + i + v * lanes, s[v]);
-          store(square + i + v * lanes, q[v]);
-        }
+  sum_rows(
+      rows, c, stride, shift, sum,
+      square, [&]<class V>(int64_t at, int64_t, V mean, V & s, V & q) __attribute__((always_inline)) {
+        const V d = load<V>(x + at) - mean;
+        s += d;
+        q += d * d;
       });
 }
 
+// The operands by value, as those of sums_as: stores may alias any object, and members of references would be loaded
+// again.
 template <class T, Activation act, bool residual, bool non_temporal>
-void apply_rows(const NormalizedRows<T>& o) {
+void apply_as(const NormalizedRows<T> o) {
   for_each_block(
       o.rows, o.c, o.stride, [&]<class V, int n>(V, Constant<n>, int64_t at, int64_t i) __attribute__((always_inline)) {
         const V mean = load<V>(o.mean + i), scale = load<V>(o.scale + i), beta = load<V>(o.beta + i);
@@ -75,33 +79,19 @@ void apply_rows(const NormalizedRows<T>& o) {
           if constexpr (residual) value += load<V>(o.residual + at);
           if constexpr (act != Activation::none) value = value < 0 ? V{} : value;  // lets a NaN through
           if constexpr (act == Activation::relu6) value = value > 6 ? V{} + 6 : value;
-          if constexpr (non_temporal)
-            stream(o.y + at, value);
-          else
-            store(o.y + at, value);
+          store_or_stream<non_temporal>(o.y + at, value);
         }
       });
   if constexpr (non_temporal) fence();
 }
 
-template <class T, Activation act>
-void apply_as(const NormalizedRows<T>& o) {
-  if (o.non_temporal)
-    o.residual ? apply_rows<T, act, true, true>(o) : apply_rows<T, act, false, true>(o);
-  else
-    o.residual ? apply_rows<T, act, true, false>(o) : apply_rows<T, act, false, false>(o);
-}
-
 template <class T>
 void apply(const NormalizedRows<T>& o) {
-  switch (o.act) {
-    case Activation::none:
-      return apply_as<T, Activation::none>(o);
-    case Activation::relu:
-      return apply_as<T, Activation::relu>(o);
-    case Activation::relu6:
-      return apply_as<T, Activation::relu6>(o);
-  }
+  specialise<Activation::none, Activation::relu, Activation::relu6>(o.act, [&]<Activation act>(Constant<act>) {
+    specialise<false, true>(o.residual != nullptr, [&]<bool residual>(Constant<residual>) {
+      o.non_temporal ? apply_as<T, act, residual, true>(o) : apply_as<T, act, residual, false>(o);
+    });
+  });
 }
 
 // The gradient at the activation's input: elements from `at` on, channels from i on.
@@ -121,70 +111,44 @@ template <ReluGate gate, class V, class T>
   }
 }
 
-// Calls use(Gate<g>()) with the gate of `o` as a constant.
-template <ReluGate g>
-struct Gate {
-  static constexpr ReluGate value = g;
-};
+// Calls use(Constant<gate>()) with the gate of `o`.
 template <class T, class Use>
 [[gnu::always_inline]] inline void with_gate(const GradientRows<T>& o, const Use& use) {
-  switch (o.gate) {
-    case ReluGate::y:
-      return use(Gate<ReluGate::y>());
-    case ReluGate::x:
-      return use(Gate<ReluGate::x>());
-    case ReluGate::y6:
-      return use(Gate<ReluGate::y6>());
-    case ReluGate::x6:
-      return use(Gate<ReluGate::x6>());
-    case ReluGate::none:
-      return use(Gate<ReluGate::none>());
-  }
+  specialise<ReluGate::none, ReluGate::y, ReluGate::x, ReluGate::y6, ReluGate::x6>(o.gate, use);
 }
 
 template <class T, ReluGate gate, bool keep>
-void sum_rows(const GradientRows<T>& o, float* sum, float* product, T* kept) {
-  for_each_group(
-      o.c, [&]<class V, int n>(V, Constant<n>, int64_t i) __attribute__((always_inline)) {
-        constexpr int64_t lanes = sizeof(V) / sizeof(float);
-        V mean[n], s[n] = {}, p[n] = {};
-        for (int v = 0; v < n; ++v) mean[v] = load<V>(o.mean + i + v * lanes);
-        for (int64_t row = 0; row < o.rows; ++row)
-          for (int v = 0; v < n; ++v) {
-            const int64_t channel = i + v * lanes, at = row * o.stride + channel;
-            const V dz = gated<gate, V>(o, at, channel);
-            s[v] += dz;
-            p[v] += dz * (load<V>(o.x + at) - mean[v]);
-            if constexpr (keep) store(kept + at, dz);
-          }
-        for (int v = 0; v < n; ++v) {
-          store(sum + i + v * lanes, s[v]);
-          store(product + i + v * lanes, p[v]);
-        }
+void sums_as(const GradientRows<T> o, float* sum, float* product, T* kept) {
+  sum_rows(
+      o.rows, o.c, o.stride, o.mean, sum,
+      product, [&]<class V>(int64_t at, int64_t channel, V mean, V & s, V & p) __attribute__((always_inline)) {
+        const V dz = gated<gate, V>(o, at, channel);
+        s += dz;
+        p += dz * (load<V>(o.x + at) - mean);
+        if constexpr (keep) store(kept + at, dz);
       });
 }
 
 template <class T>
 void sums(const GradientRows<T>& o, float* sum, float* product, T* kept) {
-  with_gate(o, [&](auto gate) {
-    kept ? sum_rows<T, decltype(gate)::value, true>(o, sum, product, kept)
-         : sum_rows<T, decltype(gate)::value, false>(o, sum, product, kept);
+  with_gate(o, [&]<ReluGate gate>(Constant<gate>) {
+    kept ? sums_as<T, gate, true>(o, sum, product, kept) : sums_as<T, gate, false>(o, sum, product, kept);
   });
 }
 
 template <class T>
 void gate_rows(const GradientRows<T>& o, T* dz) {
-  with_gate(o, [&](auto gate) {
+  with_gate(o, [&]<ReluGate gate>(Constant<gate>) {
     for_each_block(
         o.rows, o.c,
         o.stride, [&]<class V, int n>(V, Constant<n>, int64_t at, int64_t i) __attribute__((always_inline)) {
-          for (int r = 0; r < n; ++r, at += o.stride) store(dz + at, gated<decltype(gate)::value, V>(o, at, i));
+          for (int r = 0; r < n; ++r, at += o.stride) store(dz + at, gated<gate, V>(o, at, i));
         });
   });
 }
 
 template <class T, ReluGate gate, bool constant, StoreMode into>
-void dx_rows(const GradientRows<T>& o, const float* offset, const float* slope, T* dx) {
+void dx_as(const GradientRows<T>& o, const float* offset, const float* slope, T* dx) {
   for_each_block(
       o.rows, o.c, o.stride, [&]<class V, int n>(V, Constant<n>, int64_t at, int64_t i) __attribute__((always_inline)) {
         for (int r = 0; r < n; ++r, at += o.stride) {
@@ -192,32 +156,18 @@ void dx_rows(const GradientRows<T>& o, const float* offset, const float* slope, 
           if constexpr (!constant)
             value -= load<V>(offset + i) + (load<V>(o.x + at) - load<V>(o.mean + i)) * load<V>(slope + i);
           if constexpr (into == StoreMode::add) value = load<V>(dx + at) + value;
-          if constexpr (into == StoreMode::non_temporal)
-            stream(dx + at, value);
-          else
-            store(dx + at, value);
+          store_or_stream<into == StoreMode::non_temporal>(dx + at, value);
         }
       });
   if constexpr (into == StoreMode::non_temporal) fence();
 }
 
-template <class T, ReluGate gate, bool constant>
-void dx_into(const GradientRows<T>& o, const float* offset, const float* slope, StoreMode into, T* dx) {
-  switch (into) {
-    case StoreMode::store:
-      return dx_rows<T, gate, constant, StoreMode::store>(o, offset, slope, dx);
-    case StoreMode::add:
-      return dx_rows<T, gate, constant, StoreMode::add>(o, offset, slope, dx);
-    case StoreMode::non_temporal:
-      return dx_rows<T, gate, constant, StoreMode::non_temporal>(o, offset, slope, dx);
-  }
-}
-
 template <class T>
-void dx(const GradientRows<T>& o, const float* offset, const float* slope, StoreMode into, T* to) {
-  with_gate(o, [&](auto gate) {
-    constexpr ReluGate kGate = decltype(gate)::value;
-    offset ? dx_into<T, kGate, false>(o, offset, slope, into, to) : dx_into<T, kGate, true>(o, offset, slope, into, to);
+void dx(const GradientRows<T>& o, const float* offset, const float* slope, StoreMode mode, T* to) {
+  with_gate(o, [&]<ReluGate gate>(Constant<gate>) {
+    specialise<StoreMode::store, StoreMode::add, StoreMode::non_temporal>(mode, [&]<StoreMode into>(Constant<into>) {
+      offset ? dx_as<T, gate, false, into>(o, offset, slope, to) : dx_as<T, gate, true, into>(o, offset, slope, to);
+    });
   });
 }
 

@@ -1,6 +1,6 @@
-// The inner loops of batch norm and group norm over rows of c channels, `stride` elements apart. Elements are of T,
-// float or Bf16; statistics, parameters and all arithmetic are float. All instruction sets sum a channel in the order
-// of its rows.
+// Element-wise loops and reductions of batch norm and group norm, over rows of c channels, `stride` elements apart.
+// Elements are of T, float or Bf16; statistics, parameters and all arithmetic are float. All instruction sets sum a
+// channel in the order of its rows.
 #pragma once
 
 #include <cstdint>

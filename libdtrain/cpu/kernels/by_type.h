@@ -1,4 +1,4 @@
-// Kernels for each type of elements that they read and write.
+// Kernels per element type.
 #pragma once
 
 #include <type_traits>

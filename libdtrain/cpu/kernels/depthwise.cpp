@@ -1,68 +1,87 @@
-// Two loops, each unrolled for every number of taps.
+// Direct depthwise convolutions, unrolled for each number of taps.
 #include "libdtrain/cpu/kernels/depthwise.h"
 
 #include "libdtrain/cpu/kernels/isa/isa.h"
+#include "libdtrain/cpu/kernels/specialise.h"
 #include "libdtrain/cpu/kernels/table.h"
 
 namespace dtrain::cpu::DT_ISA {
 namespace {
 
-// Channels [begin, end), a multiple of a vector; the first `done` of a vector are already finished and keep their
-// results.
+// Channels [begin, end), whole vectors; the first `done` lanes of a vector are already finished.
 struct Channels {
   int64_t begin, end, done = 0;
 };
-// For pixels from `pixel` on, and for all.
-template <class T>
-using SumTaps = void (*)(const DepthwiseRun<T>&, int64_t pixel, const Channels&);
-template <class T>
-using AddProducts = void (*)(const DepthwiseProducts<T>&, const Channels&);
 
-// Stores `value`, or adds it to `to`; kPart: leaves the first `done` elements, which a store would not change.
-template <bool kPart, class V, class T>
-[[gnu::always_inline]] inline void store_or_add(T* to, V value, bool add, int64_t done) {
-  if (!kPart || !add) return store<V>(to, add ? load<V>(to) + value : value);
-  constexpr int64_t kElements = sizeof(V) / sizeof(float);
-  T elements[kElements];
-  store<V>(elements, load<V>(to) + value);
-  for (int64_t i = done; i < kElements; ++i) to[i] = elements[i];
+// The mask of the lanes of V from `first` on.
+template <class V>
+[[gnu::always_inline]] inline auto lanes_from(int64_t first) {
+  constexpr int32_t kIndices[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return load_unaligned<typename Lanes<V>::Ints>(kIndices) >= static_cast<int32_t>(first);
 }
 
-template <bool kValue>
-struct Flag {
-  static constexpr bool value = kValue;
-};
+// Stores `value`, or adds it to `to` in the lanes of the mask. Lanes that are already finished are stored once more.
+template <class V, class Mask, class T>
+[[gnu::always_inline]] inline void store_or_add(T* to, V value, bool add, Mask unfinished) {
+  if (!add) return store(to, value);
+  const V before = load<V>(to);
+  store(to, unfinished ? before + value : before);
+}
 
-// Calls use(Channels, Flag) for the whole vectors of at least `lanes` channels, and with the flag set for the rest: a
-// vector that ends with the last channel and overlaps the one before it.
+// Calls use(Constant<lanes>(), Channels) for the vectors of fewer channels than the widest vector holds.
 template <int lanes, class Use>
-[[gnu::always_inline]] inline void for_vectors(int64_t channels, const Use& use) {
-  const int64_t end = channels / lanes * lanes, rest = channels - end;
-  use(Channels{0, end}, Flag<false>());
-  if (rest) use(Channels{channels - lanes, channels, lanes - rest}, Flag<true>());
+void for_narrow_vectors(int64_t begin, int64_t channels, const Use& use) {
+  const int64_t end = begin + (channels - begin) / lanes * lanes;
+  use(Constant<lanes>(), Channels{begin, end});
+  if constexpr (lanes > 1)
+    if (end < channels) for_narrow_vectors<(lanes > 4 ? lanes / 2 : 1)>(end, channels, use);
+}
+
+// Calls use(Constant<lanes>(), Channels) for all channels. The last of several vectors overlaps the one before it.
+template <class Use>
+void for_vectors(int64_t channels, const Use& use) {
+  if (channels < kLanes) return for_narrow_vectors<kLanes / 2>(0, channels, use);
+  const int64_t end = channels / kLanes * kLanes, rest = channels - end;
+  use(Constant<kLanes>(), Channels{0, end});
+  if (rest > 0) use(Constant<kLanes>(), Channels{channels - kLanes, channels, kLanes - rest});
+}
+
+// Calls use(Constant<taps>(), Constant<distance>()) where pixels are one or two taps apart and taps are few; returns
+// false for others.
+template <class Call, class Use>
+bool with_taps(const Call& call, const Use& use) {
+  const bool adjacent = call.pixels == 1 || call.x_pixel_step == call.x_tap_step;
+  if (call.taps < 1 || call.taps > 7 || (!adjacent && call.x_pixel_step != 2 * call.x_tap_step)) return false;
+  specialise<1, 2>(adjacent ? 1 : 2, [&](auto distance) {
+    specialise<1, 2, 3, 4, 5, 6, 7>(call.taps, [&](auto taps) { use(taps, distance); });
+  });
+  return true;
 }
 
 // Q pixels, A taps apart, with rows of S taps: each vector of x is loaded once for all pixels that read it. The sums, a
 // row of weights and the vector fit the sixteen registers of AVX2.
-template <class T, int lanes, int Q, int S, int A, bool kPart>
-void sum_rows(const DepthwiseRun<T>& run, int64_t pixel, const Channels& channels) {
-  using V = typename VectorOf<lanes>::Type;
-  const int64_t x_step = run.x_tap_step, w_step = run.w_tap_step, x_at = pixel * run.x_pixel_step;
+template <class T, int Q, int S, int A>
+[[gnu::noinline]] void sum_pixels(const DepthwiseRun<T>& run, int64_t pixel, const Channels& channels) {
+  // Copies: stores may alias any object.
+  const int64_t x_step = run.x_tap_step, w_step = run.w_tap_step, y_step = run.y_pixel_step;
+  const int64_t x_at = pixel * run.x_pixel_step;
+  const bool add = run.add;
+  const auto unfinished = lanes_from<Floats>(channels.done);
   const typename DepthwiseRun<T>::Row* const rows_end = run.rows + run.row_count;
-  for (int64_t c = channels.begin; c + lanes <= channels.end; c += lanes) {
-    const V first = run.bias ? load<V>(run.bias + c) : V{};
-    V sum[Q];
+  for (int64_t c = channels.begin; c < channels.end; c += kLanes) {
+    const Floats first = run.bias ? load(run.bias + c) : Floats{};
+    Floats sum[Q];
 #pragma GCC unroll 8
     for (int q = 0; q < Q; ++q) sum[q] = first;
     for (const typename DepthwiseRun<T>::Row* row = run.rows; row != rows_end; ++row) {
       const T* x = row->x + x_at + c;
       const float* w = row->w + c;
-      V weight[S];
+      Floats weight[S];
 #pragma GCC unroll 8
-      for (int s = 0; s < S; ++s, w += w_step) weight[s] = load<V>(w);
+      for (int s = 0; s < S; ++s, w += w_step) weight[s] = load(w);
 #pragma GCC unroll 32
       for (int i = 0; i < (Q - 1) * A + S; ++i, x += x_step) {
-        const V value = load<V>(x);
+        const Floats value = load(x);
 #pragma GCC unroll 8
         for (int q = 0; q < Q; ++q)
           if (i - q * A >= 0 && i - q * A < S) sum[q] += weight[i - q * A] * value;
@@ -74,89 +93,55 @@ void sum_rows(const DepthwiseRun<T>& run, int64_t pixel, const Channels& channel
 #pragma GCC unroll 16
       for (int i = 0; i < Q * A; ++i, next += x_step) __builtin_prefetch(next, 0, 2);
     }
-    T* to = run.y + pixel * run.y_pixel_step + c;
+    T* to = run.y + pixel * y_step + c;
 #pragma GCC unroll 8
-    for (int q = 0; q < Q; ++q, to += run.y_pixel_step) store_or_add<kPart>(to, sum[q], run.add, channels.done);
+    for (int q = 0; q < Q; ++q, to += y_step) store_or_add(to, sum[q], add, unfinished);
   }
 }
-
-// One pixel with any number of taps.
-template <class T, int lanes, bool kPart = false>
-void sum_any(const DepthwiseRun<T>& run, int64_t pixel, const Channels& channels) {
-  using V = typename VectorOf<lanes>::Type;
-  for (int64_t c = channels.begin; c + lanes <= channels.end; c += lanes) {
-    V sum = run.bias ? load<V>(run.bias + c) : V{};
-    for (int64_t r = 0; r < run.row_count; ++r) {
-      const T* x = run.rows[r].x + pixel * run.x_pixel_step + c;
-      const float* w = run.rows[r].w + c;
-      for (int64_t s = 0; s < run.taps; ++s, x += run.x_tap_step, w += run.w_tap_step) sum += load<V>(w) * load<V>(x);
-    }
-    store_or_add<kPart>(run.y + pixel * run.y_pixel_step + c, sum, run.add, channels.done);
-  }
-}
-
-template <class T, int lanes, int Q, int A, bool kPart>
-constexpr SumTaps<T> kSumRows[] = {nullptr,
-                                   sum_rows<T, lanes, Q, 1, A, kPart>,
-                                   sum_rows<T, lanes, Q, 2, A, kPart>,
-                                   sum_rows<T, lanes, Q, 3, A, kPart>,
-                                   sum_rows<T, lanes, Q, 4, A, kPart>,
-                                   sum_rows<T, lanes, Q, 5, A, kPart>,
-                                   sum_rows<T, lanes, Q, 6, A, kPart>,
-                                   sum_rows<T, lanes, Q, 7, A, kPart>};
-constexpr int kMostTaps = 7;
 
 // Six pixels at a time, as registers allow, then four, two and one: every call loads the weights again.
-template <class T, int lanes, int A, bool kPart>
+template <class T, int S, int A>
 void sum_all_pixels(const DepthwiseRun<T>& run, const Channels& channels) {
   int64_t pixel = 0;
-  for (; pixel + 6 <= run.pixels; pixel += 6) kSumRows<T, lanes, 6, A, kPart>[run.taps](run, pixel, channels);
-  for (; pixel + 4 <= run.pixels; pixel += 4) kSumRows<T, lanes, 4, A, kPart>[run.taps](run, pixel, channels);
-  for (; pixel + 2 <= run.pixels; pixel += 2) kSumRows<T, lanes, 2, A, kPart>[run.taps](run, pixel, channels);
-  for (; pixel < run.pixels; ++pixel) kSumRows<T, lanes, 1, 1, kPart>[run.taps](run, pixel, channels);
+  for (; pixel + 6 <= run.pixels; pixel += 6) sum_pixels<T, 6, S, A>(run, pixel, channels);
+  for (; pixel + 4 <= run.pixels; pixel += 4) sum_pixels<T, 4, S, A>(run, pixel, channels);
+  for (; pixel + 2 <= run.pixels; pixel += 2) sum_pixels<T, 2, S, A>(run, pixel, channels);
+  for (; pixel < run.pixels; ++pixel) sum_pixels<T, 1, S, 1>(run, pixel, channels);
 }
 
-template <class Call>
-bool few_taps(const Call& call, int64_t apart) {
-  return call.taps >= 1 && call.taps <= kMostTaps && (call.pixels == 1 || call.x_pixel_step == apart * call.x_tap_step);
-}
-
-template <class T, int lanes, bool kPart>
-void sum_channels(const DepthwiseRun<T>& run, const Channels& channels) {
-  if (few_taps(run, 1))
-    sum_all_pixels<T, lanes, 1, kPart>(run, channels);
-  else if (few_taps(run, 2))
-    sum_all_pixels<T, lanes, 2, kPart>(run, channels);
-  else
-    for (int64_t pixel = 0; pixel < run.pixels; ++pixel) sum_any<T, lanes, kPart>(run, pixel, channels);
-}
-
-// Fewer channels than the widest vector holds go in narrower vectors, in the loop for any number of taps: unrolled ones
-// would double the code size.
+// Any number of taps, pixel by pixel.
 template <class T, int lanes>
-void sum_few_channels(const DepthwiseRun<T>& run, int64_t begin) {
-  const int64_t end = begin + (run.channels - begin) / lanes * lanes;
-  for (int64_t pixel = 0; pixel < run.pixels; ++pixel) sum_any<T, lanes>(run, pixel, {begin, end});
-  if constexpr (lanes > 1)
-    if (end < run.channels) sum_few_channels<T, (lanes > 4 ? lanes / 2 : 1)>(run, end);
+void sum_any(const DepthwiseRun<T>& run, const Channels& channels) {
+  using V = typename VectorOf<lanes>::Type;
+  for (int64_t pixel = 0; pixel < run.pixels; ++pixel)
+    for (int64_t c = channels.begin; c < channels.end; c += lanes) {
+      V sum = run.bias ? load<V>(run.bias + c) : V{};
+      for (int64_t r = 0; r < run.row_count; ++r) {
+        const T* x = run.rows[r].x + pixel * run.x_pixel_step + c;
+        const float* w = run.rows[r].w + c;
+        for (int64_t s = 0; s < run.taps; ++s, x += run.x_tap_step, w += run.w_tap_step) sum += load<V>(w) * load<V>(x);
+      }
+      store_or_add(run.y + pixel * run.y_pixel_step + c, sum, run.add, lanes_from<V>(channels.done));
+    }
 }
 
 template <class T>
 void sum_taps(const DepthwiseRun<T>& run) {
-  if (run.channels < kLanes)
-    sum_few_channels<T, kLanes / 2>(run, 0);
-  else
-    for_vectors<kLanes>(run.channels, [&](const Channels& channels, auto part) {
-      sum_channels<T, kLanes, decltype(part)::value>(run, channels);
-    });
+  for_vectors(run.channels, [&]<int lanes>(Constant<lanes>, const Channels& channels) {
+    const auto unrolled = [&]<int S, int A>(Constant<S>, Constant<A>) { sum_all_pixels<T, S, A>(run, channels); };
+    // Narrow vectors are not worth the code size of unrolled loops.
+    if constexpr (lanes == kLanes)
+      if (with_taps(run, unrolled)) return;
+    sum_any<T, lanes>(run, channels);
+  });
 }
 
-// Adds Q pixels, A taps apart, to the sums of R rows of S taps.
-template <class V, int Q, int R, int S, int A, class T>
-inline void add_pixels(const DepthwiseProducts<T>& p, const T* dy, const T* const (&x)[R], V (&sum)[R][S]) {
-  V gradient[Q];
+// Adds the products of Q pixels, A taps apart, to the sums of R rows of S taps.
+template <int Q, int R, int S, int A, class T>
+inline void add_pixels(const DepthwiseProducts<T>& p, const T* dy, const T* const (&x)[R], Floats (&sum)[R][S]) {
+  Floats gradient[Q];
 #pragma GCC unroll 8
-  for (int q = 0; q < Q; ++q) gradient[q] = load<V>(dy + q * p.dy_pixel_step);
+  for (int q = 0; q < Q; ++q) gradient[q] = load(dy + q * p.dy_pixel_step);
 #pragma GCC unroll 8
   for (int q = 0; q < Q; ++q) __builtin_prefetch(dy + q * p.dy_pixel_step + p.dy_ahead, 0, 2);
 #pragma GCC unroll 2
@@ -167,7 +152,7 @@ inline void add_pixels(const DepthwiseProducts<T>& p, const T* dy, const T* cons
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 16
     for (int i = 0; i < (Q - 1) * A + S; ++i) {
-      const V value = load<V>(x[r] + i * p.x_tap_step);
+      const Floats value = load(x[r] + i * p.x_tap_step);
 #pragma GCC unroll 8
       for (int q = 0; q < Q; ++q)
         if (i - q * A >= 0 && i - q * A < S) sum[r][i - q * A] += gradient[q] * value;
@@ -175,12 +160,12 @@ inline void add_pixels(const DepthwiseProducts<T>& p, const T* dy, const T* cons
 }
 
 // R rows of S taps from row `first` on.
-template <class T, int lanes, int R, int S, int A, bool kPart>
+template <class T, int R, int S, int A>
 void add_rows(const DepthwiseProducts<T>& p, int64_t first, const Channels& channels) {
-  using V = typename VectorOf<lanes>::Type;
   constexpr int kPixels = 4;
-  for (int64_t c = channels.begin; c + lanes <= channels.end; c += lanes) {
-    V sum[R][S] = {};
+  const auto unfinished = lanes_from<Floats>(channels.done);
+  for (int64_t c = channels.begin; c < channels.end; c += kLanes) {
+    Floats sum[R][S] = {};
     const T *dy = p.dy + c, *x[R];
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) x[r] = p.rows[first + r].x + c;
@@ -190,71 +175,48 @@ void add_rows(const DepthwiseProducts<T>& p, int64_t first, const Channels& chan
       for (int r = 0; r < R; ++r) x[r] += pixels * p.x_pixel_step;
     };
     int64_t pixel = 0;
-    for (; pixel + kPixels <= p.pixels; pixel += kPixels, advance(kPixels))
-      add_pixels<V, kPixels, R, S, A>(p, dy, x, sum);
-    for (; pixel < p.pixels; ++pixel, advance(1)) add_pixels<V, 1, R, S, A>(p, dy, x, sum);
+    for (; pixel + kPixels <= p.pixels; pixel += kPixels, advance(kPixels)) add_pixels<kPixels, R, S, A>(p, dy, x, sum);
+    for (; pixel < p.pixels; ++pixel, advance(1)) add_pixels<1, R, S, A>(p, dy, x, sum);
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) {
       float* to = p.rows[first + r].sums + c;
 #pragma GCC unroll 8
-      for (int s = 0; s < S; ++s, to += p.sums_tap_step) store_or_add<kPart>(to, sum[r][s], true, channels.done);
+      for (int s = 0; s < S; ++s, to += p.sums_tap_step) store_or_add(to, sum[r][s], true, unfinished);
     }
   }
 }
 
+// Three rows at a time of few taps, which breaks the dependency chain of additions.
+template <class T, int S, int A>
+void add_all_rows(const DepthwiseProducts<T>& p, const Channels& channels) {
+  int64_t row = 0;
+  if constexpr (S <= 3)
+    for (; row + 3 <= p.row_count; row += 3) add_rows<T, 3, S, A>(p, row, channels);
+  for (; row < p.row_count; ++row) add_rows<T, 1, S, A>(p, row, channels);
+}
+
 // Any number of taps, one after the other.
-template <class T, int lanes, bool kPart = false>
+template <class T, int lanes>
 void add_any(const DepthwiseProducts<T>& p, const Channels& channels) {
   using V = typename VectorOf<lanes>::Type;
-  for (int64_t c = channels.begin; c + lanes <= channels.end; c += lanes)
+  for (int64_t c = channels.begin; c < channels.end; c += lanes)
     for (int64_t r = 0; r < p.row_count; ++r)
       for (int64_t s = 0; s < p.taps; ++s) {
         const T *dy = p.dy + c, *x = p.rows[r].x + s * p.x_tap_step + c;
         V sum = {};
         for (int64_t i = 0; i < p.pixels; ++i, dy += p.dy_pixel_step, x += p.x_pixel_step)
           sum += load<V>(dy) * load<V>(x);
-        store_or_add<kPart>(p.rows[r].sums + s * p.sums_tap_step + c, sum, true, channels.done);
+        store_or_add(p.rows[r].sums + s * p.sums_tap_step + c, sum, true, lanes_from<V>(channels.done));
       }
-}
-
-// Three rows at a time of few taps, which breaks the dependency chain of additions.
-template <class T, int lanes, int S, int A, bool kPart>
-void add_all_rows(const DepthwiseProducts<T>& p, const Channels& channels) {
-  int64_t row = 0;
-  if constexpr (S <= 3)
-    for (; row + 3 <= p.row_count; row += 3) add_rows<T, lanes, 3, S, A, kPart>(p, row, channels);
-  for (; row < p.row_count; ++row) add_rows<T, lanes, 1, S, A, kPart>(p, row, channels);
-}
-
-template <class T, int lanes, int A, bool kPart>
-constexpr AddProducts<T> kAddRows[] = {nullptr,
-                                       add_all_rows<T, lanes, 1, A, kPart>,
-                                       add_all_rows<T, lanes, 2, A, kPart>,
-                                       add_all_rows<T, lanes, 3, A, kPart>,
-                                       add_all_rows<T, lanes, 4, A, kPart>,
-                                       add_all_rows<T, lanes, 5, A, kPart>,
-                                       add_all_rows<T, lanes, 6, A, kPart>,
-                                       add_all_rows<T, lanes, 7, A, kPart>};
-
-template <class T, int lanes>
-void add_few_channels(const DepthwiseProducts<T>& p, int64_t begin) {
-  const int64_t end = begin + (p.channels - begin) / lanes * lanes;
-  add_any<T, lanes>(p, {begin, end});
-  if constexpr (lanes > 1)
-    if (end < p.channels) add_few_channels<T, (lanes > 4 ? lanes / 2 : 1)>(p, end);
 }
 
 template <class T>
 void add_products(const DepthwiseProducts<T>& p) {
-  if (p.channels < kLanes) return add_few_channels<T, kLanes / 2>(p, 0);
-  for_vectors<kLanes>(p.channels, [&](const Channels& channels, auto part) {
-    constexpr bool kPart = decltype(part)::value;
-    if (few_taps(p, 1))
-      kAddRows<T, kLanes, 1, kPart>[p.taps](p, channels);
-    else if (few_taps(p, 2))
-      kAddRows<T, kLanes, 2, kPart>[p.taps](p, channels);
-    else
-      add_any<T, kLanes, kPart>(p, channels);
+  for_vectors(p.channels, [&]<int lanes>(Constant<lanes>, const Channels& channels) {
+    const auto unrolled = [&]<int S, int A>(Constant<S>, Constant<A>) { add_all_rows<T, S, A>(p, channels); };
+    if constexpr (lanes == kLanes)
+      if (with_taps(p, unrolled)) return;
+    add_any<T, lanes>(p, channels);
   });
 }
 

@@ -1,4 +1,4 @@
-// The inner loops of depthwise convolutions. Images are of T, float or Bf16; filters and all arithmetic are float. All
+// Micro-kernels of depthwise convolutions. Images are of T, float or Bf16; filters and all arithmetic are float. All
 // instruction sets sum in the same order, so that float results are bitwise equal.
 #pragma once
 

@@ -7,82 +7,72 @@
 
 namespace dtrain::cpu::DT_ISA {
 
-// Finishes the first `valid` lanes of a vector of one row.
+// The epilogue of one vector of columns, from `column` on. Keeps the bias and the partial sums of batch-norm statistics
+// in registers.
 template <class T>
-[[gnu::noinline]] inline void finish_lanes(const Floats& value, const Epilogue<T>& epilogue, int64_t column, int64_t at,
-                                           int64_t valid, T* y) {
-  float lanes[kLanes];
-  store(lanes, value);
-  for (int64_t i = 0; i < valid; ++i) {
-    float one = lanes[i];
-    if (epilogue.bias) one += epilogue.bias[column + i];
-    if (epilogue.residual) one += load<float>(epilogue.residual + at + i);
-    store(y + at + i, epilogue.relu && one < 0 ? 0 : one);
+class VectorEpilogue {
+ public:
+  [[gnu::always_inline]] VectorEpilogue(const Epilogue<T>& epilogue, int64_t column)
+      : epilogue_(epilogue), column_(column) {
+    if (epilogue.bias) bias_ = load(epilogue.bias + column);
+    if (epilogue.sums.pivot) pivot_ = load(epilogue.sums.pivot + column);
   }
-}
 
-// The bias of a panel's columns, in registers.
-struct BiasVectors {
-  bool present;
-  Floats low{}, high{};
-
-  [[gnu::always_inline]] explicit BiasVectors(const float* bias) : present(bias) {
-    if (present) low = load(bias), high = load(bias + kLanes);
+  // `at`: offset of the first element in y, and in the residual.
+  [[gnu::always_inline]] Floats operator()(Floats value, int64_t at) {
+    if (epilogue_.bias) value += bias_;
+    if (epilogue_.residual) value += load(epilogue_.residual + at);
+    if (epilogue_.relu) value = value < 0 ? Floats{} : value;  // lets a NaN through
+    if (epilogue_.sums.pivot) {
+      const Floats d = value - pivot_;
+      sum_ += d;
+      square_ += d * d;
+    }
+    return value;
   }
+
+  // Adds the partial sums to the statistics.
+  [[gnu::always_inline]] void flush() const {
+    if (!epilogue_.sums.pivot) return;
+    float *const sum = epilogue_.sums.sum + column_, *const square = epilogue_.sums.square + column_;
+    store(sum, load(sum) + sum_);
+    store(square, load(square) + square_);
+  }
+
+ private:
+  const Epilogue<T> epilogue_;  // a copy: stores may alias any object
+  const int64_t column_;
+  Floats bias_{}, pivot_{}, sum_{}, square_{};
 };
 
-// Partial sums of the batch-norm statistics of a panel's columns, from `column` on, in registers.
-struct StatisticsVectors {
-  bool present;
-  float *to_sum = nullptr, *to_square = nullptr;
-  Floats pivot[2] = {}, sum[2] = {}, square[2] = {};
+// The epilogue of a panel's two vectors of columns.
+template <class T>
+struct PanelEpilogue {
+  VectorEpilogue<T> low, high;
 
-  [[gnu::always_inline]] StatisticsVectors(const ColumnStatistics& to, int64_t column) : present(to.pivot) {
-    if (!present) return;
-    to_sum = to.sum + column, to_square = to.square + column;
-    for (int half = 0; half < 2; ++half) pivot[half] = load(to.pivot + column + half * kLanes);
-  }
+  [[gnu::always_inline]] PanelEpilogue(const Epilogue<T>& epilogue, int64_t column)
+      : low(epilogue, column), high(epilogue, column + kLanes) {}
 
-  [[gnu::always_inline]] void add(const Floats& value, int half) {
-    if (!present) return;
-    const Floats d = value - pivot[half];
-    sum[half] += d;
-    square[half] += d * d;
+  template <bool kNonTemporal>
+  [[gnu::always_inline]] void store_row(const Floats& first, const Floats& second, int64_t at, T* y) {
+    store_both<kNonTemporal>(y + at, low(first, at), high(second, at + kLanes));
   }
   [[gnu::always_inline]] void flush() const {
-    if (!present) return;
-#pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-      store(to_sum + half * kLanes, load(to_sum + half * kLanes) + sum[half]);
-      store(to_square + half * kLanes, load(to_square + half * kLanes) + square[half]);
-    }
+    low.flush();
+    high.flush();
   }
 };
 
-// Finishes a panel's columns of the row at `at`.
-template <bool kNonTemporal, class T>
-[[gnu::always_inline]] inline void finish_row(const Epilogue<T>& epilogue, const BiasVectors& bias, int64_t at,
-                                              const Floats& low, const Floats& high, T* y,
-                                              StatisticsVectors& statistics) {
-  Floats value[2] = {low, high};
-  if (bias.present) value[0] += bias.low, value[1] += bias.high;
-#pragma GCC unroll 2
-  for (int half = 0; half < 2; ++half) {
-    if (epilogue.residual) value[half] += load(epilogue.residual + at + half * kLanes);
-    if (epilogue.relu) value[half] = value[half] < 0 ? Floats{} : value[half];  // lets a NaN through
-    statistics.add(value[half], half);
-  }
-  store_both<kNonTemporal>(y + at, value[0], value[1]);
-}
-
-// Finishes those of a panel's columns, from `column` on, that are among the first `valid` of the row at `at`.
+// Finishes the first `valid` columns of a row of sums.
 template <class T>
-[[gnu::always_inline]] inline void finish_partial_row(const Epilogue<T>& epilogue, int64_t column, int64_t at,
-                                                      int64_t valid, const Floats& low, const Floats& high, T* y) {
-  const int64_t left = valid - column;
-  finish_lanes(low, epilogue, column, at + column, left < kLanes ? left : kLanes, y);
-  finish_lanes(high, epilogue, column + kLanes, at + column + kLanes, left - kLanes < kLanes ? left - kLanes : kLanes,
-               y);
+[[gnu::noinline]] inline void finish_valid_columns(const Epilogue<T>& epilogue, const float* sums, int64_t at,
+                                                   int64_t valid, T* y) {
+  for (int64_t i = 0; i < valid; ++i) {
+    float value = sums[i];
+    if (epilogue.bias) value += epilogue.bias[i];
+    if (epilogue.residual) value += load<float>(epilogue.residual + at + i);
+    store(y + at + i, epilogue.relu && value < 0 ? 0 : value);
+  }
 }
 
 // The epilogue of a block of R rows, from row `first` of `g` on, by P panels.
@@ -93,35 +83,29 @@ struct FloatOutput {
 
   int64_t offset(int r) const { return g.places[first + r]; }
 
-  void prefetch_all() const {}  // but by halves, while the sums are accumulated
-  // Prefetches what the epilogue reads and writes of a row.
+  // Prefetches the operands of the epilogue of a row: by halves, while the sums are accumulated.
   [[gnu::always_inline]] void prefetch(int row) const {
-    constexpr auto kLine = static_cast<int>(64 / sizeof(T));
-#pragma GCC unroll 8
-    for (int i = 0; i < P * kColumns; i += kLine) {
-      if (!g.non_temporal) __builtin_prefetch(g.y + offset(row) + i, 1);
-      if (g.end.residual) __builtin_prefetch(g.end.residual + offset(row) + i);
-    }
+    if (!g.non_temporal) prefetch_row<P * kColumns, true>(g.y + offset(row));
+    if (g.end.residual) prefetch_row<P * kColumns>(g.end.residual + offset(row));
   }
 
   bool all_columns() const { return g.valid == P * kColumns; }
 
   template <bool kNonTemporal>
-  [[gnu::always_inline]] void store_rows(const FloatSums<R, P>& sum, const Epilogue<T>& epilogue) const {
+  [[gnu::always_inline]] void store_rows(const Sums<Floats, R, P>& sum, const Epilogue<T>& epilogue) const {
 #pragma GCC unroll 2
     for (int panel = 0; panel < P; ++panel) {
-      const BiasVectors bias(epilogue.bias ? epilogue.bias + panel * kColumns : nullptr);
-      StatisticsVectors statistics(epilogue.sums, panel * kColumns);
+      PanelEpilogue<T> finish(epilogue, panel * kColumns);
 #pragma GCC unroll 12
       for (int r = 0; r < R; ++r)
-        finish_row<kNonTemporal>(epilogue, bias, offset(r) + panel * kColumns, sum[r][2 * panel], sum[r][2 * panel + 1],
-                                 g.y, statistics);
-      statistics.flush();
+        finish.template store_row<kNonTemporal>(sum[r][2 * panel], sum[r][2 * panel + 1], offset(r) + panel * kColumns,
+                                                g.y);
+      finish.flush();
     }
   }
   // Specialised for the epilogues of a training step in the blocks that most rows are in: no operation, and statistics
   // alone.
-  [[gnu::always_inline]] void store_rows(const FloatSums<R, P>& sum) const {
+  [[gnu::always_inline]] void store_rows(const Sums<Floats, R, P>& sum) const {
     if (g.non_temporal) return store_rows<true>(sum, g.end);
     if constexpr (R >= kRows / P - 1) {
       const auto [bias, residual, relu, statistics] = g.end;
@@ -131,11 +115,8 @@ struct FloatOutput {
     }
     store_rows<false>(sum, g.end);
   }
-  // Only the valid columns.
-  [[gnu::noinline]] void store_valid_columns(const FloatSums<R, P>& sum) const {
-    for (int panel = 0; panel < P; ++panel)
-      for (int r = 0; r < R; ++r)
-        finish_partial_row(g.end, panel * kColumns, offset(r), g.valid, sum[r][2 * panel], sum[r][2 * panel + 1], g.y);
+  void store_valid_columns(int r, const Floats* sums) const {
+    finish_valid_columns(g.end, reinterpret_cast<const float*>(sums), offset(r), g.valid, g.y);
   }
 };
 

@@ -31,10 +31,10 @@ struct Epilogue {
 template <class T>
 inline constexpr int64_t kPackFactor = 4 / sizeof(T);
 
-// Indirect GEMM, for implicit-GEMM convolutions: A's rows lie at any addresses. Row i of the result is the sum over
-// `taps` runs of k elements, of run t from at[t * row_step + i] + skip on, times the panel, [taps * k][columns] of
-// float or [taps * k / 2][columns][2] of bf16, for an even k. The next panel's columns follow `panel_step` elements
-// later.
+// Indirect GEMM, for implicit-GEMM convolutions: the rows of A are given by an indirection buffer, as in XNNPACK. Row i
+// of the result is the sum over `taps` runs of k elements, run t from at[t * row_step + i] + skip on, times the panel,
+// [taps * k][columns] of float or [taps * k / 2][columns][2] of bf16, for an even k. The next panel's columns follow
+// `panel_step` elements later.
 template <class T>
 struct IndirectGemm {
   int64_t rows, taps, k;  // at most `rows` of the kernel's block

@@ -10,18 +10,17 @@
 namespace dtrain::cpu::DT_ISA {
 namespace {
 
-template <class T>
-constexpr int kLine = 64 / sizeof(T);  // elements of a cache line
-
-// Arithmetic types have the element type A, the accumulators Sums, the epilogue Output, kPrefetchStep (32-bit words of
-// a row between prefetches), load_b(panel), broadcast_a(word) and multiply_add(accumulator, a, b).
+// Arithmetic types have the element type A, the vector type Accumulator, the epilogue Output, kPrefetchStep (32-bit
+// words of a row between prefetches), load_b(panel), broadcast_a(word) and multiply_add(accumulator, a, b).
+template <class Arithmetic, int R, int P>
+using SumsOf = Sums<typename Arithmetic::Accumulator, R, P>;
 
 // sum[r] += the product of `k` elements of row r, of which at(r, p) is the address, and the panels, whose rows are
 // `row` elements apart, and they themselves `panel_step`. Prefetches the panels kPrefetchRows of their rows ahead, 0:
 // not at all.
 template <int R, class Arithmetic, int P, int kPrefetchRows = 0, class Address, class T>
 [[gnu::always_inline]] inline void accumulate(const Address& at, int64_t k, const T* panel, int64_t row,
-                                              int64_t panel_step, typename Arithmetic::template Sums<R, P>& sum) {
+                                              int64_t panel_step, SumsOf<Arithmetic, R, P>& sum) {
 #pragma GCC unroll 2  // loop overhead would take every tenth slot; larger factors have been slower
   for (int64_t p = 0; p < k; p += kPackFactor<T>, panel += row) {
     decltype(Arithmetic::load_b(panel)) b[2 * P];
@@ -29,9 +28,8 @@ template <int R, class Arithmetic, int P, int kPrefetchRows = 0, class Address, 
     for (int i = 0; i < 2 * P; ++i)
       b[i] = Arithmetic::load_b(panel + i / 2 * panel_step + i % 2 * kPackFactor<T> * kLanes);
     if constexpr (kPrefetchRows > 0)
-#pragma GCC unroll 4
-      for (int i = 0; i < P * kColumns; i += kLine<T>)
-        __builtin_prefetch(panel + kPrefetchRows * row + i / kColumns * panel_step + i % kColumns);
+#pragma GCC unroll 2
+      for (int i = 0; i < P; ++i) prefetch_row<kColumns>(panel + kPrefetchRows * row + i * panel_step);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       const auto a = Arithmetic::broadcast_a(at(r, p));
@@ -46,15 +44,34 @@ template <int R, class T>
 struct RowPointers {
   const T* at[R];
 
-  [[gnu::always_inline]] const T* operator()(int r, int64_t p) const { return at[r] + p; }
-  [[gnu::always_inline]] void advance(int64_t elements) {
+  [[gnu::always_inline]] RowPointers(const T* first, int64_t stride) {
 #pragma GCC unroll 12
-    for (int r = 0; r < R; ++r) at[r] += elements;
+    for (int r = 0; r < R; ++r) at[r] = first + r * stride;
+  }
+  [[gnu::always_inline]] RowPointers(const T* const* rows, int64_t skip) {
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) at[r] = rows[r] + skip;
+  }
+  [[gnu::always_inline]] const T* operator()(int r, int64_t p) const { return at[r] + p; }
+  [[gnu::always_inline]] void advance(int64_t k) {
+#pragma GCC unroll 12
+    for (int r = 0; r < R; ++r) at[r] += k;
   }
 };
 
-// Calls prefetch(row) for the next half of R rows, those from `row` on: lines that are only reached in the epilogue.
-// All at once they would take the line-fill buffers that the panel needs.
+// Neighbouring columns of a row-major matrix, which are rows of its transpose.
+template <class T>
+struct TransposedRows {
+  const T* at;
+  int64_t stride;
+
+  [[gnu::always_inline]] TransposedRows(const T* first, int64_t columns) : at(first), stride(columns) {}
+  [[gnu::always_inline]] const T* operator()(int r, int64_t p) const { return at + p * stride + r; }
+  [[gnu::always_inline]] void advance(int64_t k) { at += k * stride; }
+};
+
+// Calls prefetch(row) for the next half of R rows, from `row` on: lines that the epilogue reads or writes. All at once
+// they would take the line-fill buffers that the panel needs.
 template <int R, class Prefetch>
 [[gnu::always_inline]] inline void prefetch_half(int& row, const Prefetch& prefetch) {
   constexpr int kHalf = (R + 1) / 2;
@@ -70,7 +87,7 @@ template <int64_t step, class Body>
   }
 }
 
-// Calls block.operator()<R>() for R = rows, at most `most`.
+// Calls the block for R = rows, at most `most`.
 template <int most, class Body>
 [[gnu::always_inline]] inline void with_rows(int64_t rows, const Body& block) {
   if (rows == most)
@@ -82,20 +99,16 @@ template <int most, class Body>
 // sum += the rows [first, first + R) of `g` times P panels.
 template <int R, int P, class Arithmetic, class Gemm, class Output>
 [[gnu::always_inline]] inline void accumulate_taps(const Gemm& g, int64_t first, const Output& output,
-                                                   typename Arithmetic::template Sums<R, P>& sum,
-                                                   Prefetcher& prefetcher) {
+                                                   SumsOf<Arithmetic, R, P>& sum, Prefetcher& prefetcher) {
   using A = typename Arithmetic::A;
   const A* const* tap = g.at + first;
   auto* panel = g.panel;
+  int64_t skip = 0;
+  if constexpr (requires { g.skip; }) skip = g.skip;
   [[maybe_unused]] int prefetched = 0;
-  output.prefetch_all();
+  if constexpr (requires { output.prefetch_all(); }) output.prefetch_all();
   for (int64_t t = 0; t < g.taps; ++t, tap += g.row_step) {
-    RowPointers<R, A> rows;
-#pragma GCC unroll 12
-    for (int r = 0; r < R; ++r) {
-      rows.at[r] = tap[r];
-      if constexpr (requires { g.skip; }) rows.at[r] += g.skip;
-    }
+    RowPointers<R, A> rows(tap, skip);
     for_each_step<Arithmetic::kPrefetchStep * kPackFactor<A>>(
         g.k, prefetcher, [&](int64_t k) __attribute__((always_inline)) {
           if constexpr (requires { output.prefetch(0); })
@@ -110,21 +123,20 @@ template <int R, int P, class Arithmetic, class Gemm, class Output>
 
 template <int R, int P, class Arithmetic, class Gemm>
 void indirect_block(const Gemm& g, int64_t first, Prefetcher& prefetcher) {
-  using Sums = typename Arithmetic::template Sums<R, P>;
   const typename Arithmetic::template Output<R, P> output{g, first};
-  Sums sum = {};
+  SumsOf<Arithmetic, R, P> sum = {};
   accumulate_taps<R, P, Arithmetic>(g, first, output, sum, prefetcher);
   if (output.all_columns()) return output.store_rows(sum);
-  Sums copy;  // so that the accumulators have no address and stay in registers
+  typename Arithmetic::Accumulator copy[R][2 * P];  // so that the accumulators have no address and stay in registers
 #pragma GCC unroll 12
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
     for (int i = 0; i < 2 * P; ++i) copy[r][i] = sum[r][i];
-  output.store_valid_columns(copy);
+  for (int r = 0; r < R; ++r) output.store_valid_columns(r, copy[r]);
 }
 
-// Takes the rows in P blocks. `g` is not copied: loads of what was stored in smaller parts would wait for the stores of
-// the block before it.
+// Takes the rows in P blocks. `g` is not copied: wide loads of fields that narrow stores have just written would fail
+// store forwarding, and wait for the stores of the block before them.
 template <int P, class Arithmetic, class Gemm>
 void indirect_rows(const Gemm& g) {
   constexpr int64_t kElements = Arithmetic::kPrefetchStep * kPackFactor<typename Arithmetic::A>;
@@ -143,55 +155,38 @@ void indirect(const Gemm& g) {
   indirect_rows<1, Arithmetic>(g);
 }
 
-template <int R, int P>
-[[gnu::always_inline]] inline void store_sums(const FloatSums<R, P>& sum, float* y, int64_t stride, bool add) {
+// Rows of a packed panel that are prefetched into the first-level cache ahead of their use. It pays with wide vectors,
+// for the GEMMs of Winograd convolutions, each of which has another panel.
+constexpr int kPanelPrefetchRows = kRegisters == 32 ? 12 : 0;
+
+// R rows of A from `a` on, whose results go to `y`. Prefetches y where A is transposed: the sums over pixels of a
+// weight gradient.
+template <int R, int P, bool kTransposed, class Arithmetic>
+void strided_block(const StridedGemm<typename Arithmetic::Word>& g, const typename Arithmetic::Word* a, float* y,
+                   Prefetcher& prefetcher) {
+  using Word = typename Arithmetic::Word;
+  std::conditional_t<kTransposed, TransposedRows<Word>, RowPointers<R, Word>> rows(a, g.a_stride);
+  SumsOf<Arithmetic, R, P> sum = {};
+  const Word* panel = g.b;
+  const int64_t b_stride = kTransposed ? g.b_stride : kColumns, y_stride = g.y_stride;
+  const bool add = g.add;  // copies: stores may alias any object
+  int prefetched = kTransposed && !add ? 0 : R;
+  for_each_step<Arithmetic::kPrefetchStep>(
+      g.k, prefetcher, [&](int64_t k) __attribute__((always_inline)) {
+        prefetch_half<R>(
+            prefetched,
+            [&](int r) __attribute__((always_inline)) { prefetch_row<P * kColumns, true>(y + r * y_stride); });
+        accumulate<R, Arithmetic, P, kTransposed ? 0 : kPanelPrefetchRows>(rows, k, panel, b_stride, g.panel_step, sum);
+        rows.advance(k);
+        panel += k * b_stride;
+      });
 #pragma GCC unroll 12
-  for (int r = 0; r < R; ++r, y += stride)
+  for (int r = 0; r < R; ++r, y += y_stride)
 #pragma GCC unroll 4
     for (int i = 0; i < 2 * P; ++i) {
       float* const to = y + i * kLanes;
       store(to, add ? load(to) + sum[r][i] : sum[r][i]);
     }
-}
-
-// Rows of a packed panel that are prefetched into the first-level cache ahead of their use. It pays with wide vectors,
-// for the GEMMs of Winograd convolutions, each of which has another panel.
-constexpr int kPanelPrefetchRows = kRegisters == 32 ? 12 : 0;
-
-// R rows of A from `a` on, which go to those at `y`.
-template <int R, int P, bool kTransposed, class Arithmetic>
-void strided_block(const StridedGemm<typename Arithmetic::Word>& g, const typename Arithmetic::Word* a, float* y,
-                   Prefetcher& prefetcher) {
-  using Word = typename Arithmetic::Word;
-  FloatSums<R, P> sum = {};
-  const Word* panel = g.b;
-  if constexpr (kTransposed) {
-    const int64_t step = g.a_stride;
-    int prefetched = g.add ? 0 : R;
-    for_each_step<Arithmetic::kPrefetchStep>(
-        g.k, prefetcher, [&](int64_t k) __attribute__((always_inline)) {
-          prefetch_half<R>(
-              prefetched, [&](int r) __attribute__((always_inline)) {
-#pragma GCC unroll 4
-                for (int i = 0; i < P * kColumns; i += kLine<float>) __builtin_prefetch(y + r * g.y_stride + i, 1);
-              });
-          const auto at = [ a, step ](int r, int64_t p) __attribute__((always_inline)) { return a + p * step + r; };
-          accumulate<R, Arithmetic, P>(at, k, panel, g.b_stride, g.panel_step, sum);
-          a += k * step;
-          panel += k * g.b_stride;
-        });
-  } else {
-    RowPointers<R, Word> rows;
-#pragma GCC unroll 12
-    for (int r = 0; r < R; ++r) rows.at[r] = a + r * g.a_stride;
-    for_each_step<Arithmetic::kPrefetchStep>(
-        g.k, prefetcher, [&](int64_t k) __attribute__((always_inline)) {
-          accumulate<R, Arithmetic, P, kPanelPrefetchRows>(rows, k, panel, kColumns, g.panel_step, sum);
-          rows.advance(k);
-          panel += k * kColumns;
-        });
-  }
-  store_sums<R, P>(sum, y, g.y_stride, g.add);
 }
 
 // `g` is not copied, as in indirect_rows.

@@ -1,5 +1,6 @@
 #include "libdtrain/cpu/kernels/gemm_amx.h"
 
+#include "libdtrain/cpu/kernels/amx_accumulators.h"
 #include "libdtrain/cpu/kernels/epilogue.h"
 #include "libdtrain/cpu/kernels/prefetch.h"
 #include "libdtrain/cpu/kernels/requantize.h"
@@ -11,40 +12,21 @@ namespace {
 constexpr int64_t kPanelRow = kColumns * kWordBytes;  // bytes: a row of two tiles
 constexpr int64_t kBlockRows = 2 * kTileRows;
 
-template <class T>
-struct TileArithmetic;
-template <>
-struct TileArithmetic<Bf16> {
-  using Accumulator = float;
-  template <int tile>
-  [[gnu::always_inline]] static void dot() {
-    tile_dot_bf16<tile>();
-  }
-};
-template <>
-struct TileArithmetic<uint8_t> {
-  using Accumulator = int32_t;
-  template <int tile>
-  [[gnu::always_inline]] static void dot() {
-    tile_dot_u8s8<tile>();
-  }
-};
-
-// Accumulates one step of the inner dimension: up to 16 rows of A at `first`, `stride` bytes apart, and as many at
-// `second` where kTwoTiles, times the columns of a panel.
-template <bool kTwoTiles, class T>
+// Accumulates one step of the inner dimension into 2 or 4 accumulator tiles: up to 16 rows of A at `first`, `stride`
+// bytes apart, and as many at `second`, times the columns of a panel.
+template <int tiles, class T>
 [[gnu::always_inline]] inline void accumulate_step(const char* first, const char* second, int64_t stride,
                                                    const char* panel) {
   tile_load<5>(panel, kPanelRow);
   tile_load<4>(first, stride);
-  TileArithmetic<T>::template dot<0>();
+  tile_dot<0, T>();
   tile_load<5>(panel + kPanelRow / 2, kPanelRow);
-  TileArithmetic<T>::template dot<1>();
-  if constexpr (kTwoTiles) {
+  tile_dot<1, T>();
+  if constexpr (tiles == 4) {
     tile_load<4>(second, stride);
-    TileArithmetic<T>::template dot<3>();
+    tile_dot<3, T>();
     tile_load<5>(panel, kPanelRow);
-    TileArithmetic<T>::template dot<2>();
+    tile_dot<2, T>();
   }
 }
 
@@ -56,35 +38,27 @@ int64_t step_of(int64_t words) {
 }
 
 template <class T>
-using BlockSums = typename TileArithmetic<T>::Accumulator[kBlockRows][kColumns];
+using Accumulator = std::conditional_t<std::is_same_v<T, Bf16>, float, int32_t>;
+template <class T>
+using BlockSums = Accumulator<T>[kBlockRows][kColumns];
 
-// The sums of up to 32 rows from `first` on: one tile of rows and, where kTwoTiles, another `second` rows after it.
-// Calls interleaved() after each step: what it does runs in the shadow of the tile instructions.
-template <bool kTwoTiles, class T, class Interleaved>
+// The sums of up to 32 rows from `first` on: one tile of rows and, of 4 tiles, another `second` rows after it. Calls
+// interleaved() after each step: its code runs in the shadow of the tile instructions.
+template <int tiles, class T, class Interleaved>
 [[gnu::always_inline]] inline void multiply(const AmxGemm<T>& g, int64_t first, int64_t second, int64_t words,
                                             BlockSums<T>& sums, const Interleaved& interleaved) {
   const int64_t stride = g.step * static_cast<int64_t>(sizeof(T)), bytes = words * kWordBytes;
   const int64_t steps = g.k * static_cast<int64_t>(sizeof(T)) / bytes;
   const char* panel = static_cast<const char*>(g.panel);
-  tile_zero<0>();
-  tile_zero<1>();
-  if constexpr (kTwoTiles) {
-    tile_zero<2>();
-    tile_zero<3>();
-  }
+  zero_accumulators<tiles>();
   for (int64_t tap = 0; tap < g.taps; ++tap) {
     const char* row = reinterpret_cast<const char*>(g.at[tap] + first * g.step);
     for (int64_t step = 0; step < steps; ++step, row += bytes, panel += words * kPanelRow) {
-      accumulate_step<kTwoTiles, T>(row, row + second * stride, stride, panel);
+      accumulate_step<tiles, T>(row, row + second * stride, stride, panel);
       interleaved();
     }
   }
-  tile_store<0>(sums[0], kPanelRow);
-  tile_store<1>(sums[0] + kLanes, kPanelRow);
-  if constexpr (kTwoTiles) {
-    tile_store<2>(sums[second], kPanelRow);
-    tile_store<3>(sums[second] + kLanes, kPanelRow);
-  }
+  store_accumulators<tiles>(TiledMatrix<Accumulator<T>>{sums[0], kColumns, second});
 }
 
 // Rows [at, last) of a block that are accumulated but have not been through the epilogue. `first`: the row of sums[0].
@@ -122,9 +96,9 @@ template <class T, class Finish>
     const int64_t left = g.rows - done, size = left <= tile_rows ? tile_rows : tile_rows + second;
     const int64_t first = left < size ? g.rows - size : done;
     if (size == tile_rows)
-      multiply<false>(g, first, 0, words, sums[buffer], interleaved);
+      multiply<2>(g, first, 0, words, sums[buffer], interleaved);
     else
-      multiply<true>(g, first, second, words, sums[buffer], interleaved);
+      multiply<4>(g, first, second, words, sums[buffer], interleaved);
     pending.finish(kBlockRows, finish);
     pending = {&sums[buffer], first, done, first + size};
     done = first + size;
@@ -136,21 +110,19 @@ template <class T, class Finish>
 // Operands by value: members of references would be loaded again after each store of a tile.
 template <bool kNonTemporal>
 void bf16_all_columns(const AmxGemm<Bf16> g, const Epilogue<Bf16> epilogue, Bf16* y) {
-  const BiasVectors bias(epilogue.bias);
-  StatisticsVectors statistics{epilogue.sums, 0};
+  PanelEpilogue<Bf16> finish(epilogue, 0);
   for_each_row(
       g, [&](int64_t row, const float* sums) __attribute__((always_inline)) {
-        if (g.places[row] >= 0)
-          finish_row<kNonTemporal>(epilogue, bias, g.places[row], load(sums), load(sums + kLanes), y, statistics);
+        if (g.places[row] >= 0) finish.store_row<kNonTemporal>(load(sums), load(sums + kLanes), g.places[row], y);
       });
-  statistics.flush();
+  finish.flush();
 }
 
 void bf16(const AmxGemm<Bf16>& g, const Epilogue<Bf16>& epilogue, Bf16* y, bool non_temporal) {
   if (g.valid == kColumns)
     return non_temporal ? bf16_all_columns<true>(g, epilogue, y) : bf16_all_columns<false>(g, epilogue, y);
   for_each_row(g, [&](int64_t row, const float* sums) {
-    if (g.places[row] >= 0) finish_partial_row(epilogue, 0, g.places[row], g.valid, load(sums), load(sums + kLanes), y);
+    if (g.places[row] >= 0) finish_valid_columns(epilogue, sums, g.places[row], g.valid, y);
   });
 }
 
@@ -159,12 +131,12 @@ void u8s8(const AmxGemm<uint8_t>& g, const Requantize& epilogue, const Requantiz
     return with_requantize_row(epilogue, y, 0, [&](const auto& finish_row) {
       for_each_row(
           g, [&](int64_t row, const int32_t* sums) __attribute__((always_inline)) {
-            if (g.places[row] >= 0) finish_row(g.places[row], load_ints(sums), load_ints(sums + kLanes));
+            if (g.places[row] >= 0)
+              finish_row(g.places[row], load_unaligned<Ints>(sums), load_unaligned<Ints>(sums + kLanes));
           });
     });
   for_each_row(g, [&](int64_t row, const int32_t* sums) {
-    if (g.places[row] >= 0)
-      finish_partial_row(epilogue, 0, g.places[row], g.valid, load_ints(sums), load_ints(sums + kLanes), y);
+    if (g.places[row] >= 0) finish_valid_columns(epilogue, sums, g.places[row], g.valid, y);
   });
 }
 
@@ -176,33 +148,20 @@ void transpose_panel(int64_t depth, const Bf16Pair* panel, Bf16Pair* to, int64_t
 
 void transposed_a(const TransposedPanels& a, const Bf16Pair* b, float* y, int64_t y_stride, bool add,
                   const PrefetchRange& prefetch) {
-  const int64_t row = a.row * kWordBytes, y_row = y_stride * kWordBytes;
+  const int64_t row = a.row * kWordBytes;
   Prefetcher prefetcher(prefetch, a.count * a.depth / kTileWords);
   tile_configure(gemm_tiles(kTileRows, kTileWords));
   for (int64_t panel = 0; panel < a.count; ++panel, y += kColumns * y_stride) {
-    float* const second = y + kTileRows * y_stride;
-    if (add) {
-      tile_load<0>(y, y_row);
-      tile_load<1>(y + kLanes, y_row);
-      tile_load<2>(second, y_row);
-      tile_load<3>(second + kLanes, y_row);
-    } else {
-      tile_zero<0>();
-      tile_zero<1>();
-      tile_zero<2>();
-      tile_zero<3>();
-    }
+    const TiledMatrix<float> sums{y, y_stride, kTileRows};
+    add ? load_accumulators<4>(sums) : zero_accumulators<4>();
     const char* rows = reinterpret_cast<const char*>(a.data + panel * a.step);
     const char* b_panel = reinterpret_cast<const char*>(b);
     for (int64_t line = 0; line < a.depth; line += kTileWords) {
       prefetcher.fetch();
-      accumulate_step<true, Bf16>(rows, rows + kTileRows * row, row, b_panel);
+      accumulate_step<4, Bf16>(rows, rows + kTileRows * row, row, b_panel);
       rows += kTileWords * kWordBytes, b_panel += kTileWords * kPanelRow;
     }
-    tile_store<0>(y, y_row);
-    tile_store<1>(y + kLanes, y_row);
-    tile_store<2>(second, y_row);
-    tile_store<3>(second + kLanes, y_row);
+    store_accumulators<4>(sums);
   }
   tile_release();
 }

@@ -9,13 +9,12 @@ namespace {
 struct Bf16Arithmetic {
   using A = Bf16;
   using Word = Bf16Pair;
-  template <int R, int P>
-  using Sums = FloatSums<R, P>;
+  using Accumulator = Floats;
   template <int R, int P>
   using Output = FloatOutput<R, P, Bf16>;
   static constexpr int64_t kPrefetchStep = 32;
 
-  [[gnu::always_inline]] static Pairs load_b(const void* from) { return load_pairs(from); }
+  [[gnu::always_inline]] static Pairs load_b(const void* from) { return load_unaligned<Pairs>(from); }
   [[gnu::always_inline]] static Pairs broadcast_a(const void* word) { return broadcast_pair(word); }
   [[gnu::always_inline]] static void multiply_add(Floats& sum, Pairs a, Pairs b) { sum = dot_pairs(sum, a, b); }
 };

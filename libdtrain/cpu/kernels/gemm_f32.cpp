@@ -8,8 +8,7 @@ namespace {
 struct F32Arithmetic {
   using A = float;
   using Word = float;
-  template <int R, int P>
-  using Sums = FloatSums<R, P>;
+  using Accumulator = Floats;
   template <int R, int P>
   using Output = FloatOutput<R, P, float>;
   static constexpr int64_t kPrefetchStep = 32;
@@ -29,19 +28,14 @@ void pack_b(int64_t rows, int64_t words, const void* from, int64_t stride, void*
     for (int64_t row = 0; row < kColumns; row += kBlock) {
       Row block[kBlock];
 #pragma GCC unroll 8
-      for (int i = 0; i < kBlock; ++i)
-        block[i] = row + i < rows ? load<Row>(reinterpret_cast<const float*>(at(row + i, word))) : Row{};
+      for (int i = 0; i < kBlock; ++i) block[i] = row + i < rows ? load_unaligned<Row>(at(row + i, word)) : Row{};
       transpose(block);
 #pragma GCC unroll 8
       for (int i = 0; i < kBlock; ++i) store(to + (word + i) * kColumns + row, block[i]);
     }
   for (; word < words; ++word)
-    for (int64_t row = 0; row < kColumns; ++row) {
-      if (row < rows)
-        std::memcpy(to + word * kColumns + row, at(row, word), sizeof(float));
-      else
-        to[word * kColumns + row] = 0;
-    }
+    for (int64_t row = 0; row < kColumns; ++row)
+      to[word * kColumns + row] = row < rows ? load_unaligned<float>(at(row, word)) : 0;
 }
 
 }  // namespace

@@ -10,17 +10,14 @@ namespace {
 // Dot products of quads, in 32 bits.
 struct U8S8Arithmetic {
   using A = uint8_t;
-  template <int R, int P>
-  using Sums = IntSums<R, P>;
+  using Accumulator = Ints;
   template <int R, int P>
   using Output = RequantizedOutput<R, P>;
   static constexpr int64_t kPrefetchStep = 16;
 
-  [[gnu::always_inline]] static Ints load_b(const int8_t* from) { return load_ints(from); }
+  [[gnu::always_inline]] static Ints load_b(const int8_t* from) { return load_unaligned<Ints>(from); }
   [[gnu::always_inline]] static Ints broadcast_a(const uint8_t* word) {
-    int32_t quad;
-    std::memcpy(&quad, word, sizeof quad);
-    return broadcast(quad);
+    return broadcast(load_unaligned<int32_t>(word));
   }
   [[gnu::always_inline]] static void multiply_add(Ints& sum, Ints a, Ints b) { sum = dot_quads(sum, a, b); }
 };
@@ -28,13 +25,8 @@ struct U8S8Arithmetic {
 void quantize(int64_t count, const float* x, float scale, float zero, uint8_t* to) {
   const Floats factor = broadcast(scale), summand = broadcast(zero);
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store_bytes(to + i, multiply_add(load(x + i), factor, summand));
-  if (i == count) return;
-  float rest[kLanes] = {};
-  uint8_t bytes[kLanes];
-  for (int64_t j = i; j < count; ++j) rest[j - i] = x[j];
-  store_bytes(bytes, multiply_add(load(rest), factor, summand));
-  for (int64_t j = i; j < count; ++j) to[j] = bytes[j - i];
+  for (; i + kLanes <= count; i += kLanes) store(to + i, multiply_add(load(x + i), factor, summand));
+  if (i < count) store_first(to + i, multiply_add(load_first(x + i, count - i), factor, summand), count - i);
 }
 
 }  // namespace

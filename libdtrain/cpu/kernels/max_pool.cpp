@@ -15,7 +15,7 @@ template <class V>
   if constexpr (sizeof(V) == sizeof(float))
     return *from;
   else
-    return widen_bytes(from);
+    return reinterpret_cast<Cells<V>>(widen_bytes(from));
 }
 
 template <class V>
@@ -29,18 +29,10 @@ template <class V>
   }
 }
 
-// Calls body(V(), i) for each vector V of channels [i, i + lanes), then for each single channel of the rest.
-template <class Body>
-[[gnu::always_inline]] inline void for_each_vector(int64_t c, const Body& body) {
-  int64_t i = 0;
-  for (; i + kLanes <= c; i += kLanes) body(Floats(), i);
-  for (; i < c; ++i) body(float(), i);
-}
-
 template <class T, bool kWinner>
 void window_as(const MaxWindow<T>& o) {
   for_each_vector(
-      o.c, [&]<class V>(V, int64_t i) __attribute__((always_inline)) {
+      0, o.c, [&]<class V>(V, int64_t i) __attribute__((always_inline)) {
         V best = load<V>(o.pixels[0] + i);
         Cells<V> winner = Cells<V>{} + o.cells[0];
         for (int pixel = 1; pixel < o.count; ++pixel) {
@@ -62,7 +54,7 @@ void window(const MaxWindow<T>& o) {
 template <class T>
 void gradient(const MaxGradient<T>& o) {
   for_each_vector(
-      o.c, [&]<class V>(V, int64_t i) __attribute__((always_inline)) {
+      0, o.c, [&]<class V>(V, int64_t i) __attribute__((always_inline)) {
         V sum = {};
         if (o.add) sum = load<V>(o.dx + i);
         for (int covering = 0; covering < o.count; ++covering) {

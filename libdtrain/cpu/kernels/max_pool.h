@@ -1,4 +1,4 @@
-// The inner loops of max pooling: one window of the forward pass, and one pixel of the backward pass. Elements are of
+// Micro-kernels of max pooling: one window of the forward pass, and one pixel of the backward pass. Elements are of
 // T, float or Bf16, with c channels to a pixel; sums are float.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace dtrain::cpu {
 
-// The pixels of a window, at least one, and the number of each among the window's cells.
+// The pixels of a window, at least one, and the index of each in the window.
 template <class T>
 struct MaxWindow {
   const T* const* pixels;
@@ -19,7 +19,7 @@ struct MaxWindow {
   uint8_t* winner;  // [c], the cell of the maximum; null: not wanted
 };
 
-// The windows that cover a pixel, and the number of the pixel among the cells of each.
+// The windows that cover a pixel, and the index of the pixel in each.
 template <class T>
 struct MaxGradient {
   const T* const* dy;             // of each window, [c]

@@ -1,11 +1,11 @@
-// Prefetches into the second-level cache, spread over the arithmetic of a kernel.
+// Software prefetches, spread over the arithmetic of a kernel.
 #pragma once
 
 #include <cstdint>
 
 namespace dtrain::cpu {
 
-// Memory that is read soon; none where `bytes` is 0.
+// Memory to prefetch into the second-level cache; none where `bytes` is 0.
 struct PrefetchRange {
   const void* from = nullptr;
   int64_t bytes = 0;
@@ -14,22 +14,23 @@ struct PrefetchRange {
 #ifdef DT_ISA
 namespace DT_ISA {
 
+inline constexpr int64_t kLineBytes = 64;
+
 // Prefetches a range in `parts` parts: all at once they would wait for free line-fill buffers.
 class Prefetcher {
  public:
   [[gnu::always_inline]] Prefetcher(const PrefetchRange& range, int64_t parts)
       : at_(static_cast<const char*>(range.from)),
         end_(at_ + range.bytes),
-        step_(kLine * lines_of_part(range.bytes / kLine, parts)) {}
+        step_(kLineBytes * lines_of_part(range.bytes / kLineBytes, parts)) {}
 
   // Prefetches the next part.
   [[gnu::always_inline]] void fetch() {
-    for (const char* const last = at_ + step_; at_ < last && at_ < end_; at_ += kLine) __builtin_prefetch(at_, 0, 2);
+    for (const char* const last = at_ + step_; at_ < last && at_ < end_; at_ += kLineBytes)
+      __builtin_prefetch(at_, 0, 2);
   }
 
  private:
-  static constexpr int64_t kLine = 64;
-
   // Divides 32 bits, as a 64-bit division takes up to 90 cycles, and only where there are more lines than parts.
   [[gnu::always_inline]] static int64_t lines_of_part(int64_t lines, int64_t parts) {
     if (lines <= parts) return lines > 0;
@@ -39,6 +40,13 @@ class Prefetcher {
   const char *at_, *end_;
   int64_t step_;
 };
+
+// Prefetches `count` elements of a row into the first-level cache.
+template <int count, bool kWritten = false, class T>
+[[gnu::always_inline]] inline void prefetch_row(const T* row) {
+#pragma GCC unroll 8
+  for (int i = 0; i < count; i += kLineBytes / sizeof(T)) __builtin_prefetch(row + i, kWritten);
+}
 
 }  // namespace DT_ISA
 #endif

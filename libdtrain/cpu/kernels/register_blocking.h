@@ -12,10 +12,8 @@ inline constexpr int kRows = kRegisters == 32 ? 12 : 6;
 // sums, where registers hold four vectors of B.
 inline constexpr int kPanels = kLanes == 16 ? 2 : 1;
 
-// Accumulators of R rows by P panels.
-template <int R, int P>
-using FloatSums = Floats[R][2 * P];
-template <int R, int P>
-using IntSums = Ints[R][2 * P];
+// Accumulators of R rows by P panels, of Floats or Ints.
+template <class V, int R, int P>
+using Sums = V[R][2 * P];
 
 }  // namespace dtrain::cpu::DT_ISA

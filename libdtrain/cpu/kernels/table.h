@@ -39,7 +39,7 @@ const Kernels& kernels_of(CpuIsa isa);
 #ifdef DT_ISA
 // Each enters its kernels into the table.
 namespace DT_ISA {
-void add_kernels(Kernels&);  // those that every set has
+void add_kernels(Kernels&);  // all of the set
 void add_gemm_f32(Kernels&);
 void add_gemm_bf16(Kernels&);
 void add_gemm_u8s8(Kernels&);
@@ -49,7 +49,6 @@ void add_depthwise(Kernels&);
 void add_batch_norm(Kernels&);
 void add_max_pool(Kernels&);
 void add_peak(Kernels&);
-void add_peak_amx(Kernels&);
 }  // namespace DT_ISA
 #endif
 

@@ -1,6 +1,6 @@
 #include "libdtrain/cpu/kernels/winograd.h"
 
-#include "libdtrain/cpu/kernels/isa/isa.h"
+#include "libdtrain/cpu/kernels/epilogue.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/kernels/winograd_math.h"
 
@@ -8,30 +8,37 @@ namespace dtrain::cpu::DT_ISA {
 namespace {
 
 constexpr int kPoints = 36;
-constexpr int kColumns = 2 * kLanes;
 using Block6 = Floats[6][6];
+
+// Reads an N x N block, the vector of row i and column j from at(i, j).
+template <int N, class Address>
+[[gnu::always_inline]] inline void load_block(Floats (&block)[N][N], const Address& at) {
+#pragma GCC unroll 6
+  for (int i = 0; i < N; ++i)
+#pragma GCC unroll 6
+    for (int j = 0; j < N; ++j) block[i][j] = load(at(i, j));
+}
 
 [[gnu::always_inline]] inline void store_points(float* to, int64_t point_step, const Block6& block) {
 #pragma GCC unroll 36  // else the address of each element is computed
   for (int point = 0; point < kPoints; ++point) store(to + point * point_step, block[point / 6][point % 6]);
 }
 
-// Reads the first N x N pixels of the window.
+// Transforms the first N x N pixels of the window.
 template <int N, class T, class Transform>
 [[gnu::always_inline]] inline void window_tile(const WinogradWindow<T>& window, int64_t channels,
                                                const WinogradTileLayout& place, Transform&& one) {
+  // The next tile is written after this one: too many streams for the hardware prefetcher.
+  const bool prefetches = place.run < channels;
   float* to = place.to;
   int64_t run = 0;
   for (int64_t c = 0; c < channels; c += kLanes) {
     Floats in[N][N];
     Block6 out;
-#pragma GCC unroll 6
-    for (int i = 0; i < N; ++i)
-#pragma GCC unroll 6
-      for (int j = 0; j < N; ++j) in[i][j] = load(window.pixels[i * 6 + j] + c);
+    load_block(
+        in, [&](int i, int j) __attribute__((always_inline)) { return window.pixels[i * 6 + j] + c; });
     transform_2d<N, 6>(in, out, one);
-    if (place.run <
-        channels) {  // the next tile is written after this one: too many streams for the hardware prefetcher
+    if (prefetches) {
 #pragma GCC unroll 36
       for (int point = 0; point < kPoints; ++point)
         __builtin_prefetch(to + run + point * place.point_step + place.run, 1);
@@ -61,32 +68,20 @@ template <class T>
   T* const to = y.to;
   const int64_t row_step = y.row_step, column_step = y.column_step;
   for (int64_t c = 0; c < channels; c += kLanes) {
-    const Floats bias = end.bias ? load(end.bias + c) : Floats{};
+    VectorEpilogue<T> finish(end, c);
     Block6 in;
     Floats out[4][4];
-#pragma GCC unroll 6
-    for (int i = 0; i < 6; ++i)
-#pragma GCC unroll 6
-      for (int j = 0; j < 6; ++j) in[i][j] = load(products + (i * 6 + j) * channels + c);
+    load_block(
+        in, [&](int i, int j) __attribute__((always_inline)) { return products + (i * 6 + j) * channels + c; });
     transform_2d<6, 4>(in, out, winograd_output<Floats>);
-    const Floats pivot = end.sums.pivot ? load(end.sums.pivot + c) : Floats{};
-    Floats sum{}, square{};
 #pragma GCC unroll 4
     for (int64_t i = 0; i < rows; ++i)
 #pragma GCC unroll 4
       for (int64_t j = 0; j < columns; ++j) {
         const int64_t at = i * row_step + j * column_step + c;
-        Floats value = out[i][j];
-        if (end.bias) value += bias;
-        if (end.residual) value += load(end.residual + at);
-        if (end.relu) value = value < 0 ? Floats{} : value;  // lets a NaN through
-        store(to + at, value);
-        sum += value - pivot;
-        square += (value - pivot) * (value - pivot);
+        store(to + at, finish(out[i][j], at));
       }
-    if (end.sums.pivot == nullptr) continue;
-    store(end.sums.sum + c, load(end.sums.sum + c) + sum);
-    store(end.sums.square + c, load(end.sums.square + c) + square);
+    finish.flush();
   }
 }
 
@@ -134,8 +129,8 @@ void filters(const WinogradFilters<T>& f) {
     for (int o = 0; o < kColumns; o += kLanes) {
       Floats in[3][3];
       Block6 u;
-#pragma GCC unroll 9
-      for (int tap = 0; tap < 9; ++tap) in[tap / 3][tap % 3] = load(&g[tap][i][o]);
+      load_block(
+          in, [&](int r, int s) __attribute__((always_inline)) { return &g[3 * r + s][i][o]; });
       transform_2d<3, 6>(in, u, winograd_filter<Floats>);
       store_points(f.to + i * kColumns + o, f.point_step, u);
     }
@@ -145,8 +140,8 @@ void filter_gradient(const WinogradFilterGradient& f) {
   for (int64_t c = 0; c < f.channels; c += kLanes) {
     Block6 in;
     Floats out[3][3];
-#pragma GCC unroll 36
-    for (int point = 0; point < kPoints; ++point) in[point / 6][point % 6] = load(f.u + point * f.point_step + c);
+    load_block(
+        in, [&](int i, int j) __attribute__((always_inline)) { return f.u + (i * 6 + j) * f.point_step + c; });
     transform_2d<6, 3>(in, out, winograd_filter_adjoint<Floats>);
 #pragma GCC unroll 9
     for (int tap = 0; tap < 9; ++tap) {

@@ -1,6 +1,6 @@
 // The transforms of Winograd's F(4x4, 3x3), one tile at a time, with the channels in vectors; channels are a multiple
-// of a vector's lanes. Images and filters are of T, float or Bf16. Transformed ones and all arithmetic are float: bf16
-// lacks the digits that these transforms lose. Channel c of point p, of 36, of a transformed tile lies at to[p *
+// of a vector's lanes. Images and filters are of T, float or Bf16. Transformed tiles and arithmetic are float: the
+// transforms lose more digits than bf16 has. Channel c of point p, of 36, of a transformed tile lies at to[p *
 // point_step + c / run * run_step + c % run].
 #pragma once
 

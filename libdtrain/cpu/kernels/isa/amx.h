@@ -1,10 +1,12 @@
-// AMX: dot products of tile registers, 16 rows of 64 bytes each.
+// AMX: matrix products of tile registers, 16 rows of 64 bytes each.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
+#include <type_traits>
 
+#include "libdtrain/core/float16.h"
 #include "libdtrain/cpu/kernels/isa/tile_config.h"
 
 namespace dtrain::cpu::DT_ISA {
@@ -35,14 +37,14 @@ template <int tile>
 [[gnu::always_inline]] inline void tile_store(void* to, int64_t stride) {
   DT_SUM_TILE(_tile_stored, to, stride);
 }
-// The sums of `tile`, 0 to 3, += tile 4 times tile 5: dot products of bf16 pairs, or of unsigned and signed bytes.
-template <int tile>
-[[gnu::always_inline]] inline void tile_dot_bf16() {
-  DT_SUM_TILE(_tile_dpbf16ps, 4, 5);
-}
-template <int tile>
-[[gnu::always_inline]] inline void tile_dot_u8s8() {
-  DT_SUM_TILE(_tile_dpbusd, 4, 5);
+// Accumulator tile, 0 to 3, += tile 4 times tile 5: dot products of pairs of Bf16, or of quads of uint8_t and int8_t.
+template <int tile, class T>
+[[gnu::always_inline]] inline void tile_dot() {
+  if constexpr (std::is_same_v<T, Bf16>) {
+    DT_SUM_TILE(_tile_dpbf16ps, 4, 5);
+  } else {
+    DT_SUM_TILE(_tile_dpbusd, 4, 5);
+  }
 }
 
 #undef DT_TILE

@@ -1,48 +1,38 @@
-// AVX-512 (F, BW, DQ, VL): 32 registers of 16 floats. GCC 12 warns about intrinsics without a mask, which leave a
-// result undefined before they set it; hence the forms with a mask of ones.
+// AVX-512 (F, BW, DQ, VL), with or without VNNI: 32 registers of 16 floats. GCC 12 warns about intrinsics without a
+// mask, which leave a result undefined before they set it; hence the forms with a mask of ones.
 #pragma once
 
-#include <immintrin.h>
-
-#include "libdtrain/cpu/kernels/isa/vector.h"
+#include "libdtrain/cpu/kernels/isa/x86.h"
 
 namespace dtrain::cpu::DT_ISA {
 
 inline constexpr int kLanes = 16, kRegisters = 32;
 inline constexpr __mmask16 kAll = 0xffff;
 using Floats = VectorOf<kLanes>::Type;
-using Ints = __m512i;
+using Ints = VectorOf<kLanes>::Ints;
 
-[[gnu::always_inline]] inline VectorOf<8>::Bits widen(VectorOf<8>::Halves halves) {
-  return reinterpret_cast<VectorOf<8>::Bits>(_mm256_cvtepu16_epi32(reinterpret_cast<__m128i>(halves)));
-}
 [[gnu::always_inline]] inline VectorOf<16>::Bits widen(VectorOf<16>::Halves halves) {
   return reinterpret_cast<VectorOf<16>::Bits>(_mm512_maskz_cvtepu16_epi32(kAll, reinterpret_cast<__m256i>(halves)));
 }
-[[gnu::always_inline]] inline VectorOf<kLanes>::Bits widen_bytes(const uint8_t* from) {
+[[gnu::always_inline]] inline Ints widen_bytes(const uint8_t* from) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  return reinterpret_cast<VectorOf<kLanes>::Bits>(_mm512_maskz_cvtepu8_epi32(kAll, bytes));
+  return reinterpret_cast<Ints>(_mm512_maskz_cvtepu8_epi32(kAll, bytes));
 }
-[[gnu::always_inline]] inline Ints load_ints(const void* from) { return _mm512_loadu_si512(from); }
-[[gnu::always_inline]] inline Ints broadcast(int32_t x) { return _mm512_set1_epi32(x); }
-[[gnu::always_inline]] inline Floats to_floats(Ints x) { return _mm512_maskz_cvtepi32_ps(kAll, x); }
 [[gnu::always_inline]] inline Floats multiply_add(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
-[[gnu::always_inline]] inline Floats bytes_to_floats(const uint8_t* from) {
-  return _mm512_maskz_cvtepi32_ps(kAll, reinterpret_cast<__m512i>(widen_bytes(from)));
-}
 
 // Rounds to nearest, ties to even. Clamped to kMaxByte first: beyond 32 bits the result would be the least integer, as
 // for a NaN.
-[[gnu::always_inline]] inline Ints nearest_ints(Floats value) {
+[[gnu::always_inline]] inline __m512i nearest_ints(Floats value) {
   return _mm512_maskz_cvtps_epi32(kAll, _mm512_maskz_min_ps(kAll, _mm512_set1_ps(kMaxByte), value));
 }
 // Rounds and saturates to 0 ... 255; a NaN becomes 0.
-[[gnu::always_inline]] inline void store_bytes(uint8_t* to, Floats value) {
+[[gnu::always_inline]] inline void store(uint8_t* to, Floats value) {
   const __m512i rounded = _mm512_maskz_max_epi32(kAll, nearest_ints(value), _mm512_setzero_si512());
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_maskz_cvtusepi32_epi8(kAll, rounded));
 }
 // Two vectors packed together take half the time of two calls.
-[[gnu::always_inline]] inline void store_bytes(uint8_t* to, Floats first, Floats second) {
+template <bool>
+[[gnu::always_inline]] inline void store_both(uint8_t* to, Floats first, Floats second) {
   constexpr __mmask32 kWords = 0xffffffff;
   constexpr __mmask64 kBytes = ~__mmask64{0};
   const __m512i words = _mm512_maskz_packs_epi32(kWords, nearest_ints(first), nearest_ints(second));
@@ -53,28 +43,21 @@ using Ints = __m512i;
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), __builtin_shufflevector(ordered, ordered, 0, 1, 2, 3));
 }
 
-#ifndef __AVX512VNNI__
+#ifdef __AVX512VNNI__
+// VPDPBUSD: exact for all operands.
+inline constexpr int kMaxPairSum = 254;
+[[gnu::always_inline]] inline Ints dot_quads(Ints sum, Ints a, Ints b) {
+  return reinterpret_cast<Ints>(
+      _mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum), reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+}
+#else
 // As in avx2.h.
 inline constexpr int kMaxPairSum = 128;
 [[gnu::always_inline]] inline Ints dot_quads(Ints sum, Ints a, Ints b) {
-  return _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_maddubs_epi16(a, b), _mm512_set1_epi16(1)));
+  const __m512i pairs = _mm512_maddubs_epi16(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
+  return sum + reinterpret_cast<Ints>(_mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
 }
 #endif
-
-// Non-temporal store of a whole vector of elements; `to` is aligned to it.
-template <size_t bytes>
-[[gnu::always_inline]] inline void stream_bytes(void* to, const void* aligned) {
-  if constexpr (bytes == sizeof(__m512i))
-    _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_load_si512(aligned));
-  else if constexpr (bytes == sizeof(__m256i))
-    _mm256_stream_si256(static_cast<__m256i*>(to), _mm256_load_si256(static_cast<const __m256i*>(aligned)));
-  else
-    _mm_stream_si128(static_cast<__m128i*>(to), _mm_load_si128(static_cast<const __m128i*>(aligned)));
-}
-[[gnu::always_inline]] inline void fence() { _mm_sfence(); }
-
-// Makes the compiler compute `value` here, without combining it with others.
-[[gnu::always_inline]] inline void keep(Floats& value) { asm("" : "+v"(value)); }
 
 // Transposes 16 x 16 words; rows are `from_stride` and `to_stride` words apart.
 [[gnu::always_inline]] inline void transpose_16x16(const uint32_t* from, int64_t from_stride, uint32_t* to,

@@ -5,23 +5,20 @@
 
 namespace dtrain::cpu::DT_ISA {
 
-using Pairs = __m512bh;
+using Pairs = VectorOf<kLanes>::Bits;
 
-[[gnu::always_inline]] inline Pairs load_pairs(const void* from) {
-  return reinterpret_cast<Pairs>(_mm512_loadu_si512(from));
-}
 [[gnu::always_inline]] inline Pairs broadcast_pair(const void* from) {
-  int bits;
-  std::memcpy(&bits, from, sizeof bits);
-  __m512i words = _mm512_set1_epi32(bits);
+  Pairs pairs = load_unaligned<uint32_t>(from) + Pairs{};
 #ifdef __clang__
-  asm("" : "+v"(words));  // Clang 16 never ends where it may make this a broadcast of bf16
+  keep(pairs);  // Clang 16 never ends where it may make this a broadcast of bf16
 #endif
-  return reinterpret_cast<Pairs>(words);
+  return pairs;
 }
-// sum + the dot products of pairs, in float: the second elements first. Subnormal operands and results are zero.
+// VDPBF16PS: sum + the dot products of pairs, in float, the second elements first. Subnormal operands and results are
+// zero.
 [[gnu::always_inline]] inline Floats dot_pairs(Floats sum, Pairs a, Pairs b) {
-  return reinterpret_cast<Floats>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), a, b));
+  return reinterpret_cast<Floats>(
+      _mm512_dpbf16_ps(reinterpret_cast<__m512>(sum), reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b)));
 }
 
 // Preferred to the template of vector.h. Subnormals become zero.
@@ -40,7 +37,8 @@ template <bool kNonTemporal>
 class PairInterleaver {
  public:
   PairInterleaver() {
-    constexpr uint16_t kFirst = 0, kSecond = 2 * kLanes;  // among the elements of both vectors
+    constexpr uint16_t kFirst = 0,
+                       kSecond = 2 * kLanes;  // among the elements of both vectors
     uint16_t low[2 * kLanes], high[2 * kLanes];
     for (uint16_t i = 0; i < kLanes; ++i) {
       low[2 * i] = kFirst + i, low[2 * i + 1] = kSecond + i;

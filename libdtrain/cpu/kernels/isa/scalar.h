@@ -2,6 +2,8 @@
 // every micro-kernel runs on any machine.
 #pragma once
 
+#include <type_traits>
+
 #include "libdtrain/cpu/kernels/isa/tile_config.h"
 #include "libdtrain/cpu/kernels/isa/vector.h"
 
@@ -10,43 +12,23 @@ namespace dtrain::cpu::DT_ISA {
 inline constexpr int kLanes = 16, kRegisters = 16;
 using Floats = VectorOf<kLanes>::Type;
 using Pairs = VectorOf<kLanes>::Bits;
-typedef int32_t Ints __attribute__((vector_size(kLanes * sizeof(int32_t))));
+using Ints = VectorOf<kLanes>::Ints;
 
-[[gnu::always_inline]] inline VectorOf<8>::Bits widen(VectorOf<8>::Halves halves) {
-  return __builtin_convertvector(halves, VectorOf<8>::Bits);
-}
-[[gnu::always_inline]] inline VectorOf<16>::Bits widen(VectorOf<16>::Halves halves) {
-  return __builtin_convertvector(halves, VectorOf<16>::Bits);
-}
-[[gnu::always_inline]] inline VectorOf<kLanes>::Bits widen_bytes(const uint8_t* from) {
-  VectorOf<kLanes>::Bits words{};
+[[gnu::always_inline]] inline Ints widen_bytes(const uint8_t* from) {
+  Ints words{};
   for (int i = 0; i < kLanes; ++i) words[i] = from[i];
   return words;
 }
-[[gnu::always_inline]] inline Ints load_ints(const void* from) {
-  Ints ints;
-  std::memcpy(&ints, from, sizeof ints);
-  return ints;
-}
-[[gnu::always_inline]] inline Ints broadcast(int32_t x) { return Ints{} + x; }
-[[gnu::always_inline]] inline Floats to_floats(Ints x) { return __builtin_convertvector(x, Floats); }
 [[gnu::always_inline]] inline Floats multiply_add(Floats a, Floats b, Floats c) {
   Floats sum{};
   for (int i = 0; i < kLanes; ++i) sum[i] = __builtin_fmaf(a[i], b[i], c[i]);
   return sum;
 }
-[[gnu::always_inline]] inline Floats bytes_to_floats(const uint8_t* from) {
-  return __builtin_convertvector(widen_bytes(from), Floats);
-}
 
 // Rounds to nearest, ties to even, and saturates to 0 ... 255; a NaN becomes 0.
-inline void store_bytes(uint8_t* to, Floats value) {
+inline void store(uint8_t* to, Floats value) {
   for (int i = 0; i < kLanes; ++i)
     to[i] = value[i] > 0 ? static_cast<uint8_t>(__builtin_rintf(value[i] < kMaxByte ? value[i] : kMaxByte)) : 0;
-}
-inline void store_bytes(uint8_t* to, Floats first, Floats second) {
-  store_bytes(to, first);
-  store_bytes(to + kLanes, second);
 }
 
 // VPDPBUSD: sum + the dot products of quads of unsigned and signed bytes.
@@ -68,15 +50,8 @@ inline Ints dot_quads(Ints sum, Ints a, Ints b) {
 [[gnu::always_inline]] inline Floats first_of(Pairs pairs) { return as_floats(pairs << 16); }
 [[gnu::always_inline]] inline Floats second_of(Pairs pairs) { return as_floats(pairs & 0xffff0000u); }
 
-[[gnu::always_inline]] inline Pairs load_pairs(const void* from) {
-  Pairs pairs;
-  std::memcpy(&pairs, from, sizeof pairs);
-  return pairs;
-}
 [[gnu::always_inline]] inline Pairs broadcast_pair(const void* from) {
-  uint32_t pair;
-  std::memcpy(&pair, from, sizeof pair);
-  return Pairs{} + pair;
+  return Pairs{} + load_unaligned<uint32_t>(from);
 }
 // VDPBF16PS: sum + the dot products of pairs, the second elements first.
 inline Floats dot_pairs(Floats sum, Pairs a, Pairs b) {
@@ -98,7 +73,10 @@ template <size_t bytes>
   std::memcpy(to, aligned, bytes);
 }
 inline void fence() {}
-[[gnu::always_inline]] inline void keep(Floats& value) { asm("" : "+m"(value)); }
+template <class V>
+[[gnu::always_inline]] inline void keep(V& value) {
+  asm("" : "+m"(value));
+}
 
 // Transposes 16 x 16 words; rows are `from_stride` and `to_stride` words apart.
 inline void transpose_16x16(const uint32_t* from, int64_t from_stride, uint32_t* to, int64_t to_stride) {
@@ -130,28 +108,28 @@ void tile_store(void* to, int64_t stride) {
   for (int row = 0; row < tiles.config.rows[tile]; ++row)
     std::memcpy(static_cast<char*>(to) + row * stride, tiles.words[tile][row], tiles.config.row_bytes[tile]);
 }
-// TDPBF16PS: the products of first and of second elements are summed apart, from zero.
-template <int tile>
-void tile_dot_bf16() {
-  for (int row = 0; row < tiles.config.rows[tile]; ++row) {
-    Floats first{}, second{};
-    for (int word = 0; word < tiles.config.rows[5]; ++word) {
-      const Pairs a = broadcast_pair(&tiles.words[4][row][word]), b = load_pairs(tiles.words[5][word]);
-      first = multiply_add_flushed(first_of(a), first_of(b), first);
-      second = multiply_add_flushed(second_of(a), second_of(b), second);
-    }
-    const Floats before = flush_subnormals(as_floats(load_pairs(tiles.words[tile][row])));
-    const Floats sum = flush_subnormals(before + flush_subnormals(first + second));
-    std::memcpy(tiles.words[tile][row], &sum, sizeof sum);
+// sum + one row of tile 4 times tile 5. TDPBF16PS adds the products of first and of second elements apart, from zero.
+inline Floats dot_tile_row(const uint32_t* a_row, Floats sum, Bf16) {
+  Floats first{}, second{};
+  for (int word = 0; word < tiles.config.rows[5]; ++word) {
+    const auto a = broadcast_pair(a_row + word), b = load_unaligned<Pairs>(tiles.words[5][word]);
+    first = multiply_add_flushed(first_of(a), first_of(b), first);
+    second = multiply_add_flushed(second_of(a), second_of(b), second);
   }
+  return flush_subnormals(flush_subnormals(sum) + flush_subnormals(first + second));
 }
-// TDPBUSD.
-template <int tile>
-void tile_dot_u8s8() {
+// TDPBUSD
+inline Ints dot_tile_row(const uint32_t* a_row, Ints sum, uint8_t) {
+  for (int word = 0; word < tiles.config.rows[5]; ++word)
+    sum = dot_quads(sum, Ints{} + static_cast<int32_t>(a_row[word]), load_unaligned<Ints>(tiles.words[5][word]));
+  return sum;
+}
+// Accumulator tile, 0 to 3, += tile 4 times tile 5: dot products of pairs of Bf16, or of quads of uint8_t and int8_t.
+template <int tile, class T>
+void tile_dot() {
+  using Sums = std::conditional_t<std::is_same_v<T, Bf16>, Floats, Ints>;
   for (int row = 0; row < tiles.config.rows[tile]; ++row) {
-    Ints sum = load_ints(tiles.words[tile][row]);
-    for (int word = 0; word < tiles.config.rows[5]; ++word)
-      sum = dot_quads(sum, broadcast(static_cast<int32_t>(tiles.words[4][row][word])), load_ints(tiles.words[5][word]));
+    const Sums sum = dot_tile_row(tiles.words[4][row], load_unaligned<Sums>(tiles.words[tile][row]), T());
     std::memcpy(tiles.words[tile][row], &sum, sizeof sum);
   }
 }

@@ -12,12 +12,14 @@ namespace dtrain::cpu::DT_ISA {
 template <int lanes>
 struct VectorOf {
   typedef float Type __attribute__((vector_size(lanes * sizeof(float))));  // `using` drops the attribute of such a size
+  typedef int32_t Ints __attribute__((vector_size(lanes * sizeof(int32_t))));
   typedef uint32_t Bits __attribute__((vector_size(lanes * sizeof(uint32_t))));
   typedef uint16_t Halves __attribute__((vector_size(lanes * sizeof(uint16_t))));
 };
 template <>
 struct VectorOf<1> {
   using Type = float;
+  using Ints = int32_t;
   using Bits = uint32_t;
   using Halves = uint16_t;
 };
@@ -26,16 +28,25 @@ using Lanes = VectorOf<sizeof(V) / sizeof(float)>;
 
 inline constexpr float kMaxByte = 255;
 
-// Zero-extends 16 bits to 32. GCC 12 widens longer vectors in two halves, so that the sets have overloads for these.
-[[gnu::always_inline]] inline VectorOf<4>::Bits widen(VectorOf<4>::Halves halves) {
-  return __builtin_convertvector(halves, VectorOf<4>::Bits);
+// Reads a value of any type, a vector among others, from an address without alignment.
+template <class V>
+[[gnu::always_inline]] inline V load_unaligned(const void* from) {
+  V value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+// Zero-extends 16 bits to 32. GCC 12 widens longer vectors in two halves: AVX2 and AVX-512 have overloads for these.
+[[gnu::always_inline]] inline uint32_t widen(uint16_t half) { return half; }
+template <class Halves>
+[[gnu::always_inline]] inline auto widen(Halves halves) {
+  return __builtin_convertvector(halves, typename VectorOf<sizeof(Halves) / sizeof(uint16_t)>::Bits);
 }
 
 // Rounds to bf16: to nearest, ties to even; NaN stays NaN, subnormals are kept.
 template <class V>
 [[gnu::always_inline]] inline typename Lanes<V>::Halves round_to_bf16(V value) {
-  typename Lanes<V>::Bits bits;
-  std::memcpy(&bits, &value, sizeof bits);
+  const auto bits = __builtin_bit_cast(typename Lanes<V>::Bits, value);
   // Half a unit in the last place, minus one where that place is even.
   const typename Lanes<V>::Bits rounded = value == value ? bits + 0x7fffu + (bits >> 16 & 1u) : bits | 0x400000u;
   if constexpr (sizeof(V) == sizeof(float))

@@ -1,6 +1,4 @@
-#include <cstdio>
-#include <cstdlib>
-
+#include "libdtrain/core/error.h"
 #include "libdtrain/cpu/kernels/table.h"
 
 namespace dtrain::cpu {
@@ -31,9 +29,7 @@ namespace {
 // Stands for every kernel that an instruction set lacks.
 template <class Result, class... Arguments>
 Result unsupported(Arguments...) {
-  std::fputs("dtrain: a CPU kernel was called that the instruction set lacks; Kernels::capabilities tells which\n",
-             stderr);
-  std::abort();
+  throw Error("a CPU kernel was called that the instruction set lacks: see Kernels::capabilities");
 }
 
 // Made when it is first asked for: what fills it is code of the set.

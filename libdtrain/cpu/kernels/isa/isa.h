@@ -3,8 +3,6 @@
 #pragma once
 
 #if defined(DT_SCALAR)
-#define DT_BF16  // dot products of bf16 pairs
-#define DT_AMX   // tile registers
 #include "libdtrain/cpu/kernels/isa/scalar.h"
 #elif defined(__AVX512F__)
 #include "libdtrain/cpu/kernels/isa/avx512.h"
@@ -12,11 +10,9 @@
 #include "libdtrain/cpu/kernels/isa/avx2.h"
 #endif
 #ifdef __AVX512BF16__
-#define DT_BF16
 #include "libdtrain/cpu/kernels/isa/bf16.h"
 #endif
 #ifdef __AMX_TILE__
-#define DT_AMX
 #include "libdtrain/cpu/kernels/isa/amx.h"
 #endif
 

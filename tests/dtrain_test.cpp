@@ -3,6 +3,10 @@
 
 #include <type_traits>
 
+// Deprecated headers.
+#include "libdtrain/autograd/op_watch.h"
+#include "libdtrain/core/moment.h"
+#include "libdtrain/ops/crop_runs.h"
 #include "tests/testing.h"
 
 namespace dtrain {
@@ -20,6 +24,7 @@ TEST(Deprecated, OldNamesStillCompile) {
   EXPECT_TRUE((std::is_same_v<OpWatch, OpObserver> && std::is_same_v<AskedFor, ExplicitSettings>));
   EXPECT_TRUE((std::is_same_v<SumReport, AllReduceReport>));
   static_cast<void>(&crop_runs), static_cast<void>(&mask_out_unknown_runs), static_cast<void>(&continue_as_trained);
+  static_cast<void>(&sum_over_ranks);
 }
 #pragma GCC diagnostic pop
 

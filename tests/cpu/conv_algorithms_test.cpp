@@ -1,4 +1,4 @@
-// Every algorithm of every list against the direct sum in double precision, on all shapes that it accepts.
+// Every algorithm of every list against a reference in double precision, on all shapes that it accepts.
 #include "libdtrain/cpu/conv/algorithms.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include "libdtrain/cpu/conv/winograd.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/kernels/table.h"
+#include "tests/cpu/conv_reference.h"
 #include "tests/cpu/drawn.h"
-#include "tests/cpu/for_each_tap.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
 
@@ -21,43 +21,32 @@ namespace {
 
 using Sums = std::vector<double>;
 
+// dy of `count` elements whose rows have `filters` of them. `sparse`: all rows but each 11th are zero.
+template <class T>
+std::vector<T> output_gradient(int64_t count, int64_t filters, bool sparse) {
+  std::vector<T> dy = elements_of<T>(drawn(count, 3));
+  for (size_t i = 0; sparse && i < dy.size(); ++i)
+    if (i / static_cast<size_t>(filters) % 11 != 10) dy[i] = T{};
+  return dy;
+}
+
 // Operands of all passes, and their results in double precision.
 template <class T>
 struct Problem {
   cpu::ConvShape o;
   std::vector<T> x, w, dy, dx_before;
   std::vector<float> bias, dw_before;
-  Sums y, dx, dw;
+  ConvReference expected;
 
-  // `sparse`: all rows of dy but each 11th are zero.
   Problem(const cpu::ConvShape& shape, bool sparse)
       : o(shape),
         x(elements_of<T>(drawn(o.n * o.h * o.w * o.c, 1))),
         w(elements_of<T>(drawn(o.k * o.r * o.s * o.c / o.groups, 2))),
-        dy(elements_of<T>(drawn(o.n * o.p * o.q * o.k, 3))),
+        dy(output_gradient<T>(o.n * o.p * o.q * o.k, o.k, sparse)),
         dx_before(elements_of<T>(drawn(std::ssize(x), 4))),
         bias(drawn(o.k, 5)),
         dw_before(drawn(std::ssize(w), 6)),
-        y(dy.size()),
-        dx(x.size()),
-        dw(w.size()) {
-    for (size_t i = 0; sparse && i < dy.size(); ++i)
-      if (i / static_cast<size_t>(o.k) % 11 != 10) dy[i] = T{};
-    const int64_t channels = o.c / o.groups, filters = o.k / o.groups;
-    for_each_tap(o, [&](int64_t out, int64_t in, int64_t tap) {
-      for (int64_t k = 0; k < o.k; ++k) {
-        const auto pixel = static_cast<size_t>(in * o.c + k / filters * channels),
-                   filter = static_cast<size_t>((k * o.r * o.s + tap) * channels),
-                   result = static_cast<size_t>(out * o.k + k);
-        const double gradient = dy[result];
-        for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
-          y[result] += static_cast<double>(x[pixel + c]) * w[filter + c];
-          dx[pixel + c] += gradient * w[filter + c];
-          dw[filter + c] += gradient * x[pixel + c];
-        }
-      }
-    });
-  }
+        expected(o, x, w, dy) {}
 };
 
 // Within a rounding to T of the summand, which is the result before an addition, and of the result, and roundings to
@@ -96,25 +85,26 @@ void check(Context& context, const cpu::ConvAlgorithm& algorithm, cpu::ConvPass 
   if (rows) operands.nonzero_rows = &*rows;
   if (pass == cpu::ConvPass::forward) {
     // A tensor: results that are large enough for it are written past the caches.
-    const Tensor y = context.empty({std::ssize(problem.y)}, dtype_of<T>());
+    const Tensor y = context.empty({std::ssize(problem.expected.y)}, dtype_of<T>());
     operands.bias = add ? problem.bias.data() : nullptr;
     operands.out = y.raw();
     algorithm.run(context, o, operands);
-    expect_near(y.data<T>(), with<T>(problem.y, problem.bias, add), problem.y, taps * static_cast<double>(o.c),
-                winograd);
+    expect_near(y.data<T>(), with<T>(problem.expected.y, problem.bias, add), problem.expected.y,
+                taps * static_cast<double>(o.c), winograd);
   } else if (pass == cpu::ConvPass::dgrad) {
     const std::vector<T> start = before(problem.dx_before, add);
     const Tensor dx = context.empty({std::ssize(start)}, dtype_of<T>());
     context.upload(start.data(), dx);
     operands.out = dx.raw();
     algorithm.run(context, o, operands);
-    expect_near(dx.data<T>(), with<T>(problem.dx, problem.dx_before, add), problem.dx, taps * static_cast<double>(o.k),
-                winograd);
+    expect_near(dx.data<T>(), with<T>(problem.expected.dx, problem.dx_before, add), problem.expected.dx,
+                taps * static_cast<double>(o.k), winograd);
   } else {
     std::vector<float> dw = before(problem.dw_before, add), again = dw;
     operands.out = dw.data();
     algorithm.run(context, o, operands);
-    expect_near(dw.data(), with<T>(problem.dw, problem.dw_before, add), problem.dw, wgrad_terms, winograd);
+    expect_near(dw.data(), with<T>(problem.expected.dw, problem.dw_before, add), problem.expected.dw, wgrad_terms,
+                winograd);
     operands.out = again.data();
     algorithm.run(context, o, operands);
     EXPECT_EQ(dw, again) << "differs from run to run";
@@ -210,7 +200,7 @@ TEST(ConvAlgorithms, AreForcedByTheContext) {
   const Problem<float> problem(o, false);
   const auto plain = make_cpu_context({.threads = 2}),
              forced = make_cpu_context({.threads = 2, .conv_algorithm = "onednn"});
-  std::vector<float> y(problem.y.size()), expected = y;
+  std::vector<float> y(problem.expected.y.size()), expected = y;
   cpu::onednn_conv(*plain, o, DType::f32, problem.x.data(), problem.w.data(), nullptr, expected.data());
   cpu::run_conv(*forced, cpu::ConvPass::forward, DType::f32, o,
                 {.x = problem.x.data(), .w = problem.w.data(), .out = y.data()});

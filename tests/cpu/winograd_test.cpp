@@ -1,9 +1,10 @@
-// The Winograd kernels against the direct sum in double precision.
+// The Winograd kernels against a reference in double precision.
 #include "libdtrain/cpu/conv/winograd.h"
 
 #include <vector>
 
 #include "libdtrain/cpu/elements.h"
+#include "tests/cpu/conv_reference.h"
 #include "tests/cpu/drawn.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"
@@ -11,41 +12,40 @@
 namespace dtrain {
 namespace {
 
+cpu::ConvShape conv_shape(const cpu::WinogradShape& s) {
+  return {.n = s.n,
+          .h = s.h,
+          .w = s.w,
+          .c = s.c,
+          .k = s.k,
+          .r = 3,
+          .s = 3,
+          .p = s.p,
+          .q = s.q,
+          .stride_h = 1,
+          .stride_w = 1,
+          .dilation_h = 1,
+          .dilation_w = 1,
+          .pad_top = s.pad_top,
+          .pad_bottom = s.p + 2 - s.h - s.pad_top,
+          .pad_left = s.pad_left,
+          .pad_right = s.q + 2 - s.w - s.pad_left,
+          .groups = 1};
+}
+
 struct Problem {
   cpu::WinogradShape s;
   std::vector<float> x, w, dy;
-  std::vector<double> y, dx, dw;  // direct sums
+  ConvReference expected;
 
-  // The operands' values are such as T stores.
+  // The operands' values are rounded to T.
   template <class T>
   Problem(const cpu::WinogradShape& shape, T)
       : s(shape),
         x(values_of(elements_of<T>(drawn(s.n * s.h * s.w * s.c, 1)))),
         w(values_of(elements_of<T>(drawn(s.k * 9 * s.c, 2)))),
         dy(values_of(elements_of<T>(drawn(s.n * s.p * s.q * s.k, 3)))),
-        y(dy.size()),
-        dx(x.size()),
-        dw(w.size()) {
-    for (int64_t n = 0; n < s.n; ++n)
-      for (int64_t p = 0; p < s.p; ++p)
-        for (int64_t q = 0; q < s.q; ++q)
-          for (int64_t r = 0; r < 9; ++r) {
-            const int64_t row = p + r / 3 - s.pad_top, column = q + r % 3 - s.pad_left;
-            if (row < 0 || row >= s.h || column < 0 || column >= s.w) continue;
-            add_products(((n * s.p + p) * s.q + q) * s.k, ((n * s.h + row) * s.w + column) * s.c, r);
-          }
-  }
-
-  void add_products(int64_t out, int64_t in, int64_t r) {
-    for (int64_t k = 0; k < s.k; ++k)
-      for (int64_t c = 0; c < s.c; ++c) {
-        const auto o = static_cast<size_t>(out + k), i = static_cast<size_t>(in + c);
-        const auto f = static_cast<size_t>((k * 9 + r) * s.c + c);
-        y[o] += static_cast<double>(x[i]) * w[f];
-        dx[i] += static_cast<double>(dy[o]) * w[f];
-        dw[f] += static_cast<double>(dy[o]) * x[i];
-      }
-  }
+        expected(conv_shape(s), x, w, dy) {}
 };
 
 // Largest difference over the largest value.
@@ -63,7 +63,7 @@ class Winograd : public testing::TestWithParam<cpu::WinogradShape> {};
 
 // `bound`: of what is stored in T; dw is f32.
 template <class T>
-void expect_direct_sums(const cpu::WinogradShape& s, double bound) {
+void expect_reference(const cpu::WinogradShape& s, double bound) {
   const Problem problem(s, T());
   const auto x = elements_of<T>(problem.x), w = elements_of<T>(problem.w), dy_of = elements_of<T>(problem.dy);
   for (const CpuIsa isa : instruction_sets())
@@ -72,23 +72,24 @@ void expect_direct_sums(const cpu::WinogradShape& s, double bound) {
       const auto context = context_of(isa);
       if (!cpu::winograd_supports(*context, s)) continue;  // channels that are no whole panels of this set
       const float start = add ? 0.5f : NAN;                // NAN shows what was not written
-      std::vector<T> y(problem.y.size(), cpu::to_element<T>(start)), dx(problem.dx.size(), cpu::to_element<T>(start));
-      std::vector<float> dw(problem.dw.size(), start);
+      std::vector<T> y(problem.expected.y.size(), cpu::to_element<T>(start)),
+          dx(problem.expected.dx.size(), cpu::to_element<T>(start));
+      std::vector<float> dw(problem.expected.dw.size(), start);
       const std::vector<float> bias(static_cast<size_t>(s.k), 0.5f);
       cpu::winograd_forward(*context, s, x.data(), w.data(), add ? bias.data() : nullptr, y.data());
       cpu::winograd_dgrad(*context, s, dy_of.data(), w.data(), dx.data(), add);
       cpu::winograd_wgrad(*context, s, x.data(), dy_of.data(), dw.data(), add);
       const double offset = add ? 0.5 : 0;
-      EXPECT_LT(relative_error(values_of(y), problem.y, offset), bound);
-      EXPECT_LT(relative_error(values_of(dx), problem.dx, offset), bound);
-      EXPECT_LT(relative_error(dw, problem.dw, offset), 1e-5);
+      EXPECT_LT(relative_error(values_of(y), problem.expected.y, offset), bound);
+      EXPECT_LT(relative_error(values_of(dx), problem.expected.dx, offset), bound);
+      EXPECT_LT(relative_error(dw, problem.expected.dw, offset), 1e-5);
     }
 }
 
-TEST_P(Winograd, AgreesWithTheDirectSum) { expect_direct_sums<float>(GetParam(), 1e-5); }
+TEST_P(Winograd, AgreesWithTheReference) { expect_reference<float>(GetParam(), 1e-5); }
 
 // All that is lost is one rounding of the result, to eight bits.
-TEST_P(Winograd, OfBf16AgreesWithTheDirectSum) { expect_direct_sums<Bf16>(GetParam(), 0x1p-8); }
+TEST_P(Winograd, OfBf16AgreesWithTheReference) { expect_reference<Bf16>(GetParam(), 0x1p-8); }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Winograd,
                          testing::Values(
@@ -109,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Winograd,
 TEST(Winograd, IsBitEqualFromRunToRun) {
   const Problem problem({2, 9, 9, 32, 32, 9, 9, 1, 1}, float());
   const auto context = context_of(best_cpu_isa());
-  std::vector<float> first(problem.y.size()), second(problem.y.size());
+  std::vector<float> first(problem.expected.y.size()), second(problem.expected.y.size());
   cpu::winograd_forward(*context, problem.s, problem.x.data(), problem.w.data(), nullptr, first.data());
   cpu::winograd_forward(*context, problem.s, problem.x.data(), problem.w.data(), nullptr, second.data());
   EXPECT_EQ(first, second);

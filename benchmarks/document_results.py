@@ -5,8 +5,8 @@
     benchmarks/document_results.py --check    exits with 1 if the page differs
 
 A line @NAME@ of the template is replaced by the table NAME of result_tables.py. Each table shows the newest result per
-machine. Result files are called <date>-<task>-<machine>.json; machines.json describes the machines. A result file that
-no table uses is an error: delete it, its history stays in git.
+machine. Result files are called <date>-<task>-<machine>.json; machines.json describes the machines. A file of another
+name, or one that no table uses, is an error: delete it, its history stays in git.
 
 Exit codes: 0 done, 1 the page differs or a result file is unused, 2 usage.
 """

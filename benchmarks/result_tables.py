@@ -52,7 +52,7 @@ class Results:
 
     def __init__(self, folder):
         self.machines = json.loads((folder / "machines.json").read_text())
-        paths = sorted(path for path in folder.glob("*.json") if path.name != "machines.json")
+        paths = sorted(path for path in folder.iterdir() if path.name != "machines.json")
         self.all = [Result(path, self.machines) for path in paths]
 
     def newest(self, kind, has=lambda result: True):

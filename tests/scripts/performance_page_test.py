@@ -43,11 +43,15 @@ class PerformancePage(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("no table uses 2020-01-01-allreduce-zen4.json", done.stderr)
 
-    def test_name_without_a_task(self) -> None:
-        (self.results / "2026-01-01-speed-zen4.json").write_text("{}")
-        done = check(self.results)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("expected <date>-<task>-<machine>.json", done.stderr)
+    def test_names_that_no_table_reads(self) -> None:
+        for name in ("2026-01-01-speed-zen4.json", "2026-01-01-cpu-zen4.jsonl", "2026-01-01-cpu-zen4.txt"):
+            with self.subTest(name):
+                path = self.results / name
+                path.write_text("{}")
+                done = check(self.results)
+                path.unlink()
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("expected <date>-<task>-<machine>.json", done.stderr)
 
 
 if __name__ == "__main__":

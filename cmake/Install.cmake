@@ -32,5 +32,12 @@ foreach(folder docs examples)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents FILES_MATCHING
     PATTERN "*.md" PATTERN "*.png" PATTERN "*.cpp" PATTERN "*.yml" PATTERN "*.json" PATTERN "examples/CMakeLists.txt")
 endforeach()
+# The pages of k8s, and the files that pages link to; manifests, charts and scripts are in the source tree alone.
+file(GLOB_RECURSE pages RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
+  k8s/*.md k8s/*/serving.ipynb k8s/*/nginx.conf k8s/*/plan.example)
+foreach(page IN LISTS pages)
+  get_filename_component(folder ${page} DIRECTORY)
+  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT documents)
+endforeach()
 install(FILES README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR}
   COMPONENT documents)

@@ -23,6 +23,13 @@ for file in usr/lib/libdtrain_engine.a usr/include/dtrain/libdtrain/dtrain.h usr
   usr/share/doc/dtrain/examples/{CMakeLists.txt,train_cifar.cpp,monitoring/alerts.yml}; do
   [ -e "root/$file" ] || { echo "no package has $file"; exit 1; }
 done
+# Relative links of installed pages.
+(cd root/usr/share/doc/dtrain
+  find . -name '*.md' | while read -r page; do
+    { grep -oP '\]\(\K[^)# :]+(?=[)#])' "$page" || true; } | while read -r link; do
+      [ -e "$(dirname "$page")/$link" ] || { echo "$page links to $link, which is not installed"; exit 1; }
+    done
+  done)
 
 met=0
 # Entries of a listing by tar that have other permissions than those of a system, or names or links that lead elsewhere.

@@ -164,7 +164,7 @@ void measure(int64_t batch, int threads, int64_t repeats, DType dtype) {
     fmt::print("{:>5} {:>5} {:>5} {:>7} {:>6} {:>6}", layer.size, layer.c, layer.k, layer.kernel, layer.stride,
                layer.count);
     for (int pass = 0; pass < 3; ++pass) {
-      if (layer.c == 3 && pass == 1) {  // nobody wants the gradient of the images
+      if (layer.c == 3 && pass == 1) {  // the images need no gradient
         fmt::print(" {:>21}", "-");
         continue;
       }
@@ -256,7 +256,7 @@ void measure_type(std::vector<GpuResult>& results, int64_t batch, DType dtype, i
   const auto add = [&](const Layer& layer, int64_t channels, int count) {
     GpuCase one(*context, layer, batch, dtype, channels);
     for (int pass = 0; pass < 3; ++pass) {
-      if (layer.c == 3 && pass == 1) continue;  // nobody wants the gradient of the images
+      if (layer.c == 3 && pass == 1) continue;  // the images need no gradient
       const double seconds = one.seconds(pass, repeats);
       all += count * seconds;
       results.push_back({.name = fmt::format("{} {} {}x{}->{} {}x{}/{}{}", type, kNames[pass], layer.c, layer.size,

@@ -22,7 +22,7 @@ std::string text_of(const data::LoaderStats& stats) {
 
 data::LoaderStats stats_from(const std::string& text) {
   const auto json = parse_json<nlohmann::json>(text, "counts of the input", Fault::communication);
-  constexpr uint64_t kMost = uint64_t{1} << 50;  // sums over ranks cannot overflow
+  constexpr uint64_t kMost = uint64_t{1} << 50;  // the all-reduced count cannot overflow
   const auto count = [&](const char* key) {
     return static_cast<int64_t>(count_at(json, key, kMost, "counts of the input", Fault::communication));
   };

@@ -10,7 +10,7 @@ std::string name_of(const data::LoaderWork& work) {
     case data::LoaderWork::Kind::fill:
       return fmt::format("sample {}", work.sample);
     case data::LoaderWork::Kind::room:
-      return "wait for room";
+      return "wait for slot";
     case data::LoaderWork::Kind::next:
       return "wait for a batch";
   }

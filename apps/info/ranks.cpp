@@ -1,4 +1,4 @@
-// Facts of the ranks, gathered, compared and printed.
+// All-gathers the facts of the ranks, compares and prints them.
 #include "apps/info/ranks.h"
 
 #include <algorithm>

@@ -23,7 +23,7 @@ struct RankFacts {
   std::string name;  // "rank 1 on host-b"
   std::string host;
   std::vector<int> cores;  // that it may run on
-  bool bound = false;      // to fewer than whoever started it
+  bool bound = false;      // to fewer cores than its parent process
   std::string numa_nodes;  // where those cores are
   std::string device;      // "CPU", or the GPU's name
   std::string gpu;         // its address; empty: none

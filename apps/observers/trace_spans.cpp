@@ -4,10 +4,14 @@
 
 namespace dtrain::observers {
 
-std::vector<TraceSpan> spans_of(const AllReduceReport& sum) {
-  const std::string lane = "sum: " + sum.what;
-  return {{.lane = lane, .name = "queued", .begin = sum.queued, .end = sum.begun},
-          {.lane = lane, .name = sum.what, .begin = sum.begun, .end = sum.ended, .args = {{"bytes", sum.bytes}}}};
+std::vector<TraceSpan> spans_of(const AllReduceReport& report) {
+  const std::string lane = "all-reduce: " + report.what;
+  return {{.lane = lane, .name = "queued", .begin = report.queued, .end = report.begun},
+          {.lane = lane,
+           .name = report.what,
+           .begin = report.begun,
+           .end = report.ended,
+           .args = {{"bytes", report.bytes}}}};
 }
 
 TraceSpan span_of(const WorkRecord& record) {

@@ -10,7 +10,7 @@
 namespace dtrain::observers {
 
 // Queueing and execution of an all-reduce, in one lane per bucket, because all-reduces overlap.
-std::vector<TraceSpan> spans_of(const AllReduceReport& sum);
+std::vector<TraceSpan> spans_of(const AllReduceReport& report);
 
 // In the lane "compute", with known shapes, parameters, FLOPs and bytes.
 TraceSpan span_of(const WorkRecord& record);

@@ -152,8 +152,8 @@ Tape::Slot& Tape::slot_to_write(const Var& x, const char* what) {
   DT_CHECK(running_ >= 0, what, ": called outside a closure of backward()");
   const size_t number = slot_of(x, what);
   DT_CHECK(std::ranges::find(*running_inputs_, number) != running_inputs_->end(), current_op_,
-           ": its closure writes the gradient of a Var that is not among the inputs that it was recorded with: where "
-           "that one alone wants a gradient, there would be none");
+           ": its closure writes the gradient of a Var that is not among the inputs that it was recorded with: it "
+           "would stay without gradient if no other input needs one");
   Slot& slot = slots_[number];
   const bool stored = slot.parameter ? slot.parameter->written || micro_step_ > 0 : slot.grad.defined();
   DT_CHECK(stored || !is_used_by_others(slot), current_op_,
@@ -240,7 +240,7 @@ void Tape::run(Node& node) {
     if (profiler) profiler->end();
     for (const size_t input : node.inputs)
       DT_CHECK(slots_[input].writer == running_, node.op, ": its closure wrote no gradient of an input of shape ",
-               slots_[input].shape, " that wants one");
+               slots_[input].shape, " that needs one");
     running_ = -1;
     running_inputs_ = nullptr;
   }

@@ -37,7 +37,7 @@ std::optional<uint64_t> seconds_of(std::string_view name) {
 std::string path_of(const EventFileOptions& options, double wall_time) {
   constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_";
   uint64_t seconds = static_cast<uint64_t>(std::clamp(wall_time, 0.0, static_cast<double>(kLastSecond)));
-  std::error_code unreadable;  // whoever writes there finds out
+  std::error_code unreadable;  // ignored: opening the file reports the error
   for (const auto& entry : std::filesystem::directory_iterator(options.folder, unreadable))
     if (const auto other = seconds_of(entry.path().filename().string()); other && *other < kLastSecond)
       seconds = std::max(seconds, *other + 1);

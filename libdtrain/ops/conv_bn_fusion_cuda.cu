@@ -12,7 +12,7 @@
 namespace dtrain::cuda {
 namespace {
 
-// Tensors of made-up numbers, each of others.
+// Random tensors, each with another seed.
 class Numbers {
  public:
   explicit Numbers(Context& context) : context_(context) {}

@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kCounts = 2;  // last two sums: batches, and valid samples
 
-// Sums over ranks in double precision, at least kCounts.
+// All-reduce in double precision of at least kCounts values.
 std::vector<double> all_reduce(Group& group, const std::vector<double>& mine) {
   constexpr double kMost = 1e15;
   std::vector<double> sums(mine.size());

@@ -130,8 +130,8 @@ struct Checkpointer::Writer {
     const uint64_t needed = (snapshot.bytes() + kMargin) / 5 * 6;
     uint64_t available = 0;
     if (files.free_bytes(directory, available) == 0 && available < needed)
-      throw Error(Fault::resource, concat(directory, ": ", available >> 20, " MiB free, a checkpoint wants ",
-                                          needed >> 20, " MiB: make room, or keep fewer checkpoints"));
+      throw Error(Fault::resource, concat(directory, ": ", available >> 20, " MiB free, a checkpoint needs ",
+                                          needed >> 20, " MiB: free space, or keep fewer checkpoints"));
   }
 
   // Checkpoints of later steps, from a run that this one does not continue, must not count as newest, but are kept.

@@ -175,10 +175,10 @@ def test_all_reduces_have_timeline_lanes(folder):
     expect_in(f"note: HOROVOD_TIMELINE: taken as --timeline={folder}/timeline\n", output)
     expect_in(f"Dumping trace to {folder}/trace\n", output)
     traced, whole = spans_of(f"{folder}/trace"), spans_of(f"{folder}/timeline")
-    buckets = [lane for lane in whole if lane.startswith("sum: bucket ")]
+    buckets = [lane for lane in whole if lane.startswith("all-reduce: bucket ")]
     expect(len(buckets) > 1, whole)
     for lane in buckets:
-        name = lane.removeprefix("sum: ")
+        name = lane.removeprefix("all-reduce: ")
         expect(traced[lane] == ["queued", name], traced)
         expect(whole[lane] == ["queued", name] * 3, whole)
     expect(whole["steps"] == ["step 1", "step 2", "step 3"], whole)

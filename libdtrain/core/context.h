@@ -26,13 +26,12 @@ class Runtime;
 class StepGraph;
 }  // namespace cuda
 
-// What was given a Context& (stores, tapes, optimisers, feeds ...) ends before it does; stores, tapes, optimizers,
-// trainers and feeds that are used after its end throw Error. Tensors and events may outlive it: their memory goes
-// back to the device with the last of them.
+// Objects constructed with a Context& must be destroyed before it. Stores, tapes, optimizers, trainers and feeds throw
+// Error if they are used after its destruction. Tensors and events may outlive it: they keep its memory pool alive.
 //
-// Several threads may infer on a CPU context at once: by tapes in Mode::eval, over a ParameterStore that is allocated
-// and that nobody changes meanwhile, and by ops without a tape. All else, and all use of a GPU context, is for one
-// thread at a time; a Tape refuses what it can see of the contrary.
+// Thread safety: on a CPU several threads may infer at once, by tapes in Mode::eval over an allocated ParameterStore
+// that does not change, and by ops without a tape. All other use, and all use of a GPU context, is by one thread at a
+// time; a Tape throws Error where it detects a second one.
 class Context {
  public:
   virtual ~Context() = default;
@@ -47,7 +46,7 @@ class Context {
     if (!x || x.device() != device_) [[unlikely]]
       refuse(x, what);
   }
-  // As above, and throws where `host`, which the elements of `x` are copied from or to, is null.
+  // As above; also throws Error if `host`, the host memory of a copy to or from `x`, is null.
   void require(const Tensor& x, const void* host, const char* what) const;
 
   // Contents undefined. The memory returns to this context's pool with the last reference.
@@ -57,7 +56,7 @@ class Context {
   }
   Tensor zeros(Shape shape, DType dtype = DType::f32);
   virtual MemoryStats memory_stats() const { return memory_->stats(); }
-  // Waits for the device and gives back what of its memory holds nothing.
+  // Waits for the device and returns the pool's unused memory to it.
   void trim() {
     synchronize("trim");
     memory_->trim();
@@ -78,10 +77,10 @@ class Context {
   virtual void wait(Stream stream, const Event& event) = 0;  // work enqueued from now on waits
   virtual bool is_past(const Event& event) = 0;
   virtual double seconds_between(const Event& from, const Event& to) = 0;  // both past
-  // Names the work enqueued from now on, for profilers, that of the device's tools and profiler(); null: no name.
+  // Names the work enqueued from now on, for the device's profiling tools and profiler(); null: no name.
   virtual void name_work(const char* name);
 
-  // Who observes all work that is done here; null, as at first: nobody. See Profiler, which sets it.
+  // Profiler; null: none.
   Profiler* profiler() const { return profiler_; }
   void set_profiler(Profiler* profiler) { profiler_ = profiler; }
 
@@ -105,12 +104,12 @@ class Context {
   // Compute threads of a CPU context, whatever thread calls; 1 elsewhere.
   int threads() const { return threads_; }
   RecordingThread& recording_thread() { return recording_thread_; }
-  // What people should know though the work goes on, e.g. that a plan file is of no use: programs print it.
+  // Warnings to print, e.g. an unusable plan file.
   std::vector<std::string>& notices() { return notices_; }
 
   std::weak_ptr<const void> lifetime() const { return lifetime_.watch(); }  // for a CheckedRef
 
-  StepScalars* scalars() const { return scalars_; }  // where those of this device live
+  StepScalars* scalars() const { return scalars_; }  // device address of the step scalars
   virtual void set_scalars(const StepInputs& values) = 0;
   virtual void set_step_state(const StepState& values) = 0;
   virtual StepScalars get_scalars() = 0;  // waits for the device
@@ -118,12 +117,12 @@ class Context {
   // Allocates host memory that the device copies from and to at full speed: pinned for a GPU.
   virtual std::shared_ptr<Allocator> host_allocator() = 0;
 
-  // A CPU context only: the instruction set of its kernels, these, and oneDNN's primitives, created once and kept.
+  // CPU only: instruction set, dispatch table of the kernels, cache of oneDNN's primitives.
   CpuIsa isa() const;
   const cpu::Kernels& kernels() const;
   cpu::PrimitiveCache& primitives() const;
   const std::string& conv_algorithm() const { return conv_algorithm_; }  // see CpuOptions; empty on a GPU
-  cuda::Runtime& runtime() const;  // a CUDA context only: streams and library handles
+  cuda::Runtime& runtime() const;                                        // CUDA only: streams and library handles
 
  protected:
   Context(Device device, std::shared_ptr<CachingAllocator> memory);

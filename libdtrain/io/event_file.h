@@ -18,23 +18,23 @@ class Event;
 
 struct EventFileOptions {
   std::string folder{};  // must exist
-  std::string host{};    // a part of the file's name; what a name should not hold becomes '_'
-  // Events wait in memory until there are so many, or the first one of them is so old.
+  std::string host{};    // part of the file's name; characters not allowed in names become '_'
+  // Events are buffered until there are this many, or until the oldest is this old.
   size_t most_pending = 10;
   double most_seconds = 120;
 };
 
-// One file of one run, always a new one: FOLDER/events.out.tfevents.SECONDS.HOST. Times are seconds since 1970, by the
-// caller's clock. What cannot be written throws Error(Fault::resource) and is lost, and the file had better be given
-// up: its end may be a part of a record, which readers pass over only there.
+// Writer of a new file FOLDER/events.out.tfevents.SECONDS.HOST. Times are seconds since 1970, by the caller's clock.
+// Failed writes throw Error(Fault::resource); their events are lost. Do not write on after one: the file may end in a
+// partial record, which readers skip only at the end of a file.
 class EventFile {
  public:
-  // Writes that a run begins whose first step is `first_step`: readers drop what files before this one hold of it and
-  // of later steps; without it they keep all. Readers go through a folder by names, so the seconds in the name are
-  // `wall_time` or, where there is such a file already, one more than the latest. Creates nothing through a link.
+  // Records the start of a run at `first_step`: readers drop events of this and later steps in earlier files; nullopt:
+  // they keep all. Readers order files by name: SECONDS is `wall_time`, or one more than the latest file's if that is
+  // larger. Does not follow symbolic links. Throws Error(Fault::resource) if the file cannot be created.
   EventFile(const EventFileOptions& options, std::optional<uint64_t> first_step, double wall_time,
             FileSystem& files = system_files());
-  // Writes what is pending, as far as that is possible.
+  // Flushes; ignores errors.
   ~EventFile();
 
   void add(uint64_t step, double wall_time, const Summary& summary);
@@ -47,8 +47,8 @@ class EventFile {
   EventFileOptions options_;
   OutputFile file_;
   std::string pending_;
-  size_t events_ = 0;               // that are pending
-  std::optional<double> oldest_{};  // the time of the first one
+  size_t events_ = 0;               // pending
+  std::optional<double> oldest_{};  // wall time of the oldest pending event
 };
 
 }  // namespace dtrain

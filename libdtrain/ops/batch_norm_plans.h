@@ -1,4 +1,4 @@
-// BatchNormPlans: which schedule batch norm takes on one GPU.
+// BatchNormPlans: autotuned schedules of batch norm on one GPU.
 #pragma once
 
 #include <compare>
@@ -10,7 +10,7 @@
 
 namespace dtrain::cuda {
 
-// What the speed of a call depends on.
+// Key of a plan: a call's shape, type and fusions.
 struct BatchNormCall {
   int64_t rows = 0, c = 0;
   DType dtype = DType::f32;
@@ -23,9 +23,10 @@ class BatchNormPlans {
   const BatchNormSchedule& schedule() const { return schedule_; }
   void set_schedule(const BatchNormSchedule& schedule);
 
-  // True for the resident schedule, where it can be launched: the one asked for, else the faster one. The first call of
-  // large images outside a capture measures both by `run`, which must not leave a trace; one inside a capture, and all
-  // calls of a context that is deterministic or does not tune, go by the rule that what can be kept is not read again.
+  // Selects the schedule: true for `resident`, false for `two_pass`. A kind set by set_schedule() is taken as it is.
+  // Otherwise `two_pass` is selected if the GPU cannot launch `resident` or shared memory can keep nothing. The first
+  // call with large images times both by `run`, which must have no side effects, and keeps the faster one. `resident`
+  // is selected for small images, during a capture, and in a context that is deterministic or does not autotune.
   bool resident(Context& context, const BatchNormCall& call, const BatchNormTiling& tiling,
                 const std::function<void(bool resident)>& run);
 
@@ -34,7 +35,7 @@ class BatchNormPlans {
   std::map<BatchNormCall, bool> resident_;
 };
 
-// Those of this context.
+// Plans of this context.
 BatchNormPlans& batch_norm_plans(const Context& context);
 
 }  // namespace dtrain::cuda

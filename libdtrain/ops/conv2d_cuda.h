@@ -1,4 +1,4 @@
-// What the CUDA arm of convolution shares with those of other ops.
+// CUDA convolution helpers for other ops: cuDNN problems, conversion of gradients.
 #pragma once
 
 #include "libdtrain/ops/conv2d.h"
@@ -9,12 +9,12 @@ struct ConvOperands;
 struct ConvProblem;
 enum class ConvKind : int64_t;
 
-// A call as a problem of cuDNN's: x and y, or the gradients in their places, and filters of shape `w`.
+// cuDNN problem of a call: x and y, or their gradients, and weights of shape `w`.
 ConvProblem problem_of(const Context& context, ConvKind kind, const Tensor& x, const Shape& w, const Tensor& y,
                        const Conv2dOptions& options, const ConvOperands& operands);
 
-// to[.., c] = from[.., c], or += it: a gradient into its f32 place from where the library left it, of any floating
-// type. `from` may have more channels (the last extent) than `to`: the rest is dropped.
+// to[.., c] = from[.., c], or += if `add`: converts the library's gradient, of any floating-point type, to f32.
+// Channels (the last dimension) of `from` beyond those of `to` are dropped.
 void store_gradient(Context& context, const Tensor& from, const Tensor& to, bool add);
 
 }  // namespace dtrain::cuda

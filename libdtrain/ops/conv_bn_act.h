@@ -1,5 +1,5 @@
-// Convolution, batch normalisation, residual add and activation as one op: the unit that the speed of a ResNet hangs
-// on. Its reference is the plain composition act(batch_norm(conv2d(x, w)) + residual); a test demands equality with it.
+// Fused convolution, batch norm, residual add and activation: act(batch_norm(conv2d(x, w)) + residual). A test
+// compares values and gradients with the unfused composition.
 #pragma once
 
 #include <span>
@@ -9,12 +9,13 @@
 
 namespace dtrain {
 
-// Shapes as in conv2d and batch_norm; `residual` null or of the output's shape.
+// x [n,h,w,c], w [k,r,s,c / groups], gamma and beta [k] -> [n,p,q,k]; `residual` null or of that shape. Throws Error as
+// conv2d and batch_norm do.
 Var conv_bn_act(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& conv, const Var& gamma, const Var& beta,
                 const BatchNormState& state, const BatchNormOptions& bn, Activation activation,
                 const Var* residual = nullptr);
 
-// The arguments of one conv_bn_act.
+// Arguments of one conv_bn_act.
 struct ConvBnActLayer {
   Var w;
   Conv2dOptions conv;
@@ -23,15 +24,13 @@ struct ConvBnActLayer {
   BatchNormOptions bn;
   Activation activation = Activation::relu;
 };
-// One after the other; the residual is that of the last. What passes from one to the next is nobody else's, so that it
-// need not exist: f16 images on a GPU may stay as the convolution wrote them, and the next one applies batch norm and
-// relu as it reads them, in the forward pass and again for its weight gradient. That spares memory the result, which is
-// otherwise written once and read twice, and costs slower convolutions: it is done for the pairs of layers where the
-// plan file has both ways timed and their results compared. The reference is the plain composition, from which it then
-// differs by roundings; see batch_norm_on_load.
+// Chain of layers; `residual` is added in the last. In f16 on a GPU a convolution may apply the batch norm and relu of
+// the layer before it on load, in forward and wgrad, so that the normalised images are never stored. The plan file
+// selects the pairs of layers for which this is faster. Results then differ from the unfused composition by rounding;
+// see batch_norm_on_load.
 Var conv_bn_act(Tape& tape, const Var& x, std::span<const ConvBnActLayer> layers, const Var* residual = nullptr);
-// The same with a residual that the caller gives up. Where nobody else has its memory, the result of a tape with
-// PreparedWeights is added to it in place: x is a copy so that the caller can give that up, too, if they are the same.
+// As above, but may overwrite the residual in place, with PreparedWeights and if no other Tensor refers to its memory.
+// x is passed by value so that the caller can move it in, too, where x and residual are the same tensor.
 Var conv_bn_act(Tape& tape, Var x, std::span<const ConvBnActLayer> layers, Var&& residual);
 
 }  // namespace dtrain

@@ -10,18 +10,17 @@ namespace dtrain {
 
 struct ConvWithSums {
   Var y;
-  ChannelSums sums{};  // over y, or undefined
-  // Where not null, the batch norm that reads y may leave the gradient of y here.
+  ChannelSums sums{};  // statistics of y; undefined if not fused
+  // Not null: the batch norm that reads y may defer its gradient to this convolution.
   std::shared_ptr<DeferredGrad> deferred{};
 };
-// y = conv2d(x, w) without bias, where x is the result of the batch norm `in`:
-// - Batch norm before it. Where in.load is defined, the convolution applies it to in.y on load, forward and again for
-// the
-//   gradient of w: x is never in memory. Where in.saved is not null, the data gradient may fuse the first part of the
-//   batch norm's gradient, and records in *in.saved what it has done. Where both are empty, in.y is any tensor.
-// - Batch norm after it. Its statistics are fused into the epilogue if that costs less than the `worth` milliseconds
-// that
-//   the batch norm saves by it, and in any case where in.load is defined.
+// y [n,p,q,k] = conv2d(x, w) without bias; x [n,h,w,c] is the result `in` of the batch norm before the convolution.
+// - in.load defined: the convolution applies that batch norm to in.y on load, in forward and wgrad. x is never stored.
+// - in.saved not null: dgrad may fuse the reductions of that batch norm's gradient; it then defines dbeta and dgamma
+//   of *in.saved.
+// - Neither: in.y is any tensor.
+// The statistics of the batch norm after the convolution are fused into the epilogue if that costs less than `worth`,
+// the milliseconds that this batch norm saves, and always if in.load is defined. Throws Error as conv2d does.
 ConvWithSums conv2d_with_sums(Tape& tape, const Normalized& in, const Var& w, const Conv2dOptions& options,
                               float worth);
 

@@ -1,5 +1,4 @@
-// How a GPU goes about the batch norms of a training step. The engine measures and chooses; tests and benchmarks choose
-// for it.
+// Schedule of batch norm on a GPU, in training. The engine autotunes it; tests and benchmarks set it.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +8,25 @@
 namespace dtrain {
 
 struct BatchNormSchedule {
-  // Both schedules give the same bits.
+  // Results are bitwise equal.
   enum class Kind {
     automatic,
-    two_pass,  // one launch reads the images and adds up, another one reads them again and writes the result
-    resident,  // one launch of blocks that wait for each other and keep in shared memory what they have read
+    two_pass,  // one kernel for the statistics; a second one reads the images again and normalises
+    resident,  // one cooperative kernel that keeps the images in shared memory between both passes
   };
   Kind kind = Kind::automatic;
-  int spare_multiprocessors = 0;     // left to other work, such as collectives
-  int64_t shared_bytes = INT64_MAX;  // the most of a multiprocessor's memory that may be taken
+  int spare_multiprocessors = 0;     // left free for other work, such as collectives
+  int64_t shared_bytes = INT64_MAX;  // limit of shared memory per multiprocessor
 
-  // What conv_bn_act leaves to its convolutions; negative: as the plan file says, and nothing where it says nothing.
-  float sums_worth = -1;  // milliseconds that a batch norm saves where the convolution makes the sums of its output
-  int on_load = -1;       // 1, 0: whether the next convolution applies the batch norm as it reads
-  int in_dgrad = -1;      // 1, 0: whether the next convolution's data gradient begins the batch norm's gradient
-  bool measure_fusions = false;  // what the plan file does not say of those is measured, and kept in it
+  // Fusions of conv_bn_act. Negative: by the plan file, and not fused without an entry in it.
+  float sums_worth = -1;         // milliseconds that a batch norm saves if the convolution computes its statistics
+  int on_load = -1;              // 1, 0: the next convolution applies the batch norm on load
+  int in_dgrad = -1;             // 1, 0: the next convolution's dgrad fuses the reductions of the batch norm's gradient
+  bool measure_fusions = false;  // autotune fusions without an entry in the plan file, and add one
 
-  int64_t least_measured = 4 << 20;  // bytes of images: less takes microseconds, whatever the choice
+  int64_t least_measured = 4 << 20;  // smallest images that are autotuned, bytes
 };
-// For all calls from now on. A CPU has one schedule only; synchronised statistics take two_pass.
+// Sets the schedule of all later calls. No effect on a CPU. Synchronised batch norm always runs two_pass.
 void set_batch_norm_schedule(Context& context, const BatchNormSchedule& schedule);
 
 namespace cpu {

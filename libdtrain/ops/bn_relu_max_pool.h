@@ -1,6 +1,5 @@
-// Batch normalisation, relu and max-pooling as one op: the stem of a ResNet, whose normalised image is the largest of
-// the network and is then never written. Its reference is the plain composition max_pool(relu(batch_norm(x))); a test
-// demands equality with it.
+// Fused batch norm, relu and max pooling: the stem of a ResNet, without storing the normalised image, the largest of
+// the network. Equal to the composition max_pool(relu(batch_norm(x))).
 #pragma once
 
 #include "libdtrain/ops/batch_norm.h"
@@ -8,7 +7,7 @@
 
 namespace dtrain {
 
-// Shapes as in batch_norm and max_pool.
+// x [n,h,w,c], gamma and beta [c] -> [n,p,q,c]. Throws Error as batch_norm and max_pool do.
 Var bn_relu_max_pool(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
                      const BatchNormOptions& bn = {}, const PoolOptions& pool = kResNetPool);
 

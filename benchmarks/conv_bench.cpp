@@ -23,6 +23,7 @@
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/core/rng.h"
 #include "libdtrain/cpu/conv/onednn.h"
+#include "libdtrain/cpu/elements.h"
 #include "libdtrain/ops/conv2d.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
 
@@ -117,18 +118,27 @@ class Case {
   }
 
   void run(int pass, bool direct) {
+    if (direct) return cpu::with_elements(dtype_, [&]<class T>(T) { run_onednn<T>(pass); });
     if (pass == 0)
-      direct ? cpu::onednn_conv(context_, shape_, dtype_, x_.raw(), w_.raw(), nullptr, y_.raw())
-             : cpu::conv2d(context_, x_, w_, {}, options_, y_);
+      cpu::conv2d(context_, x_, w_, {}, options_, y_);
     else if (pass == 1)
-      direct ? cpu::onednn_dgrad(context_, shape_, dtype_, y_.raw(), w_.raw(), dx_.raw(), false)
-             : cpu::conv2d_dgrad(context_, y_, w_, options_, dx_, false);
+      cpu::conv2d_dgrad(context_, y_, w_, options_, dx_, false);
     else
-      direct ? cpu::onednn_wgrad(context_, shape_, dtype_, x_.raw(), y_.raw(), dw_.data<float>(), false)
-             : cpu::conv2d_wgrad(context_, x_, y_, options_, dw_, false);
+      cpu::conv2d_wgrad(context_, x_, y_, options_, dw_, false);
   }
 
  private:
+  template <class T>
+  void run_onednn(int pass) {
+    using Conv = cpu::OnednnConv<T>;
+    if (pass == 0)
+      Conv::forward(context_, shape_, {.x = x_.data<T>(), .w = w_.data<T>(), .y = y_.data<T>()});
+    else if (pass == 1)
+      Conv::dgrad(context_, shape_, {.w = w_.data<T>(), .dy = y_.data<T>(), .dx = dx_.data<T>()});
+    else
+      Conv::wgrad(context_, shape_, {.x = x_.data<T>(), .dy = y_.data<T>(), .dw = dw_.data<float>()});
+  }
+
   Context& context_;
   DType dtype_;
   Conv2dOptions options_;

@@ -29,7 +29,8 @@ void multiply(const Context& context, const MatmulShape& o, const T* a, const T*
               T* c) {
   if constexpr (std::is_same_v<T, Bf16>)
     if (context.kernels().capabilities.amx)
-      return amx_implicit_gemm(context, taps_of_matrix(o.m, o.k, o.n), a, packed, epilogue, c, false);
+      return amx_implicit_gemm(context, {pointwise_shape(o.m, o.k, o.n), a}, {0, o.n, o.n, o.n}, packed, epilogue, c,
+                               false);
   gemm<T>(context, strided_matrix(a, o.m, o.k, o.k), packed, epilogue, {.data = c, .n = o.n});
 }
 
@@ -70,7 +71,8 @@ void matmul_tn(Context& context, const MatmulShape& o, const T* a, const T* b, f
   }
   if constexpr (std::is_same_v<T, Bf16>)
     if (gemm_tn_pays(context, tn_shape(o), DType::bf16))
-      return gemm_tn<T>(context, strided_matrix(b, o.k, o.n, o.n), {a, o.m}, c, add);
+      return gemm_tn<T>(context, strided_matrix(b, o.k, o.n, o.n), {a, o.m}, c, add,
+                        context.kernels().capabilities.amx);
   onednn_matmul(context, {.m = o.m, .n = o.n, .k = o.k, .a_transposed = 1, .add = add, .c_is_f32 = 1}, a, b, nullptr,
                 c);
 }

@@ -97,28 +97,28 @@ ConvShape shape_of(const Shape& x, const Shape& w, const Shape& y, const Conv2dO
   return shape;
 }
 
-bool conv2d_with_statistics(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
-                            const Tensor& y, FusedStatistics& statistics) {
-  return run_conv(context, ConvPass::forward, x.dtype(), shape_of(x, w, y, options),
-                  {.x = x.raw(), .w = w.raw(), .out = y.raw(), .statistics = &statistics});
-}
-
 void conv2d(Context& context, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions& options,
             const Tensor& y) {
-  run_conv(context, ConvPass::forward, x.dtype(), shape_of(x, w, y, options),
-           {.x = x.raw(), .w = w.raw(), .bias = bias ? bias.data<float>() : nullptr, .out = y.raw()});
+  with_elements(x.dtype(), [&]<class T>(T) {
+    run_conv<T>(context, ConvPass::forward, shape_of(x, w, y, options),
+                {.x = x.data<T>(), .w = w.data<T>(), .bias = bias ? bias.data<float>() : nullptr, .y = y.data<T>()});
+  });
 }
 
 void conv2d_dgrad(Context& context, const Tensor& dy, const Tensor& w, const Conv2dOptions& options, const Tensor& dx,
                   bool add) {
-  run_conv(context, ConvPass::dgrad, dy.dtype(), shape_of(dx, w, dy, options),
-           {.w = w.raw(), .dy = dy.raw(), .out = dx.raw(), .add = add});
+  with_elements(dy.dtype(), [&]<class T>(T) {
+    run_conv<T>(context, ConvPass::dgrad, shape_of(dx, w, dy, options),
+                {.w = w.data<T>(), .dy = dy.data<T>(), .dx = dx.data<T>(), .add = add});
+  });
 }
 
 void conv2d_wgrad(Context& context, const Tensor& x, const Tensor& dy, const Conv2dOptions& options, const Tensor& dw,
                   bool add) {
-  run_conv(context, ConvPass::wgrad, dy.dtype(), shape_of(x, dw, dy, options),
-           {.x = x.raw(), .dy = dy.raw(), .out = dw.raw(), .add = add});
+  with_elements(dy.dtype(), [&]<class T>(T) {
+    run_conv<T>(context, ConvPass::wgrad, shape_of(x, dw, dy, options),
+                {.x = x.data<T>(), .dy = dy.data<T>(), .dw = dw.data<float>(), .add = add});
+  });
 }
 
 void bias_grad(Context& context, const Tensor& dy, const Tensor& db, bool add) {

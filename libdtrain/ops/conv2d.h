@@ -52,14 +52,9 @@ Tensor conv2d_output(Context& context, const Var& x, const Var& w, const Conv2dO
 
 namespace cpu {
 struct ConvShape;
-class FusedStatistics;
 // The geometry of a convolution of images x to y with weights w [k, r, s, c / groups].
 ConvShape shape_of(const Shape& x, const Shape& w, const Shape& y, const Conv2dOptions& options);
 ConvShape shape_of(const Tensor& x, const Tensor& w, const Tensor& y, const Conv2dOptions& options);
-// conv2d without bias, with the statistics of y fused into its epilogue. Returns false where the algorithm cannot: they
-// are then empty.
-bool conv2d_with_statistics(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const Tensor& y,
-                            FusedStatistics&);
 // `bias` may be undefined. Gradients are stored, or added where `add`.
 void conv2d(Context&, const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dOptions&, const Tensor& y);
 void conv2d_dgrad(Context&, const Tensor& dy, const Tensor& w, const Conv2dOptions&, const Tensor& dx, bool add);

@@ -58,7 +58,9 @@ std::vector<Conv2dAlgorithm> conv2d_algorithms(const Context& context, const std
   if (pass == "bn_grad") return of_bn_grad(context, o, dtype);
   for (const auto& [name, kind] : {std::pair{"forward", cpu::ConvPass::forward},
                                    std::pair{"dgrad", cpu::ConvPass::dgrad}, std::pair{"wgrad", cpu::ConvPass::wgrad}})
-    if (pass == name) return described(context, o, cpu::conv_algorithms(kind, dtype));
+    if (pass == name)
+      return dtype == DType::bf16 ? described(context, o, cpu::conv_algorithms<Bf16>(kind))
+                                  : described(context, o, cpu::conv_algorithms<float>(kind));
   throw Error(concat("conv2d_algorithms: pass \"", pass, "\": expected forward, dgrad, wgrad, inference or bn_grad"));
 }
 

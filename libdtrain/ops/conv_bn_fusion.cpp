@@ -2,6 +2,7 @@
 
 #include "libdtrain/core/dispatch.h"
 #include "libdtrain/core/profiler.h"
+#include "libdtrain/cpu/conv/algorithms.h"
 #include "libdtrain/cpu/conv/bn_fused_grad.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/gemm/statistics.h"
@@ -64,10 +65,10 @@ void conv2d_grads_deferred(Context& context, const Tensor& x, const Tensor& w, c
 namespace {
 
 // Sums about the mean.
-ChannelSums sums_of(Context& context, FusedStatistics& sums, int64_t channels) {
+ChannelSums statistics_of(Context& context, FusedStatistics& statistics, int64_t channels) {
   const ChannelSums all{context.empty({channels}), context.empty({channels}), context.empty({channels})};
   for (int64_t i = 0; i < channels; ++i) {
-    const Moments moments = sums.of(i);
+    const Moments moments = statistics.moments(i);
     const auto pivot = static_cast<float>(moments.mean);
     const PivotSums about = sums_about(pivot, moments);
     all.pivot.data<float>()[i] = pivot;
@@ -82,12 +83,17 @@ ChannelSums sums_of(Context& context, FusedStatistics& sums, int64_t channels) {
 ChannelSums conv2d_with_sums(Context& context, const Tensor& x, const OnLoad&, const Tensor& w,
                              const Conv2dOptions& options, const Tensor& y, float worth) {
   const int64_t channels = y.dim(3);
-  if (worth > 0 && channels % FusedStatistics::kBlock == 0) {
-    FusedStatistics sums(context, channels);
-    return conv2d_with_statistics(context, x, w, options, y, sums) ? sums_of(context, sums, channels) : ChannelSums{};
+  if (worth <= 0 || channels % FusedStatistics::kBlock != 0) {
+    conv2d(context, x, w, {}, options, y);
+    return {};
   }
-  conv2d(context, x, w, {}, options, y);
-  return {};
+  FusedStatistics statistics(context, channels);
+  bool fused = false;
+  with_elements(x.dtype(), [&]<class T>(T) {
+    fused = run_conv<T>(context, ConvPass::forward, shape_of(x, w, y, options),
+                        {.x = x.data<T>(), .w = w.data<T>(), .y = y.data<T>(), .statistics = &statistics});
+  });
+  return fused ? statistics_of(context, statistics, channels) : ChannelSums{};
 }
 
 void conv2d_wgrad_on_load(Context& context, const Tensor& x, const OnLoad&, const Tensor& dy,

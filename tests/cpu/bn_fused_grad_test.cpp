@@ -31,8 +31,8 @@ void expect_equal_gradients(Context& context, const cpu::ConvShape& o, bool add)
   // Tensors: only aligned results are written past the caches.
   const Tensor dx = context.empty({std::ssize(x)}, dtype_of<T>()), blocks_dx = context.empty(dx.shape(), dx.dtype());
   for (const Tensor& one : {dx, blocks_dx}) context.upload(before.data(), one);
-  cpu::gemm_tn<T>(context, cpu::im2col<T>(o, x.data(), nullptr), {dy.data(), o.k}, dw.data(), add);
-  cpu::implicit_gemm_dgrad(context, o, dy.data(), w.data(), dx.data<T>(), add, false);
+  cpu::gemm_tn<T>(context, cpu::Im2colView<T>{o, x.data()}.matrix(nullptr), {dy.data(), o.k}, dw.data(), add);
+  cpu::ImplicitGemm<T>::dgrad(context, o, {.w = w.data(), .dy = dy.data(), .dx = dx.data<T>(), .add = add});
   std::atomic<int64_t> made = 0;
   const cpu::BlockwiseGradient<T> source{dy.data(), dy.data(), [&](int64_t begin, int64_t end, T* to) {
                                            EXPECT_LE(end - begin, cpu::gemm_tn_max_block<T>());

@@ -72,22 +72,23 @@ std::vector<T> before(const std::vector<T>& values, bool add) {
 }
 
 template <class T>
-void check(Context& context, const cpu::ConvAlgorithm& algorithm, cpu::ConvPass pass, const Problem<T>& problem,
+void check(Context& context, const cpu::ConvAlgorithm<T>& algorithm, cpu::ConvPass pass, const Problem<T>& problem,
            bool add) {
   const cpu::ConvShape& o = problem.o;
   const bool winograd = std::string(algorithm.name) == "winograd";
   const auto taps = static_cast<double>(o.r * o.s), pixels = static_cast<double>(o.n * o.p * o.q);
   // A bound of 5e-5 up to about a thousand pixels. In f32 the list may choose Winograd's algorithm.
-  const bool may_transform = winograd || (std::string(algorithm.name) == "in_f32" && cpu::winograd_shape(o));
+  const bool may_transform = winograd || (std::string(algorithm.name) == "in_f32" &&
+                                          cpu::winograd_verdict(context, o, 1).kind != cpu::Verdict::Kind::unsupported);
   const double wgrad_terms = may_transform ? 4 * pixels : std::max(245.0, pixels / 4);
   const auto rows = cpu::nonzero_rows(o, problem.dy.data());
-  cpu::ConvOperands operands{.x = problem.x.data(), .w = problem.w.data(), .dy = problem.dy.data(), .add = add};
+  cpu::ConvOperands<T> operands{.x = problem.x.data(), .w = problem.w.data(), .dy = problem.dy.data(), .add = add};
   if (rows) operands.nonzero_rows = &*rows;
   if (pass == cpu::ConvPass::forward) {
     // A tensor: results that are large enough for it are written past the caches.
     const Tensor y = context.empty({std::ssize(problem.expected.y)}, dtype_of<T>());
     operands.bias = add ? problem.bias.data() : nullptr;
-    operands.out = y.raw();
+    operands.y = y.data<T>();
     algorithm.run(context, o, operands);
     expect_near(y.data<T>(), with<T>(problem.expected.y, problem.bias, add), problem.expected.y,
                 taps * static_cast<double>(o.c), winograd);
@@ -95,17 +96,17 @@ void check(Context& context, const cpu::ConvAlgorithm& algorithm, cpu::ConvPass 
     const std::vector<T> start = before(problem.dx_before, add);
     const Tensor dx = context.empty({std::ssize(start)}, dtype_of<T>());
     context.upload(start.data(), dx);
-    operands.out = dx.raw();
+    operands.dx = dx.data<T>();
     algorithm.run(context, o, operands);
     expect_near(dx.data<T>(), with<T>(problem.expected.dx, problem.dx_before, add), problem.expected.dx,
                 taps * static_cast<double>(o.k), winograd);
   } else {
     std::vector<float> dw = before(problem.dw_before, add), again = dw;
-    operands.out = dw.data();
+    operands.dw = dw.data();
     algorithm.run(context, o, operands);
     expect_near(dw.data(), with<T>(problem.expected.dw, problem.dw_before, add), problem.expected.dw, wgrad_terms,
                 winograd);
-    operands.out = again.data();
+    operands.dw = again.data();
     algorithm.run(context, o, operands);
     EXPECT_EQ(dw, again) << "differs from run to run";
   }
@@ -124,7 +125,7 @@ std::set<std::string> check_all(const cpu::ConvShape& o, int threads) {
   for (const CpuIsa isa : instruction_sets()) {
     const auto context = context_of(isa, threads);
     for (const cpu::ConvPass pass : {cpu::ConvPass::forward, cpu::ConvPass::dgrad, cpu::ConvPass::wgrad})
-      for (const cpu::ConvAlgorithm& algorithm : cpu::conv_algorithms(pass, dtype_of<T>())) {
+      for (const auto& algorithm : cpu::conv_algorithms<T>(pass)) {
         if (algorithm.verdict(*context, o).kind == cpu::Verdict::Kind::unsupported) continue;
         const bool looks_at_values = std::string(algorithm.name) == "sparse_grad";
         for (const bool add : {false, true}) {
@@ -184,15 +185,19 @@ TEST(ConvAlgorithms, AgreeWithTheDirectSum) {
   for (const CpuIsa isa : instruction_sets()) {
     if (context_of(isa)->kernels().capabilities.amx) unavailable.erase("implicit_gemm_amx");
     if (context_of(isa)->kernels().capabilities.bf16) unavailable.erase("bf16 implicit_gemm");
-    if (cpu::onednn_has_bf16(*context_of(isa))) unavailable.erase("bf16 onednn");
+    if (cpu::OnednnConv<Bf16>::verdict(*context_of(isa), kShapes[0]).applies()) unavailable.erase("bf16 onednn");
   }
-  for (const cpu::ConvPass pass : {cpu::ConvPass::forward, cpu::ConvPass::dgrad, cpu::ConvPass::wgrad})
-    for (const DType dtype : {DType::f32, DType::bf16})
-      for (const cpu::ConvAlgorithm& algorithm : cpu::conv_algorithms(pass, dtype)) {
-        if (unavailable.contains(algorithm.name) || unavailable.contains(concat(dtype, " ", algorithm.name))) continue;
-        EXPECT_TRUE(names.contains(concat(name_of_pass(pass), " ", dtype, " ", algorithm.name)))
-            << algorithm.name << " ran on no shape";
+  for (const cpu::ConvPass pass : {cpu::ConvPass::forward, cpu::ConvPass::dgrad, cpu::ConvPass::wgrad}) {
+    const auto expect_all = [&]<class T>(T) {
+      for (const auto& algorithm : cpu::conv_algorithms<T>(pass)) {
+        const std::string name = concat(dtype_of<T>(), " ", algorithm.name);
+        if (unavailable.contains(algorithm.name) || unavailable.contains(name)) continue;
+        EXPECT_TRUE(names.contains(concat(name_of_pass(pass), " ", name))) << algorithm.name << " ran on no shape";
       }
+    };
+    expect_all(float());
+    expect_all(Bf16());
+  }
 }
 
 TEST(ConvAlgorithms, AreForcedByTheContext) {
@@ -201,12 +206,11 @@ TEST(ConvAlgorithms, AreForcedByTheContext) {
   const auto plain = make_cpu_context({.threads = 2}),
              forced = make_cpu_context({.threads = 2, .conv_algorithm = "onednn"});
   std::vector<float> y(problem.expected.y.size()), expected = y;
-  cpu::onednn_conv(*plain, o, DType::f32, problem.x.data(), problem.w.data(), nullptr, expected.data());
-  cpu::run_conv(*forced, cpu::ConvPass::forward, DType::f32, o,
-                {.x = problem.x.data(), .w = problem.w.data(), .out = y.data()});
+  cpu::OnednnConv<float>::forward(*plain, o, {.x = problem.x.data(), .w = problem.w.data(), .y = expected.data()});
+  const cpu::ConvOperands<float> operands{.x = problem.x.data(), .w = problem.w.data(), .y = y.data()};
+  cpu::run_conv(*forced, cpu::ConvPass::forward, o, operands);
   EXPECT_EQ(y, expected);
-  cpu::run_conv(*plain, cpu::ConvPass::forward, DType::f32, o,
-                {.x = problem.x.data(), .w = problem.w.data(), .out = y.data()});
+  cpu::run_conv(*plain, cpu::ConvPass::forward, o, operands);
   EXPECT_NE(y, expected) << "the shape is Winograd's";
 }
 
@@ -222,15 +226,13 @@ TEST(ConvAlgorithms, ForSparseGradientsDeclineDenseOnes) {
   for (const bool sparse : {false, true}) {
     const Problem<float> problem(o, sparse);
     std::vector<float> dw(problem.w.size()), expected = dw;
-    cpu::ConvOperands operands{.x = problem.x.data(), .dy = problem.dy.data(), .out = dw.data()};
-    cpu::run_conv(*context, cpu::ConvPass::wgrad, DType::f32, o, operands);
+    cpu::ConvOperands<float> operands{.x = problem.x.data(), .dy = problem.dy.data(), .dw = dw.data()};
+    cpu::run_conv(*context, cpu::ConvPass::wgrad, o, operands);
     const auto rows = cpu::nonzero_rows(o, problem.dy.data());
     ASSERT_EQ(rows.has_value(), sparse);
-    if (rows)
-      cpu::sparse_wgrad(*context, o, *rows, problem.x.data(), problem.dy.data(), expected.data(), false);
-    else
-      cpu::winograd_wgrad(*context, *cpu::winograd_shape(o), problem.x.data(), problem.dy.data(), expected.data(),
-                          false);
+    operands.dw = expected.data();
+    if (rows) operands.nonzero_rows = &*rows;
+    (rows ? cpu::SparseGrad<float>::wgrad : cpu::Winograd<float>::wgrad)(*context, o, operands);
     EXPECT_EQ(dw, expected);
   }
 }

@@ -80,20 +80,28 @@ class Depthwise : public testing::TestWithParam<cpu::ConvShape> {};
 
 template <class T>
 void expect_depthwise_sums(const cpu::ConvShape& o) {
-  ASSERT_TRUE(cpu::depthwise_supports(o));
   const DepthwiseProblem problem(o, T());
   const auto x = elements_of<T>(problem.x), w = elements_of<T>(problem.w), dy = elements_of<T>(problem.dy);
   for (const CpuIsa isa : instruction_sets())
     for (const bool add : {false, true}) {
       SCOPED_TRACE(concat(name_of(isa), " ", dtype_of<T>(), add ? ", added" : ""));
       const auto context = context_of(isa);
+      ASSERT_TRUE(cpu::depthwise_verdict(*context, o).applies());
       const float start = add ? 0.5f : std::numeric_limits<float>::quiet_NaN();  // NaN shows what was not written
       const Floats offset{add ? start : 0.0f};
       std::vector<T> y(dy.size(), cpu::to_element<T>(start)), dx(x.size(), cpu::to_element<T>(start));
       Floats dw(w.size(), start);
-      cpu::depthwise_forward(*context, o, x.data(), w.data(), add ? problem.bias.data() : nullptr, y.data());
-      cpu::depthwise_dgrad(*context, o, dy.data(), w.data(), dx.data(), add);
-      cpu::depthwise_wgrad(*context, o, x.data(), dy.data(), dw.data(), add);
+      const cpu::ConvOperands<T> operands{.x = x.data(),
+                                          .w = w.data(),
+                                          .dy = dy.data(),
+                                          .bias = add ? problem.bias.data() : nullptr,
+                                          .y = y.data(),
+                                          .dx = dx.data(),
+                                          .dw = dw.data(),
+                                          .add = add};
+      cpu::Depthwise<T>::forward(*context, o, operands);
+      cpu::Depthwise<T>::dgrad(*context, o, operands);
+      cpu::Depthwise<T>::wgrad(*context, o, operands);
       expect_sums(y, problem.y, add ? problem.bias : offset, "y");
       expect_sums(dx, problem.dx, offset, "dx");
       expect_sums(dw, problem.dw, offset, "dw");
@@ -130,14 +138,16 @@ INSTANTIATE_TEST_SUITE_P(
                     depthwise_shape(3, 48, {6, 3, 1, 1, 1}, {37, 3, 1, 1, 1})));       // more pixels than one sum of dw
 
 TEST(DepthwiseShapes, AreOneFilterPerChannelOfFewRows) {
+  const auto context = make_cpu_context();
+  const auto takes = [&](const cpu::ConvShape& o) { return cpu::depthwise_verdict(*context, o).applies(); };
   const cpu::ConvShape taken = depthwise_shape(1, 8, {9, 7}, {9, 3});
-  EXPECT_TRUE(cpu::depthwise_supports(taken));
+  EXPECT_TRUE(takes(taken));
   cpu::ConvShape several = taken, single = taken;
   several.k = 16;
   single.c = single.k = single.groups = 1;
-  EXPECT_FALSE(cpu::depthwise_supports(several));
-  EXPECT_FALSE(cpu::depthwise_supports(single));
-  EXPECT_FALSE(cpu::depthwise_supports(depthwise_shape(1, 8, {9, 8}, {9, 3})));
+  EXPECT_FALSE(takes(several));
+  EXPECT_FALSE(takes(single));
+  EXPECT_FALSE(takes(depthwise_shape(1, 8, {9, 8}, {9, 3})));
 }
 
 }  // namespace

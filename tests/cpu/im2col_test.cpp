@@ -20,7 +20,7 @@ TEST_P(Im2col, HasTheAddressesOfTheTaps) {
   for_each_tap(o, [&](int64_t out, int64_t in, int64_t tap) {
     expected[static_cast<size_t>(tap * pixels + out)] = x.data() + in * o.c;
   });
-  const cpu::MatrixA<float> matrix = cpu::im2col<float>(o, x.data(), zeros.data());
+  const cpu::MatrixA<float> matrix = cpu::Im2colView<float>{o, x.data()}.matrix(zeros.data());
   EXPECT_EQ(matrix.contiguous != nullptr, cpu::reads_pixels_in_order(o));
   for (int64_t first = 0; first < std::min(2 * o.q + 1, pixels); ++first)
     for (int64_t count = 1; first + count <= pixels; count += 1 + count / 4) {

@@ -38,9 +38,12 @@ TEST(NonzeroRows, ThereMayBeNone) {
   const auto rows = cpu::nonzero_rows(o, dy.data());
   ASSERT_TRUE(rows && rows->empty());
   Floats dx(x.size(), NAN), dw(w.size(), NAN), kept(w.size(), 0.5f);
-  cpu::sparse_dgrad(*context, o, *rows, dy.data(), w.data(), dx.data(), false);
-  cpu::sparse_wgrad(*context, o, *rows, x.data(), dy.data(), dw.data(), false);
-  cpu::sparse_wgrad(*context, o, *rows, x.data(), dy.data(), kept.data(), true);
+  cpu::ConvOperands<float> operands{
+      .x = x.data(), .w = w.data(), .dy = dy.data(), .dx = dx.data(), .dw = dw.data(), .nonzero_rows = &*rows};
+  cpu::SparseGrad<float>::dgrad(*context, o, operands);
+  cpu::SparseGrad<float>::wgrad(*context, o, operands);
+  operands.dw = kept.data(), operands.add = true;
+  cpu::SparseGrad<float>::wgrad(*context, o, operands);
   EXPECT_EQ(dx, Floats(x.size(), 0));
   EXPECT_EQ(dw, Floats(w.size(), 0));
   EXPECT_EQ(kept, Floats(w.size(), 0.5f));
@@ -68,9 +71,9 @@ TEST(NonzeroRows, AreFoundByAllOfTheirChannels) {
 
 TEST(NonzeroRows, AreLookedForWhereTheKernelsServe) {
   const auto context = context_of(CpuIsa::avx2);
-  EXPECT_TRUE(cpu::sparse_grad_supports(*context, conv_shape(1, 12, 12, 64, 80, 3, 1, 1, 1)));
-  EXPECT_FALSE(cpu::sparse_grad_supports(*context, conv_shape(1, 12, 12, 64, 72, 3, 1, 1, 1)));  // no whole panels
-  EXPECT_FALSE(cpu::sparse_grad_supports(*context, conv_shape(1, 12, 12, 16, 16, 3, 1, 1, 1)));  // few products
+  EXPECT_TRUE(cpu::sparse_verdict(*context, conv_shape(1, 12, 12, 64, 80, 3, 1, 1, 1)).applies());
+  EXPECT_FALSE(cpu::sparse_verdict(*context, conv_shape(1, 12, 12, 64, 72, 3, 1, 1, 1)).applies());  // no whole panels
+  EXPECT_FALSE(cpu::sparse_verdict(*context, conv_shape(1, 12, 12, 16, 16, 3, 1, 1, 1)).applies());  // few products
 }
 
 }  // namespace

@@ -2,119 +2,66 @@
 
 #include <algorithm>
 
-#include "libdtrain/core/context.h"
 #include "libdtrain/core/profiler.h"
 #include "libdtrain/cpu/conv/depthwise.h"
-#include "libdtrain/cpu/conv/im2col.h"
 #include "libdtrain/cpu/conv/implicit_gemm.h"
 #include "libdtrain/cpu/conv/onednn.h"
 #include "libdtrain/cpu/conv/sparse_grad.h"
-#include "libdtrain/cpu/conv/verdicts.h"
 #include "libdtrain/cpu/conv/winograd.h"
-#include "libdtrain/cpu/elements.h"
-#include "libdtrain/cpu/gemm/gemm_tn.h"
 #include "libdtrain/cpu/kernels/table.h"
-#include "libdtrain/cpu/onednn/run.h"
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 
 namespace dtrain::cpu {
 namespace {
 
-// Typed pointers of operands.
-template <class T>
-struct Typed {
-  const T *x, *w, *dy;
-  T* out;
+const Capabilities& capabilities(const Context& context) { return context.kernels().capabilities; }
 
-  explicit Typed(const ConvOperands& o)
-      : x(static_cast<const T*>(o.x)),
-        w(static_cast<const T*>(o.w)),
-        dy(static_cast<const T*>(o.dy)),
-        out(static_cast<T*>(o.out)) {}
-};
-
-template <class T>
-void depthwise_forward(Context& context, const ConvShape& o, const ConvOperands& a) {
-  const Typed<T> t(a);
-  depthwise_forward(context, o, t.x, t.w, a.bias, t.out);
+Verdict always(const Context&, const ConvShape&) { return {}; }
+Verdict bf16_verdict(const Context& context, const ConvShape&) {
+  return capabilities(context).bf16 ? Verdict{} : Verdict::unsupported(kNoBf16);
 }
-template <class T>
-void depthwise_dgrad(Context& context, const ConvShape& o, const ConvOperands& a) {
-  const Typed<T> t(a);
-  depthwise_dgrad(context, o, t.dy, t.w, t.out, a.add);
+Verdict amx_verdict(const Context& context, const ConvShape&) {
+  return capabilities(context).amx ? Verdict{} : Verdict::unsupported(kNoAmx);
 }
-template <class T>
-void depthwise_wgrad(Context& context, const ConvShape& o, const ConvOperands& a) {
-  const Typed<T> t(a);
-  depthwise_wgrad(context, o, t.x, t.dy, static_cast<float*>(a.out), a.add);
+Verdict no_amx_verdict(const Context& context, const ConvShape&) {
+  return capabilities(context).amx ? Verdict::slower("AMX is faster") : Verdict{};
 }
 
+// Tiles from which Winograd's transform of the weights pays in each call. In the forward pass native bf16 wins by up to
+// a fifth at 256 tiles (14x14x256) and loses by as much at 784 (28x28x128).
+constexpr int64_t kMinTiles = 24, kMinTilesOverBf16 = 512;
+// The same where the transformed weights are kept: they are four times as large as plain ones, eight times those of
+// bf16.
 template <class T>
-void winograd_forward(Context& context, const ConvShape& o, const ConvOperands& a) {
-  const Typed<T> t(a);
-  winograd_forward(context, *winograd_shape(o), t.x, t.w, a.bias, t.out, a.statistics);
-}
-template <class T>
-void winograd_dgrad(Context& context, const ConvShape& o, const ConvOperands& a) {
-  const Typed<T> t(a);
-  winograd_dgrad(context, *winograd_shape(o), t.dy, t.w, t.out, a.add);
-}
-template <class T>
-void winograd_wgrad(Context& context, const ConvShape& o, const ConvOperands& a) {
-  const Typed<T> t(a);
-  winograd_wgrad(context, *winograd_shape(o), t.x, t.dy, static_cast<float*>(a.out), a.add);
-}
-
-template <class T, bool kAmx = false>
-void implicit_gemm_forward(Context& context, const ConvShape& o, const ConvOperands& a) {
-  const Typed<T> t(a);
-  const Scratch<T> packed(context, packed_weight_elements<T>(context, o));
-  pack_weights(context, o, t.w, packed.data());
-  implicit_gemm<T>(context, o, t.x, packed.data(), {.bias = a.bias}, t.out, kAmx, a.statistics);
-}
-template <class T, bool kAmx = false>
-void implicit_gemm_dgrad(Context& context, const ConvShape& o, const ConvOperands& a) {
-  const Typed<T> t(a);
-  implicit_gemm_dgrad(context, o, t.dy, t.w, t.out, a.add, kAmx);
-}
-template <class T>
-void implicit_gemm_wgrad(Context& context, const ConvShape& o, const ConvOperands& a) {
-  const Typed<T> t(a);
-  const Tensor zeros = context.zeros({o.c}, dtype_of<T>());
-  gemm_tn<T>(context, im2col(o, t.x, zeros.data<T>()), {t.dy, o.k}, static_cast<float*>(a.out), a.add);
-}
+constexpr int64_t kMinTilesOfPacked = std::is_same_v<T, Bf16> ? 256 : 16;
 
 template <class T>
-void sparse_dgrad(Context& context, const ConvShape& o, const ConvOperands& a) {
-  const Typed<T> t(a);
-  sparse_dgrad(context, o, *a.nonzero_rows, t.dy, t.w, t.out, a.add);
+Verdict winograd_verdict_of(const Context& context, const ConvShape& o, int64_t min_tiles) {
+  const Verdict verdict = winograd_verdict(context, o, min_tiles);
+  const bool amx = std::is_same_v<T, Bf16> && capabilities(context).amx;
+  return verdict.applies() && amx ? Verdict::slower("AMX is faster than any transform") : verdict;
 }
 template <class T>
-void sparse_wgrad(Context& context, const ConvShape& o, const ConvOperands& a) {
-  const Typed<T> t(a);
-  sparse_wgrad(context, o, *a.nonzero_rows, t.x, t.dy, static_cast<float*>(a.out), a.add);
+Verdict winograd_forward_verdict(const Context& context, const ConvShape& o) {
+  const bool bf16 = std::is_same_v<T, Bf16> && capabilities(context).bf16;
+  return winograd_verdict_of<T>(context, o, bf16 ? kMinTilesOverBf16 : kMinTiles);
+}
+template <class T>
+Verdict winograd_grad_verdict(const Context& context, const ConvShape& o) {
+  return winograd_verdict_of<T>(context, o, kMinTiles);
+}
+template <class T>
+Verdict winograd_inference_verdict(const Context& context, const ConvShape& o) {
+  return winograd_verdict_of<T>(context, o, kMinTilesOfPacked<T>);
 }
 
-template <class T>
-void onednn_forward(Context& context, const ConvShape& o, const ConvOperands& a) {
-  onednn_conv(context, o, dtype_of<T>(), a.x, a.w, a.bias, a.out);
-}
-template <class T>
-void onednn_dgrad(Context& context, const ConvShape& o, const ConvOperands& a) {
-  onednn_dgrad(context, o, dtype_of<T>(), a.dy, a.w, a.out, a.add);
-}
-template <class T>
-void onednn_wgrad(Context& context, const ConvShape& o, const ConvOperands& a) {
-  onednn_wgrad(context, o, dtype_of<T>(), a.x, a.dy, static_cast<float*>(a.out), a.add);
-}
-
-// A bf16 operand as f32, and back; null where the operand is.
+// A bf16 operand as f32; null where the operand is.
 class Widened {
  public:
-  Widened(Context& context, const void* from, int64_t count)
+  Widened(Context& context, const Bf16* from, int64_t count, bool is_read = true)
       : memory_(context, from ? count : 0), data_(from ? memory_.data() : nullptr) {
-    if (from) convert_elements(static_cast<const Bf16*>(from), count, data_);
+    if (from && is_read) convert_elements(from, count, data_);
   }
   float* data() const { return data_; }
 
@@ -125,89 +72,79 @@ class Widened {
 
 // Computes in f32 what the instruction set has no bf16 for.
 template <ConvPass kPass>
-void run_in_f32(Context& context, const ConvShape& o, const ConvOperands& a) {
+void run_in_f32(Context& context, const ConvShape& o, const ConvOperands<Bf16>& a) {
   const int64_t images = o.n * o.h * o.w * o.c, results = o.n * o.p * o.q * o.k,
                 weights = o.k * o.r * o.s * o.c / o.groups;
   const Widened x(context, a.x, images), w(context, a.w, weights), dy(context, a.dy, results);
-  const bool narrows = kPass != ConvPass::wgrad;  // dw is f32
-  const int64_t count = kPass == ConvPass::forward ? results : images;
-  const Scratch<float> out(context, narrows ? count : 0);
-  if (narrows && a.add) convert_elements(static_cast<const Bf16*>(a.out), count, out.data());
-  run_conv(context, kPass, DType::f32, o,
-           {.x = x.data(),
-            .w = w.data(),
-            .dy = dy.data(),
-            .bias = a.bias,
-            .out = narrows ? out.data() : a.out,
-            .add = a.add,
-            .dense = true});
-  if (narrows) convert_elements(out.data(), count, static_cast<Bf16*>(a.out));
+  const Widened y(context, a.y, results, false), dx(context, a.dx, images, a.add);
+  run_conv<float>(context, kPass, o,
+                  {.x = x.data(),
+                   .w = w.data(),
+                   .dy = dy.data(),
+                   .bias = a.bias,
+                   .y = y.data(),
+                   .dx = dx.data(),
+                   .dw = a.dw,
+                   .add = a.add,
+                   .dense = true});
+  if (a.y) convert_elements(y.data(), results, a.y);
+  if (a.dx) convert_elements(dx.data(), images, a.dx);
 }
 
-template <class T>
-void winograd_inference(Context& context, const ConvShape& o, const InferenceOperands<T>& a) {
-  winograd_forward(context, *winograd_shape(o), a.x, a.weights->winograd(context), a.epilogue, a.y);
-}
-// What AMX writes is soon read again: it keeps y in the caches.
-template <class T, bool kAmx = false>
-void implicit_gemm_inference(Context& context, const ConvShape& o, const InferenceOperands<T>& a) {
-  implicit_gemm<T>(context, o, a.x, a.weights->packed(context).template data<T>(), a.epilogue, a.y, kAmx, nullptr,
-                   !kAmx);
-}
-
-constexpr ConvAlgorithm kForwardF32[] = {
-    {"depthwise", depthwise_verdict, depthwise_forward<float>},
-    {"winograd", winograd_forward_verdict<float>, winograd_forward<float>, true},
-    {"implicit_gemm", implicit_gemm_forward_verdict<float>, implicit_gemm_forward<float>, true},
-    {"onednn", onednn_verdict<float>, onednn_forward<float>},
+constexpr ConvAlgorithm<float> kForwardF32[] = {
+    {"depthwise", depthwise_verdict, Depthwise<float>::forward},
+    {"winograd", winograd_forward_verdict<float>, Winograd<float>::forward, true},
+    {"implicit_gemm", ImplicitGemm<float>::forward_verdict, ImplicitGemm<float>::forward, true},
+    {"onednn", OnednnConv<float>::verdict, OnednnConv<float>::forward},
 };
-constexpr ConvAlgorithm kForwardBf16[] = {
-    {"depthwise", depthwise_verdict, depthwise_forward<Bf16>},
-    {"implicit_gemm_amx", implicit_gemm_forward_verdict<Bf16, true>, implicit_gemm_forward<Bf16, true>, true},
-    {"winograd", winograd_forward_verdict<Bf16>, winograd_forward<Bf16>, true},
-    {"implicit_gemm", implicit_gemm_forward_verdict<Bf16>, implicit_gemm_forward<Bf16>, true},
-    {"onednn", onednn_verdict<Bf16>, onednn_forward<Bf16>},
+constexpr ConvAlgorithm<Bf16> kForwardBf16[] = {
+    {"depthwise", depthwise_verdict, Depthwise<Bf16>::forward},
+    {"implicit_gemm_amx", ImplicitGemm<Bf16, true>::forward_verdict, ImplicitGemm<Bf16, true>::forward, true},
+    {"winograd", winograd_forward_verdict<Bf16>, Winograd<Bf16>::forward, true},
+    {"implicit_gemm", ImplicitGemm<Bf16>::forward_verdict, ImplicitGemm<Bf16>::forward, true},
+    {"onednn", OnednnConv<Bf16>::verdict, OnednnConv<Bf16>::forward},
     {"in_f32", always, run_in_f32<ConvPass::forward>},
 };
-constexpr ConvAlgorithm kDgradF32[] = {
-    {"depthwise", depthwise_verdict, depthwise_dgrad<float>},
-    {"sparse_grad", sparse_verdict, sparse_dgrad<float>},
-    {"winograd", winograd_grad_verdict<float>, winograd_dgrad<float>},
-    {"implicit_gemm", implicit_gemm_grad_verdict<float>, implicit_gemm_dgrad<float>},
-    {"onednn", onednn_verdict<float>, onednn_dgrad<float>},
+constexpr ConvAlgorithm<float> kDgradF32[] = {
+    {"depthwise", depthwise_verdict, Depthwise<float>::dgrad},
+    {"sparse_grad", sparse_verdict, SparseGrad<float>::dgrad},
+    {"winograd", winograd_grad_verdict<float>, Winograd<float>::dgrad},
+    {"implicit_gemm", ImplicitGemm<float>::dgrad_verdict, ImplicitGemm<float>::dgrad},
+    {"onednn", OnednnConv<float>::verdict, OnednnConv<float>::dgrad},
 };
-constexpr ConvAlgorithm kDgradBf16[] = {
-    {"depthwise", depthwise_verdict, depthwise_dgrad<Bf16>},
-    {"sparse_grad", sparse_verdict, sparse_dgrad<Bf16>},
-    {"implicit_gemm_amx", implicit_gemm_grad_verdict<Bf16, true>, implicit_gemm_dgrad<Bf16, true>},
-    {"winograd", winograd_grad_verdict<Bf16>, winograd_dgrad<Bf16>},
-    {"implicit_gemm", implicit_gemm_grad_verdict<Bf16>, implicit_gemm_dgrad<Bf16>},
-    {"onednn", onednn_verdict<Bf16>, onednn_dgrad<Bf16>},
+constexpr ConvAlgorithm<Bf16> kDgradBf16[] = {
+    {"depthwise", depthwise_verdict, Depthwise<Bf16>::dgrad},
+    {"sparse_grad", sparse_verdict, SparseGrad<Bf16>::dgrad},
+    {"implicit_gemm_amx", ImplicitGemm<Bf16, true>::dgrad_verdict, ImplicitGemm<Bf16, true>::dgrad},
+    {"winograd", winograd_grad_verdict<Bf16>, Winograd<Bf16>::dgrad},
+    {"implicit_gemm", ImplicitGemm<Bf16>::dgrad_verdict, ImplicitGemm<Bf16>::dgrad},
+    {"onednn", OnednnConv<Bf16>::verdict, OnednnConv<Bf16>::dgrad},
     {"in_f32", always, run_in_f32<ConvPass::dgrad>},
 };
-constexpr ConvAlgorithm kWgradF32[] = {
-    {"depthwise", depthwise_verdict, depthwise_wgrad<float>},
-    {"sparse_grad", sparse_verdict, sparse_wgrad<float>},
-    {"winograd", winograd_grad_verdict<float>, winograd_wgrad<float>},
-    {"implicit_gemm", implicit_gemm_wgrad_verdict<float>, implicit_gemm_wgrad<float>},
-    {"onednn", onednn_verdict<float>, onednn_wgrad<float>},
+constexpr ConvAlgorithm<float> kWgradF32[] = {
+    {"depthwise", depthwise_verdict, Depthwise<float>::wgrad},
+    {"sparse_grad", sparse_verdict, SparseGrad<float>::wgrad},
+    {"winograd", winograd_grad_verdict<float>, Winograd<float>::wgrad},
+    {"implicit_gemm", ImplicitGemm<float>::wgrad_verdict, ImplicitGemm<float>::wgrad},
+    {"onednn", OnednnConv<float>::verdict, OnednnConv<float>::wgrad},
 };
-constexpr ConvAlgorithm kWgradBf16[] = {
-    {"depthwise", depthwise_verdict, depthwise_wgrad<Bf16>},
-    {"sparse_grad", sparse_verdict, sparse_wgrad<Bf16>},
-    {"winograd", winograd_grad_verdict<Bf16>, winograd_wgrad<Bf16>},
-    {"implicit_gemm", implicit_gemm_wgrad_verdict<Bf16>, implicit_gemm_wgrad<Bf16>},
-    {"onednn", onednn_verdict<Bf16>, onednn_wgrad<Bf16>},
+constexpr ConvAlgorithm<Bf16> kWgradBf16[] = {
+    {"depthwise", depthwise_verdict, Depthwise<Bf16>::wgrad},
+    {"sparse_grad", sparse_verdict, SparseGrad<Bf16>::wgrad},
+    {"implicit_gemm_amx", ImplicitGemm<Bf16, true>::wgrad_verdict, ImplicitGemm<Bf16, true>::wgrad},
+    {"winograd", winograd_grad_verdict<Bf16>, Winograd<Bf16>::wgrad},
+    {"implicit_gemm", ImplicitGemm<Bf16>::wgrad_verdict, ImplicitGemm<Bf16>::wgrad},
+    {"onednn", OnednnConv<Bf16>::verdict, OnednnConv<Bf16>::wgrad},
     {"in_f32", always, run_in_f32<ConvPass::wgrad>},
 };
 constexpr Algorithm<InferenceOperands<float>> kInferenceF32[] = {
-    {"winograd", winograd_inference_verdict<float>, winograd_inference<float>},
-    {"implicit_gemm", always, implicit_gemm_inference<float>},
+    {"winograd", winograd_inference_verdict<float>, Winograd<float>::inference},
+    {"implicit_gemm", always, ImplicitGemm<float>::inference},
 };
 constexpr Algorithm<InferenceOperands<Bf16>> kInferenceBf16[] = {
-    {"implicit_gemm_amx", amx_verdict, implicit_gemm_inference<Bf16, true>},
-    {"winograd", winograd_inference_verdict<Bf16>, winograd_inference<Bf16>},
-    {"implicit_gemm", bf16_verdict, implicit_gemm_inference<Bf16>},
+    {"implicit_gemm_amx", amx_verdict, ImplicitGemm<Bf16, true>::inference},
+    {"winograd", winograd_inference_verdict<Bf16>, Winograd<Bf16>::inference},
+    {"implicit_gemm", bf16_verdict, ImplicitGemm<Bf16>::inference},
 };
 constexpr Algorithm<Int8Operands> kInt8[] = {
     {"implicit_gemm_amx", amx_verdict, int8_conv<true>},
@@ -228,20 +165,24 @@ const Algorithm<Operands>* choose(const Context& context, const ConvShape& o, st
   throw Error("no algorithm computes this convolution");
 }
 
+template <class Operands>
+void run_algorithm(Context& context, const ConvShape& o, const Operands& operands,
+                   const Algorithm<Operands>& algorithm) {
+  const KernelSpan span(context.profiler(), algorithm.name);
+  algorithm.run(context, o, operands);
+}
+
 }  // namespace
 
-std::span<const ConvAlgorithm> conv_algorithms(ConvPass pass, DType dtype) {
-  const bool bf16 = dtype == DType::bf16;
-  using List = std::span<const ConvAlgorithm>;
-  switch (pass) {
-    case ConvPass::forward:
-      return bf16 ? List(kForwardBf16) : List(kForwardF32);
-    case ConvPass::dgrad:
-      return bf16 ? List(kDgradBf16) : List(kDgradF32);
-    case ConvPass::wgrad:
-      break;
-  }
-  return bf16 ? List(kWgradBf16) : List(kWgradF32);
+template <>
+std::span<const ConvAlgorithm<float>> conv_algorithms(ConvPass pass) {
+  static constexpr std::span<const ConvAlgorithm<float>> kLists[] = {kForwardF32, kDgradF32, kWgradF32};
+  return kLists[static_cast<size_t>(pass)];
+}
+template <>
+std::span<const ConvAlgorithm<Bf16>> conv_algorithms(ConvPass pass) {
+  static constexpr std::span<const ConvAlgorithm<Bf16>> kLists[] = {kForwardBf16, kDgradBf16, kWgradBf16};
+  return kLists[static_cast<size_t>(pass)];
 }
 template <>
 std::span<const Algorithm<InferenceOperands<float>>> inference_algorithms() {
@@ -253,13 +194,14 @@ std::span<const Algorithm<InferenceOperands<Bf16>>> inference_algorithms() {
 }
 std::span<const Algorithm<Int8Operands>> int8_algorithms() { return kInt8; }
 
-bool run_conv(Context& context, ConvPass pass, DType dtype, const ConvShape& o, const ConvOperands& operands) {
-  const std::span<const ConvAlgorithm> list = conv_algorithms(pass, dtype);
-  ConvOperands own = operands;
-  const ConvAlgorithm* algorithm = choose(context, o, list, operands.dense);
+template <class T>
+bool run_conv(Context& context, ConvPass pass, const ConvShape& o, const ConvOperands<T>& operands) {
+  const std::span<const ConvAlgorithm<T>> list = conv_algorithms<T>(pass);
+  ConvOperands<T> own = operands;
+  const ConvAlgorithm<T>* algorithm = choose(context, o, list, operands.dense);
   std::optional<std::vector<int64_t>> rows;
   if (is_sparse(algorithm->name)) {
-    with_elements(dtype, [&]<class T>(T) { rows = nonzero_rows(o, static_cast<const T*>(own.dy)); });
+    rows = nonzero_rows(o, own.dy);
     if (rows)
       own.nonzero_rows = &*rows;
     else
@@ -267,30 +209,27 @@ bool run_conv(Context& context, ConvPass pass, DType dtype, const ConvShape& o, 
   }
   const bool fuses = algorithm->fuses_statistics && o.k % context.kernels().gemm.columns == 0;
   if (!fuses) own.statistics = nullptr;
-  const KernelSpan span(context.profiler(), algorithm->name);
-  algorithm->run(context, o, own);
+  run_algorithm(context, o, own, *algorithm);
   return own.statistics != nullptr;
 }
+template bool run_conv(Context&, ConvPass, const ConvShape&, const ConvOperands<float>&);
+template bool run_conv(Context&, ConvPass, const ConvShape&, const ConvOperands<Bf16>&);
 
 template <class T>
 void run_inference_conv(Context& context, const ConvShape& o, const InferenceOperands<T>& operands) {
-  const auto* const algorithm = choose(context, o, inference_algorithms<T>(), false);
-  const KernelSpan span(context.profiler(), algorithm->name);
-  algorithm->run(context, o, operands);
+  run_algorithm(context, o, operands, *choose(context, o, inference_algorithms<T>(), false));
 }
 template void run_inference_conv(Context&, const ConvShape&, const InferenceOperands<float>&);
 template void run_inference_conv(Context&, const ConvShape&, const InferenceOperands<Bf16>&);
 
 void run_int8_conv(Context& context, const ConvShape& o, const Int8Operands& operands) {
-  const auto* const algorithm = choose(context, o, int8_algorithms(), false);
-  const KernelSpan span(context.profiler(), algorithm->name);
-  algorithm->run(context, o, operands);
+  run_algorithm(context, o, operands, *choose(context, o, int8_algorithms(), false));
 }
 
 std::vector<std::string> conv_algorithm_names() {
   std::vector<std::string> names{"bn_fused_grad"};
   for (const ConvPass pass : {ConvPass::forward, ConvPass::dgrad, ConvPass::wgrad})
-    for (const ConvAlgorithm& one : conv_algorithms(pass, DType::bf16))
+    for (const auto& one : conv_algorithms<Bf16>(pass))
       if (std::find(names.begin(), names.end(), one.name) == names.end()) names.emplace_back(one.name);
   return names;
 }

@@ -2,31 +2,18 @@
 // taken.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "libdtrain/cpu/conv/conv_shape.h"
+#include "libdtrain/core/context.h"
+#include "libdtrain/cpu/conv/algorithm.h"
 #include "libdtrain/cpu/conv/inference.h"
 #include "libdtrain/cpu/conv/int8.h"
-#include "libdtrain/cpu/conv/verdicts.h"
-#include "libdtrain/cpu/gemm/statistics.h"
 
 namespace dtrain::cpu {
 
 enum class ConvPass : uint8_t { forward, dgrad, wgrad };
-
-// Tensors of a pass in training; images and weights are of the list's type.
-struct ConvOperands {
-  const void *x = nullptr, *w = nullptr, *dy = nullptr;  // those that the pass reads
-  const float* bias = nullptr;                           // forward: [k], or null
-  void* out = nullptr;                                   // y, dx, or dw, which is f32
-  bool add = false;                                      // dx and dw: added to what is there
-  FusedStatistics* statistics = nullptr;                 // forward: of y, for algorithms that fuse them; or null
-  const std::vector<int64_t>* nonzero_rows = nullptr;    // of dy, for sparse_grad
-  bool dense = false;                                    // dy is known not to be row-sparse
-};
 
 template <class Operands>
 struct Algorithm {
@@ -35,10 +22,12 @@ struct Algorithm {
   void (*run)(Context&, const ConvShape&, const Operands&);
   bool fuses_statistics = false;
 };
-using ConvAlgorithm = Algorithm<ConvOperands>;
+template <class T>
+using ConvAlgorithm = Algorithm<ConvOperands<T>>;
 
-// In the order of preference; the last one takes every shape. `dtype`: f32 or bf16.
-std::span<const ConvAlgorithm> conv_algorithms(ConvPass, DType);
+// In the order of preference; the last one takes every shape. T: float or Bf16.
+template <class T>
+std::span<const ConvAlgorithm<T>> conv_algorithms(ConvPass);
 // The same for inference, whose weights are packed once, and whose epilogue is fused. One group.
 template <class T>
 std::span<const Algorithm<InferenceOperands<T>>> inference_algorithms();
@@ -46,7 +35,8 @@ std::span<const Algorithm<Int8Operands>> int8_algorithms();
 
 // Runs the first algorithm that applies, or the one that the context is forced to, under a profiler span of its name.
 // Returns whether it has added up operands.statistics.
-bool run_conv(Context&, ConvPass, DType, const ConvShape&, const ConvOperands&);
+template <class T>
+bool run_conv(Context&, ConvPass, const ConvShape&, const ConvOperands<T>&);
 template <class T>
 void run_inference_conv(Context&, const ConvShape&, const InferenceOperands<T>&);
 void run_int8_conv(Context&, const ConvShape&, const Int8Operands&);

@@ -1,12 +1,63 @@
-// Repacking of images for AMX: rows of A a constant distance apart, block by block.
+// Repacking of images for AMX, block by block: tile loads read rows of A a constant distance apart.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
-#include "libdtrain/cpu/conv/stride_planes.h"
+#include "libdtrain/cpu/conv/im2col.h"
+#include "libdtrain/cpu/kernels/gemm_amx.h"
 
 namespace dtrain::cpu {
+
+// The repacked layout: the pixels of each remainder modulo the strides form a plane (space to depth), so that
+// neighbours of the output read neighbours of a plane. Where kernel rows are merged, columns stay together.
+struct StridePlanes {
+  // Taps (r, s) of one plane start from pixel (row, column) after the first one that is read.
+  struct Start {
+    int64_t row, column;
+
+    bool operator==(const Start&) const = default;
+  };
+  int64_t step_h, step_w;          // between the rows and columns of a plane
+  int64_t more_rows;               // of a plane than of the output
+  bool skips_rows;                 // of the image: no output reads them
+  int64_t columns, pixel;          // of a row of a plane, and the elements of one of them
+  std::vector<int64_t> offset_of;  // [taps]: elements from the start of the tap's plane
+  std::vector<int64_t> plane_of;   // [taps]
+  std::vector<Start> starts;       // [planes]
+
+  template <class T>
+  explicit StridePlanes(const Im2colView<T>& view) {
+    const ConvShape& o = view.o;
+    const int64_t reach_h = (o.r - 1) * o.dilation_h, reach_w = (view.taps_w - 1) * o.dilation_w;
+    step_h = o.stride_h, step_w = view.merged ? 1 : o.stride_w;
+    pixel = view.merged ? o.stride_w * o.c : o.c;
+    more_rows = reach_h / step_h;
+    skips_rows = reach_h + 1 < step_h;
+    columns = o.q + (view.merged ? (view.run_pixels - 1) / o.stride_w : reach_w / step_w);
+    for (int64_t r = 0; r < o.r; ++r)
+      for (int64_t s = 0; s < view.taps_w; ++s) {
+        const int64_t down = r * o.dilation_h, across = s * o.dilation_w;
+        plane_of.push_back(plane_from({down % step_h, across % step_w}));
+        offset_of.push_back((down / step_h * columns + across / step_w) * pixel);
+      }
+  }
+  int64_t row_elements() const { return columns * pixel * std::ssize(starts); }
+  // Elements of the copy for `rows` output rows of one image; at most, where they belong to images of `p` rows.
+  int64_t elements(int64_t rows) const { return (rows + more_rows) * row_elements(); }
+  int64_t most_elements(int64_t rows, int64_t p) const {
+    const int64_t images = (rows + p - 2) / p + 1;
+    return (rows + images * more_rows) * row_elements();
+  }
+
+ private:
+  int64_t plane_from(const Start& start) {
+    const auto found = std::find(starts.begin(), starts.end(), start);
+    const int64_t number = found - starts.begin();
+    if (found == starts.end()) starts.push_back(start);
+    return number;
+  }
+};
 
 // Output rows [first, last) of an image, and where their pixels begin in the repacked block.
 struct Segment {
@@ -20,28 +71,28 @@ template <class T>
 class RepackedBlock {
  public:
   // `copy`: memory for most_elements() of the largest block.
-  RepackedBlock(const TapConv& o, const StridePlanes& planes, const T* x, T padding, T* copy)
-      : o_(o), planes_(planes), x_(x), padding_(padding), in_order_(reads_in_order(o)), copy_(copy) {}
+  RepackedBlock(const Im2colView<T>& view, const OutputLayout& layout, const StridePlanes& planes, T padding, T* copy)
+      : view_(view),
+        layout_(layout),
+        planes_(planes),
+        padding_(padding),
+        in_order_(reads_pixels_in_order(view.o)),
+        copy_(copy) {}
 
-  // Repacks output rows [first, last), counted over all images. Returns the arguments of the micro-kernel for each
-  // image, or for all of them, without the panel; rows between those of the output have negative places, which are not
-  // stored. Valid until the next call.
+  // Repacks output rows [first, last), counted over all images, unless they read x in order. Returns the arguments of
+  // the micro-kernel for each image, or for all of them, without the panel; rows between those of the output have
+  // negative places, which are not stored. Valid until the next call.
   const std::vector<AmxGemm<T>>& repack(int64_t first, int64_t last) {
-    std::vector<Segment> segments;
-    if (in_order_)
-      segments.push_back({0, first, last, 0});
-    else
-      segments = copied_segments(first, last);
-    const auto taps = static_cast<int64_t>(o_.taps.size());
+    const std::vector<Segment> segments =
+        in_order_ ? std::vector<Segment>{{0, first, last, 0}} : copied_segments(first, last);
     at_.clear(), places_.clear(), rows_.clear();
     for (const Segment& segment : segments) add_places(segment), add_runs(segment);
     const T* const* at = at_.data();
     const int64_t* places = places_.data();
     for (const Segment& segment : segments) {
       const int64_t count = pixels_of(segment);
-      rows_.push_back(
-          {count, taps, o_.run_pixels * o_.c, at, in_order_ ? o_.c : planes_.pixel, nullptr, places, 0, {}});
-      at += taps, places += count;
+      rows_.push_back({count, view_.taps(), view_.run(), at, planes_.pixel, nullptr, places, 0, {}});
+      at += view_.taps(), places += count;
     }
     return rows_;
   }
@@ -49,29 +100,28 @@ class RepackedBlock {
   // About the memory of x that repack() reads. Where strides skip rows, prefetching all of them costs more than it
   // gains.
   PrefetchRange source_of(int64_t first, int64_t last) const {
-    if (planes_.skips_rows) return {x_, 0};
-    const auto begin_of = [&](int64_t row) { return (row / o_.p * o_.h + row % o_.p * o_.stride_h) * o_.w * o_.c; };
-    return {x_ + begin_of(first), (begin_of(last) - begin_of(first)) * static_cast<int64_t>(sizeof(T))};
+    if (planes_.skips_rows) return {};
+    const auto begin_of = [&](int64_t row) {
+      return (row / o_.p * o_.h + row % o_.p * o_.stride_h) * view_.width * o_.c;
+    };
+    return {view_.x + begin_of(first), (begin_of(last) - begin_of(first)) * static_cast<int64_t>(sizeof(T))};
   }
 
  private:
-  int64_t pixels_of(const Segment& segment) const {
-    return (segment.rows() - 1) * (in_order_ ? o_.q : planes_.columns) + o_.q;
-  }
+  int64_t pixels_of(const Segment& segment) const { return (segment.rows() - 1) * planes_.columns + o_.q; }
   void add_places(const Segment& segment) {
-    const int64_t width = in_order_ ? o_.q : planes_.columns;
     const auto begin = static_cast<int64_t>(places_.size());
     places_.resize(places_.size() + static_cast<size_t>(pixels_of(segment)), -1);
     for (int64_t i = 0; i < segment.rows(); ++i) {
       const int64_t row = segment.image * o_.p + segment.first + i;
-      int64_t place = o_.layout.first + row / o_.p * o_.layout.image + row % o_.p * o_.layout.row;
-      for (int64_t j = 0; j < o_.q; ++j, place += o_.layout.pixel)
-        places_[static_cast<size_t>(begin + i * width + j)] = place;
+      int64_t place = layout_.first + row / o_.p * layout_.image + row % o_.p * layout_.row;
+      for (int64_t j = 0; j < o_.q; ++j, place += layout_.pixel)
+        places_[static_cast<size_t>(begin + i * planes_.columns + j)] = place;
     }
   }
   void add_runs(const Segment& segment) {
-    if (in_order_) return at_.push_back(x_ + segment.first * o_.w * o_.c);
-    for (size_t tap = 0; tap < o_.taps.size(); ++tap)
+    if (in_order_) return at_.push_back(view_.x + segment.first * o_.w * o_.c);
+    for (size_t tap = 0; tap < planes_.plane_of.size(); ++tap)
       at_.push_back(copy_ + segment.begin + planes_.plane_of[tap] * plane_elements(segment) + planes_.offset_of[tap]);
   }
   std::vector<Segment> copied_segments(int64_t first, int64_t last) {
@@ -92,10 +142,10 @@ class RepackedBlock {
   void copy(const Segment& segment) {
     const int64_t rows = segment.rows() + planes_.more_rows, row_elements = planes_.columns * planes_.pixel;
     T* to = copy_ + segment.begin;
-    for (const Tap& start : planes_.starts)
+    for (const StridePlanes::Start& start : planes_.starts)
       for (int64_t i = 0; i < rows; ++i, to += row_elements)
-        copy_row(segment.image, planes_.row + start.row + (segment.first + i) * planes_.step_h,
-                 planes_.column + start.column, to);
+        copy_row(segment.image, start.row - o_.pad_top + (segment.first + i) * planes_.step_h,
+                 start.column - view_.pad_left, to);
   }
   // Every step_w-th pixel from `column` on of a row of an image.
   void copy_row(int64_t image, int64_t row, int64_t column, T* to) const {
@@ -105,9 +155,9 @@ class RepackedBlock {
       return;
     }
     const int64_t before = std::clamp<int64_t>((step - 1 - column) / step, 0, count);
-    const int64_t end = std::clamp<int64_t>((o_.w - column + step - 1) / step, before, count);
+    const int64_t end = std::clamp<int64_t>((view_.width - column + step - 1) / step, before, count);
     to = std::fill_n(to, before * o_.c, padding_);
-    const T* from = x_ + ((image * o_.h + row) * o_.w + column + before * step) * o_.c;
+    const T* from = view_.x + ((image * o_.h + row) * view_.width + column + before * step) * o_.c;
     if (step == 1)
       to = std::copy_n(from, (end - before) * o_.c, to);
     else
@@ -115,9 +165,10 @@ class RepackedBlock {
     std::fill_n(to, (count - end) * o_.c, padding_);
   }
 
-  const TapConv& o_;
+  const Im2colView<T>& view_;
+  const ConvShape& o_ = view_.o;
+  const OutputLayout& layout_;
   const StridePlanes& planes_;
-  const T* x_;
   T padding_;
   bool in_order_;
   T* copy_;

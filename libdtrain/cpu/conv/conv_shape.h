@@ -18,9 +18,27 @@ struct ConvShape {
   int64_t k, r, s;
   int64_t p, q;
   int64_t stride_h, stride_w, dilation_h, dilation_w;
-  int64_t pad_top, pad_bottom, pad_left, pad_right;
+  int64_t pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
   int64_t groups;
 };
+
+// A [rows, c] times B [c, k] as a 1x1 convolution of images of one pixel.
+inline ConvShape pointwise_shape(int64_t rows, int64_t c, int64_t k) {
+  return {.n = rows,
+          .h = 1,
+          .w = 1,
+          .c = c,
+          .k = k,
+          .r = 1,
+          .s = 1,
+          .p = 1,
+          .q = 1,
+          .stride_h = 1,
+          .stride_w = 1,
+          .dilation_h = 1,
+          .dilation_w = 1,
+          .groups = 1};
+}
 
 // Whether output pixel i reads input pixel i alone.
 inline bool reads_pixels_in_order(const ConvShape& o) {

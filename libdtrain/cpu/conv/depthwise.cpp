@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <tuple>
 #include <vector>
 
 #include "libdtrain/core/context.h"
@@ -21,18 +20,28 @@ struct AxisTap {
 struct Axis {
   int64_t out_start, out_step, count;  // count: output cells
   int64_t in_step, in;
-  int64_t tap_offset, tap_weight;  // from each tap to the next
-  std::vector<AxisTap> taps;       // in the order of the input cells
+  int64_t tap_offset, tap_weight;           // from each tap to the next
+  std::vector<AxisTap> taps{};              // in the order of the input cells
+  int64_t first_whole = 0, last_whole = 0;  // output cells [first, last) have all taps inside
 
   bool inside(const AxisTap& tap, int64_t i) const {
     const int64_t cell = in_step * i + tap.offset;
     return cell >= 0 && cell < in;
   }
+  void find_whole_range() {
+    const auto whole = [&](int64_t i) {
+      return std::ranges::all_of(taps, [&](const AxisTap& tap) { return inside(tap, i); });
+    };
+    last_whole = count;
+    while (first_whole < count && !whole(first_whole)) ++first_whole;
+    while (last_whole > first_whole && !whole(last_whole - 1)) --last_whole;
+  }
 };
 
 Axis forward_axis(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t padding) {
-  Axis axis{0, 1, out, stride, in, dilation, 1, {}};
+  Axis axis{0, 1, out, stride, in, dilation, 1};
   for (int64_t tap = 0; tap < kernel; ++tap) axis.taps.push_back({tap * dilation - padding, tap});
+  axis.find_whole_range();
   return axis;
 }
 
@@ -40,23 +49,13 @@ Axis forward_axis(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64
 Axis backward_axis(int64_t start, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation,
                    int64_t padding) {
   const int64_t period = stride / std::gcd(stride, dilation);  // of the taps that reach a cell
-  Axis axis{start, stride, (in - start + stride - 1) / stride, 1, out, period * dilation / stride, -period, {}};
+  Axis axis{start, stride, (in - start + stride - 1) / stride, 1, out, period * dilation / stride, -period};
   for (int64_t tap = kernel - 1; tap >= 0; --tap) {
     const int64_t reach = start + padding - tap * dilation;
     if (reach % stride == 0) axis.taps.push_back({reach / stride, tap});
   }
+  axis.find_whole_range();
   return axis;
-}
-
-// The cells [first, last) of an axis for which all taps are inside.
-std::pair<int64_t, int64_t> whole_range(const Axis& axis) {
-  const auto whole = [&](int64_t i) {
-    return std::ranges::all_of(axis.taps, [&](const AxisTap& tap) { return axis.inside(tap, i); });
-  };
-  int64_t first = 0, last = axis.count;
-  while (first < axis.count && !whole(first)) ++first;
-  while (last > first && !whole(last - 1)) --last;
-  return {first, last};
 }
 
 // The first tap inside the image for cell i, and the number of taps inside, which are neighbours.
@@ -73,25 +72,8 @@ struct Sweep {
   const float *weights, *bias;  // weights: [r * s][c]
   T* out;
   bool add;
-  int64_t channels, in_width, out_width, kernel_width;
+  int64_t channels, out_width, kernel_width;
   Axis columns;
-  int64_t first_whole, last_whole;  // see whole_range
-
-  Sweep(const Context& context, const T* from, const float* w, const float* b, T* to, bool adds, int64_t c,
-        int64_t width, int64_t kernel, const Axis& axis)
-      : kernels(context.kernels().depthwise.of<T>()),
-        in(from),
-        weights(w),
-        bias(b),
-        out(to),
-        add(adds),
-        channels(c),
-        in_width(axis.in),
-        out_width(width),
-        kernel_width(kernel),
-        columns(axis) {
-    std::tie(first_whole, last_whole) = whole_range(columns);
-  }
 
   // Output pixels [begin, end) of a row, all of which have the same taps inside. `out_row`: the row's first pixel.
   void run_pixels(const Axis& rows, int64_t image, int64_t row, int64_t begin, int64_t end, T* out_row) const {
@@ -108,10 +90,10 @@ struct Sweep {
                         .bias = bias,
                         .y = out_row + (columns.out_start + columns.out_step * begin) * channels,
                         .add = add,
-                        .ahead = rows.in_step * in_width * channels};
+                        .ahead = rows.in_step * columns.in * channels};
     for (const AxisTap& r : rows.taps) {
       if (taps == 0 || !rows.inside(r, row)) continue;
-      const int64_t pixel = (image * rows.in + rows.in_step * row + r.offset) * in_width + columns.in_step * begin;
+      const int64_t pixel = (image * rows.in + rows.in_step * row + r.offset) * columns.in + columns.in_step * begin;
       run.rows[run.row_count++] = {in + (pixel + first->offset) * channels,
                                    weights + (r.weight * kernel_width + first->weight) * channels};
     }
@@ -120,9 +102,9 @@ struct Sweep {
   }
 
   void run_row(const Axis& rows, int64_t image, int64_t row, T* out_row) const {
-    for (int64_t i = 0; i < first_whole; ++i) run_pixels(rows, image, row, i, i + 1, out_row);
-    run_pixels(rows, image, row, first_whole, last_whole, out_row);
-    for (int64_t i = last_whole; i < columns.count; ++i) run_pixels(rows, image, row, i, i + 1, out_row);
+    for (int64_t i = 0; i < columns.first_whole; ++i) run_pixels(rows, image, row, i, i + 1, out_row);
+    run_pixels(rows, image, row, columns.first_whole, columns.last_whole, out_row);
+    for (int64_t i = columns.last_whole; i < columns.count; ++i) run_pixels(rows, image, row, i, i + 1, out_row);
   }
 };
 
@@ -156,18 +138,8 @@ struct DepthwiseWgrad {
   const DepthwiseLoops<T>& kernels;
   const ConvShape& o;
   const T *x, *dy;
-  Axis rows, columns;
-  int64_t first_whole, last_whole;  // see whole_range
-
-  DepthwiseWgrad(const Context& context, const ConvShape& shape, const T* images, const T* gradients)
-      : kernels(context.kernels().depthwise.of<T>()),
-        o(shape),
-        x(images),
-        dy(gradients),
-        rows(forward_axis(o.h, o.p, o.r, o.stride_h, o.dilation_h, o.pad_top)),
-        columns(forward_axis(o.w, o.q, o.s, o.stride_w, o.dilation_w, o.pad_left)) {
-    std::tie(first_whole, last_whole) = whole_range(columns);
-  }
+  Axis rows = forward_axis(o.h, o.p, o.r, o.stride_h, o.dilation_h, o.pad_top),
+       columns = forward_axis(o.w, o.q, o.s, o.stride_w, o.dilation_w, o.pad_left);
 
   // Pixels [begin, end) of a row, all of which have the same taps inside.
   void add_pixels(int64_t image, int64_t p, int64_t begin, int64_t end, float* sums) const {
@@ -193,48 +165,49 @@ struct DepthwiseWgrad {
   }
 
   void add_row(int64_t image, int64_t p, float* sums) const {
-    for (int64_t q = 0; q < first_whole; ++q) add_pixels(image, p, q, q + 1, sums);
-    for (int64_t q = first_whole; q < last_whole; q += kRun)
-      add_pixels(image, p, q, std::min(q + kRun, last_whole), sums);
-    for (int64_t q = last_whole; q < o.q; ++q) add_pixels(image, p, q, q + 1, sums);
+    for (int64_t q = 0; q < columns.first_whole; ++q) add_pixels(image, p, q, q + 1, sums);
+    for (int64_t q = columns.first_whole; q < columns.last_whole; q += kRun)
+      add_pixels(image, p, q, std::min(q + kRun, columns.last_whole), sums);
+    for (int64_t q = columns.last_whole; q < o.q; ++q) add_pixels(image, p, q, q + 1, sums);
   }
 };
 
 }  // namespace
 
-bool depthwise_supports(const ConvShape& o) {
-  return o.groups > 1 && o.groups == o.c && o.groups == o.k && o.r <= kDepthwiseRows;
+Verdict depthwise_verdict(const Context&, const ConvShape& o) {
+  const bool supported = o.groups > 1 && o.groups == o.c && o.groups == o.k && o.r <= kDepthwiseRows;
+  return supported ? Verdict{} : Verdict::unsupported("for as many groups as channels and filters");
 }
 
 template <class T>
-void depthwise_forward(Context& context, const ConvShape& o, const T* x, const T* w, const float* bias, T* y) {
+void Depthwise<T>::forward(Context& context, const ConvShape& o, const ConvOperands<T>& a) {
   const Scratch<float> weights(context, o.r * o.s * o.c);
-  transpose_filters(w, o.c, o.r * o.s, weights.data());
+  transpose_filters(a.w, o.c, o.r * o.s, weights.data());
   const Axis rows = forward_axis(o.h, o.p, o.r, o.stride_h, o.dilation_h, o.pad_top);
   const Axis columns = forward_axis(o.w, o.q, o.s, o.stride_w, o.dilation_w, o.pad_left);
-  run_rows<T>(context, {Sweep<T>(context, x, weights.data(), bias, y, false, o.c, o.q, o.s, columns)}, {rows}, o.n,
-              o.p);
+  const DepthwiseLoops<T>& kernels = context.kernels().depthwise.of<T>();
+  run_rows<T>(context, {{kernels, a.x, weights.data(), a.bias, a.y, false, o.c, o.q, o.s, columns}}, {rows}, o.n, o.p);
 }
 
 template <class T>
-void depthwise_dgrad(Context& context, const ConvShape& o, const T* dy, const T* w, T* dx, bool add) {
+void Depthwise<T>::dgrad(Context& context, const ConvShape& o, const ConvOperands<T>& a) {
   const Scratch<float> weights(context, o.r * o.s * o.c);
-  transpose_filters(w, o.c, o.r * o.s, weights.data());
+  transpose_filters(a.w, o.c, o.r * o.s, weights.data());
   std::vector<Axis> rows;
   std::vector<Sweep<T>> sweeps;
   for (int64_t top = 0; top < o.stride_h; ++top)
     rows.push_back(backward_axis(top, o.h, o.p, o.r, o.stride_h, o.dilation_h, o.pad_top));
   for (int64_t left = 0; left < std::min(o.stride_w, o.w); ++left)
-    sweeps.emplace_back(context, dy, weights.data(), nullptr, dx, add, o.c, o.w, o.s,
-                        backward_axis(left, o.w, o.q, o.s, o.stride_w, o.dilation_w, o.pad_left));
+    sweeps.push_back({context.kernels().depthwise.of<T>(), a.dy, weights.data(), nullptr, a.dx, a.add, o.c, o.w, o.s,
+                      backward_axis(left, o.w, o.q, o.s, o.stride_w, o.dilation_w, o.pad_left)});
   run_rows(context, sweeps, rows, o.n, o.h);
 }
 
 template <class T>
-void depthwise_wgrad(Context& context, const ConvShape& o, const T* x, const T* dy, float* dw, bool add) {
+void Depthwise<T>::wgrad(Context& context, const ConvShape& o, const ConvOperands<T>& a) {
   const int64_t taps = o.r * o.s, count = taps * o.c;
   const Scratch<float> sums(context, context.threads() * count);
-  const DepthwiseWgrad<T> gradient(context, o, x, dy);
+  const DepthwiseWgrad<T> gradient{context.kernels().depthwise.of<T>(), o, a.x, a.dy};
   parallel_parts(context, o.n * o.p, [&](int part, int64_t begin, int64_t end) {
     float* const own = sums.data() + part * count;
     std::fill_n(own, count, 0.0f);
@@ -244,16 +217,12 @@ void depthwise_wgrad(Context& context, const ConvShape& o, const T* x, const T* 
     for (int64_t tap = 0; tap < taps; ++tap) {
       double sum = 0;
       for (int part = 0; part < context.threads(); ++part) sum += sums.data()[part * count + tap * o.c + c];
-      float& to = dw[c * taps + tap];
-      to = (add ? to : 0.0f) + static_cast<float>(sum);
+      float& to = a.dw[c * taps + tap];
+      to = (a.add ? to : 0.0f) + static_cast<float>(sum);
     }
 }
 
-template void depthwise_forward(Context&, const ConvShape&, const float*, const float*, const float*, float*);
-template void depthwise_dgrad(Context&, const ConvShape&, const float*, const float*, float*, bool);
-template void depthwise_wgrad(Context&, const ConvShape&, const float*, const float*, float*, bool);
-template void depthwise_forward(Context&, const ConvShape&, const Bf16*, const Bf16*, const float*, Bf16*);
-template void depthwise_dgrad(Context&, const ConvShape&, const Bf16*, const Bf16*, Bf16*, bool);
-template void depthwise_wgrad(Context&, const ConvShape&, const Bf16*, const Bf16*, float*, bool);
+template struct Depthwise<float>;
+template struct Depthwise<Bf16>;
 
 }  // namespace dtrain::cpu

@@ -7,6 +7,7 @@
 
 #include "libdtrain/cpu/conv/conv_shape.h"
 #include "libdtrain/cpu/kernels/gemm.h"
+#include "libdtrain/cpu/threads/scratch.h"
 
 namespace dtrain::cpu {
 
@@ -17,11 +18,12 @@ class PackedWeights {
   // w [k, r, s, c], which outlives this, filter k multiplied by scale[k]; an empty `scale`: by 1.
   PackedWeights(const ConvShape&, const T* w, std::vector<float> scale);
 
-  const Tensor& packed(Context&);    // see implicit_gemm
+  const Tensor& packed(Context&);    // see pack_weights
   const Tensor& winograd(Context&);  // see winograd_weights
 
  private:
-  float value(int64_t k, int64_t i) const;  // element i of filter k
+  template <class To>
+  Scratch<To> scaled(const Context&) const;
 
   ConvShape shape_;
   const T* w_;

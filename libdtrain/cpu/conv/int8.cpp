@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <type_traits>
 
 #include "libdtrain/cpu/conv/amx_gemm.h"
 #include "libdtrain/cpu/conv/im2col.h"
@@ -13,28 +12,12 @@
 namespace dtrain::cpu {
 namespace {
 
-// Widens pixels of `used` channels to `channels`, those beyond being `zero`. `to` may overlap `from` as long as writes
-// do not overtake reads.
-template <class Count>
-void spread_channels(int64_t pixels, Count used, int64_t channels, const uint8_t* from, uint8_t zero, uint8_t* to) {
-  for (int64_t i = 0; i < pixels; ++i, from += used, to += channels) {
-    for (int64_t c = 0; c < used; ++c) to[c] = from[c];
-    for (int64_t c = used; c < channels; ++c) to[c] = zero;
-  }
-}
-
 // Quantises a row of o.w pixels to `channels` channels, those beyond o.c being x.zero.
 void quantize_row(const GemmKernelsU8S8& kernels, const ConvShape& o, const Int8Input& x, const float* from,
                   int64_t channels, uint8_t* to) {
-  const float factor = 1 / x.scale, zero = x.zero;
-  if (channels == o.c) return kernels.quantize(o.w * o.c, from, factor, zero, to);
   uint8_t* const tight = to + o.w * (channels - o.c);  // widened in place: reads stay ahead of writes
-  kernels.quantize(o.w * o.c, from, factor, zero, tight);
-  constexpr std::integral_constant<int64_t, 3> kColours;  // with a constant trip count it takes a third of the time
-  if (o.c == kColours)
-    spread_channels(o.w, kColours, round_up_to_quads(kColours), tight, x.zero, to);
-  else
-    spread_channels(o.w, o.c, channels, tight, x.zero, to);
+  kernels.quantize(o.w * o.c, from, 1 / x.scale, x.zero, tight);
+  if (channels != o.c) widen_pixels(tight, o.w, o.c, channels, x.zero, to);
 }
 
 }  // namespace
@@ -75,7 +58,7 @@ void int8_conv(Context& context, const ConvShape& shape, const Int8Operands& ope
       });
   if constexpr (kAmx) {
     parallel_amx_gemm<uint8_t>(
-        context, taps_of(images.shape(), images.merged()), images.data(), x.zero, operands.weights->packed(), columns,
+        context, images.view(), OutputLayout::in_order(shape), x.zero, operands.weights->packed(), columns,
         [&](const AmxGemm<uint8_t>& rows, int64_t panel, int64_t) {
           const int64_t column = panel * columns;
           kernels.amx.u8s8(rows, requantize_from(operands.epilogue, column, column), output_from(operands.y, column));
@@ -83,7 +66,8 @@ void int8_conv(Context& context, const ConvShape& shape, const Int8Operands& ope
   } else {
     const Scratch<uint8_t> zeros(context, shape.s * channels);
     std::fill_n(zeros.data(), shape.s * channels, x.zero);
-    gemm(context, images.matrix(zeros.data()), operands.weights->packed(), operands.epilogue, operands.y, shape.k);
+    gemm(context, images.view().matrix(zeros.data()), operands.weights->packed(), operands.epilogue, operands.y,
+         shape.k);
   }
 }
 

@@ -17,8 +17,8 @@ using dnnl::memory;
 using dnnl::prop_kind;
 using Tag = memory::format_tag;
 
-// pointwise: the data gradient of a 1x1 kernel, as the forward convolution with transposed filters that it is.
-enum class Pass : int64_t { forward, dgrad, wgrad, pointwise };
+// pointwise_dgrad: the data gradient of a 1x1 kernel, as a forward convolution of dy with transposed filters.
+enum class Pass : int64_t { forward, dgrad, wgrad, pointwise_dgrad };
 
 struct Key {
   ConvShape shape;
@@ -33,7 +33,8 @@ constexpr algorithm kDirect = algorithm::convolution_direct;
 
 // One pass of one shape. oneDNN chooses the weight layout; `repack` reorders from KRSC to it or back.
 struct Plan {
-  OnednnPrimitive conv, repack, add;  // `add` to dx, where the data gradient is added
+  OnednnPrimitive conv, repack, add;  // `add`: to dx, where the convolution does not add
+  bool adds = false;                  // whether the convolution adds to dx
   memory::desc x, y, bias, plain, packed;
   bool repacks() const { return plain != packed; }
 };
@@ -103,18 +104,25 @@ OnednnPrimitive reorder(const memory::desc& from, const memory::desc& to, bool a
 }
 
 Plan make_plan(const Key& key, const dnnl::engine& engine) {
+  const ConvShape& o = key.shape;
   const Geometry g = geometry_of(key);
   Plan plan;
   plan.x = g.x, plan.y = g.y, plan.bias = g.bias, plan.plain = g.plain;
   switch (key.pass) {
-    case Pass::forward:
-    case Pass::pointwise: {
-      const bool pointwise = key.pass == Pass::pointwise;
-      if (pointwise) plan.plain = memory::desc(g.filters, g.weights, Tag::ihwo);
-      const bool adds = pointwise && key.variant && fuses_sum(key.type());
-      if (pointwise && key.variant && !adds) plan.add = reorder(g.y, g.y, true, engine);
-      const auto attributes = adds ? adding() : pooled_scratchpad();
-      const auto desc = forward_desc(g, !pointwise && key.variant, attributes, engine);
+    case Pass::forward: {
+      const auto desc = forward_desc(g, key.variant, pooled_scratchpad(), engine);
+      plan.conv = onednn_primitive<dnnl::convolution_forward>(desc);
+      plan.packed = desc.weights_desc();
+      break;
+    }
+    case Pass::pointwise_dgrad: {
+      Geometry transposed = g;
+      std::swap(transposed.x, transposed.y);
+      transposed.any = memory::desc({o.c, o.k, 1, 1}, g.weights, Tag::any);
+      plan.plain = memory::desc({o.c, o.k, 1, 1}, g.weights, Tag::ihwo);
+      plan.adds = key.variant && fuses_sum(key.type());
+      if (key.variant && !plan.adds) plan.add = reorder(g.x, g.x, true, engine);
+      const auto desc = forward_desc(transposed, false, plan.adds ? adding() : pooled_scratchpad(), engine);
       plan.conv = onednn_primitive<dnnl::convolution_forward>(desc);
       plan.packed = desc.weights_desc();
       break;
@@ -168,21 +176,6 @@ class PackedFilters {
 
 bool is_pointwise(const ConvShape& o) { return reads_pixels_in_order(o) && o.groups == 1; }
 
-// On AVX2 this is the faster algorithm.
-void pointwise_dgrad(Context& context, ConvShape shape, DType dtype, const void* dy, const void* w, void* dx,
-                     bool add) {
-  std::swap(shape.c, shape.k);
-  const Plan& plan = plan_of(context, shape, Pass::pointwise, add, dtype);
-  const PackedFilters filters(context, plan, w);
-  const bool apart = add && !fuses_sum(dtype);
-  const Scratch<char> fresh(context, apart ? static_cast<int64_t>(plan.y.get_size()) : 0);
-  run(context, plan.conv,
-      {{DNNL_ARG_SRC, plan.x, dy},
-       {DNNL_ARG_WEIGHTS, plan.packed, filters.data()},
-       {DNNL_ARG_DST, plan.y, apart ? fresh.data() : dx}});
-  if (apart) run(context, plan.add, {{DNNL_ARG_FROM, plan.y, fresh.data()}, {DNNL_ARG_TO, plan.y, dx}});
-}
-
 // Whether the filters' gradient is a product of two tall matrices, many pixels by few channels: oneDNN's sgemm is then
 // the faster one.
 bool is_tall_product(const ConvShape& o) {
@@ -191,44 +184,57 @@ bool is_tall_product(const ConvShape& o) {
 
 }  // namespace
 
-void onednn_conv(Context& context, const ConvShape& shape, DType dtype, const void* x, const void* w, const float* bias,
-                 void* y) {
-  const Plan& plan = plan_of(context, shape, Pass::forward, bias != nullptr, dtype);
-  const PackedFilters filters(context, plan, w);
-  const OnednnArgument source{DNNL_ARG_SRC, plan.x, x}, weights{DNNL_ARG_WEIGHTS, plan.packed, filters.data()},
-      destination{DNNL_ARG_DST, plan.y, y};
-  if (bias)
-    run(context, plan.conv, {source, weights, {DNNL_ARG_BIAS, plan.bias, bias}, destination});
+template <class T>
+Verdict OnednnConv<T>::verdict(const Context& context, const ConvShape&) {
+  const bool can = std::is_same_v<T, float> || onednn_has_bf16(context);
+  return can ? Verdict{} : Verdict::unsupported("oneDNN has no bf16 on this instruction set");
+}
+
+template <class T>
+void OnednnConv<T>::forward(Context& context, const ConvShape& shape, const ConvOperands<T>& a) {
+  const Plan& plan = plan_of(context, shape, Pass::forward, a.bias != nullptr, dtype_of<T>());
+  const PackedFilters filters(context, plan, a.w);
+  const OnednnArgument source{DNNL_ARG_SRC, plan.x, a.x}, weights{DNNL_ARG_WEIGHTS, plan.packed, filters.data()},
+      destination{DNNL_ARG_DST, plan.y, a.y};
+  if (a.bias)
+    run(context, plan.conv, {source, weights, {DNNL_ARG_BIAS, plan.bias, a.bias}, destination});
   else
     run(context, plan.conv, {source, weights, destination});
 }
 
-void onednn_dgrad(Context& context, const ConvShape& shape, DType dtype, const void* dy, const void* w, void* dx,
-                  bool add) {
-  if (is_pointwise(shape)) return pointwise_dgrad(context, shape, dtype, dy, w, dx, add);
-  const Plan& plan = plan_of(context, shape, Pass::dgrad, add, dtype);
-  const PackedFilters filters(context, plan, w);
-  const Scratch<char> fresh(context, add ? static_cast<int64_t>(plan.x.get_size()) : 0);
+template <class T>
+void OnednnConv<T>::dgrad(Context& context, const ConvShape& shape, const ConvOperands<T>& a) {
+  const bool pointwise = is_pointwise(shape);  // on AVX2 the faster algorithm
+  const Plan& plan = plan_of(context, shape, pointwise ? Pass::pointwise_dgrad : Pass::dgrad, a.add, dtype_of<T>());
+  const PackedFilters filters(context, plan, a.w);
+  const bool adds_apart = a.add && !plan.adds;
+  const Scratch<char> fresh(context, adds_apart ? static_cast<int64_t>(plan.x.get_size()) : 0);
   run(context, plan.conv,
-      {{DNNL_ARG_DIFF_DST, plan.y, dy},
+      {{pointwise ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST, plan.y, a.dy},
        {DNNL_ARG_WEIGHTS, plan.packed, filters.data()},
-       {DNNL_ARG_DIFF_SRC, plan.x, add ? fresh.data() : dx}});
-  if (add) run(context, plan.add, {{DNNL_ARG_FROM, plan.x, fresh.data()}, {DNNL_ARG_TO, plan.x, dx}});
+       {pointwise ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, plan.x,
+        adds_apart ? static_cast<const void*>(fresh.data()) : a.dx}});
+  if (adds_apart) run(context, plan.add, {{DNNL_ARG_FROM, plan.x, fresh.data()}, {DNNL_ARG_TO, plan.x, a.dx}});
 }
 
-void onednn_wgrad(Context& context, const ConvShape& shape, DType dtype, const void* x, const void* dy, float* dw,
-                  bool add) {
-  if (dtype == DType::f32 && is_tall_product(shape))
-    return sgemm(context, shape.k, shape.c, shape.n * shape.p * shape.q, {'T', static_cast<const float*>(dy), shape.k},
-                 {'N', static_cast<const float*>(x), shape.c}, add, dw, shape.c);
-  const Plan& plan = plan_of(context, shape, Pass::wgrad, add, dtype);
-  const bool direct = !add && !plan.repacks();
+template <class T>
+void OnednnConv<T>::wgrad(Context& context, const ConvShape& shape, const ConvOperands<T>& a) {
+  if constexpr (std::is_same_v<T, float>)
+    if (is_tall_product(shape))
+      return sgemm(context, shape.k, shape.c, shape.n * shape.p * shape.q, {'T', a.dy, shape.k}, {'N', a.x, shape.c},
+                   a.add, a.dw, shape.c);
+  const Plan& plan = plan_of(context, shape, Pass::wgrad, a.add, dtype_of<T>());
+  const bool direct = !a.add && !plan.repacks();
   const Scratch<char> packed(context, direct ? 0 : static_cast<int64_t>(plan.packed.get_size()));
   run(context, plan.conv,
-      {{DNNL_ARG_SRC, plan.x, x},
-       {DNNL_ARG_DIFF_DST, plan.y, dy},
-       {DNNL_ARG_DIFF_WEIGHTS, plan.packed, direct ? static_cast<const void*>(dw) : packed.data()}});
-  if (!direct) run(context, plan.repack, {{DNNL_ARG_FROM, plan.packed, packed.data()}, {DNNL_ARG_TO, plan.plain, dw}});
+      {{DNNL_ARG_SRC, plan.x, a.x},
+       {DNNL_ARG_DIFF_DST, plan.y, a.dy},
+       {DNNL_ARG_DIFF_WEIGHTS, plan.packed, direct ? static_cast<const void*>(a.dw) : packed.data()}});
+  if (!direct)
+    run(context, plan.repack, {{DNNL_ARG_FROM, plan.packed, packed.data()}, {DNNL_ARG_TO, plan.plain, a.dw}});
 }
+
+template struct OnednnConv<float>;
+template struct OnednnConv<Bf16>;
 
 }  // namespace dtrain::cpu

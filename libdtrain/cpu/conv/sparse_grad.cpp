@@ -5,6 +5,7 @@
 
 #include "libdtrain/core/context.h"
 #include "libdtrain/cpu/conv/im2col.h"
+#include "libdtrain/cpu/conv/implicit_gemm.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/gemm/gemm_tn.h"
 #include "libdtrain/cpu/gemm/packing.h"
@@ -87,9 +88,11 @@ void add_dgrad(Context& context, const ConvShape& o, const std::vector<int64_t>&
 
 }  // namespace
 
-bool sparse_grad_supports(const Context& context, const ConvShape& o) {
-  const GemmTnShape shape{o.n * o.p * o.q, o.r * o.s, o.c, o.k, false};
-  return o.groups == 1 && gemm_tn_supports(context, shape) && shape.products() >= kMinProducts && shape.rows >= kProbes;
+Verdict sparse_verdict(const Context& context, const ConvShape& o) {
+  const GemmTnShape shape = wgrad_shape(o);
+  const bool supported = o.groups == 1 && gemm_tn_supports(context, shape) && shape.macs_per_row() >= kMinMacsPerRow &&
+                         shape.rows >= kProbes;
+  return supported ? Verdict{} : Verdict::unsupported("too small, or channels do not fill panels");
 }
 
 template <class T>
@@ -106,62 +109,54 @@ std::optional<std::vector<int64_t>> nonzero_rows(const ConvShape& o, const T* dy
 }
 
 template <class T>
-void sparse_dgrad(Context& context, const ConvShape& o, const std::vector<int64_t>& rows, const T* dy, const T* w,
-                  T* dx, bool add) {
+void SparseGrad<T>::dgrad(Context& context, const ConvShape& o, const ConvOperands<T>& a) {
   const int64_t pixels = o.n * o.h * o.w * o.c, weights = o.k * o.r * o.s * o.c;
   if constexpr (std::is_same_v<T, float>) {
-    if (!add) parallel_ranges(pixels, [&](int64_t begin, int64_t end) { std::fill(dx + begin, dx + end, 0.0f); });
-    add_dgrad(context, o, rows, dy, w, dx);
+    if (!a.add) fill_elements(a.dx, pixels, 0.0f);
+    add_dgrad(context, o, *a.nonzero_rows, a.dy, a.w, a.dx);
   } else {
     const Scratch<float> sums(context, pixels), wide_w(context, weights);
-    convert_elements(w, weights, wide_w.data());
-    if (add)
-      convert_elements(dx, pixels, sums.data());
+    convert_elements(a.w, weights, wide_w.data());
+    if (a.add)
+      convert_elements(a.dx, pixels, sums.data());
     else
-      parallel_ranges(pixels,
-                      [&](int64_t begin, int64_t end) { std::fill(sums.data() + begin, sums.data() + end, 0.0f); });
-    add_dgrad(context, o, rows, dy, wide_w.data(), sums.data());
-    convert_elements(sums.data(), pixels, dx);
+      fill_elements(sums.data(), pixels, 0.0f);
+    add_dgrad(context, o, *a.nonzero_rows, a.dy, wide_w.data(), sums.data());
+    convert_elements(sums.data(), pixels, a.dx);
   }
 }
 
 template <class T>
-void sparse_wgrad(Context& context, const ConvShape& o, const std::vector<int64_t>& rows, const T* x, const T* dy,
-                  float* dw, bool add) {
-  const int64_t taps = o.r * o.s, columns = taps * o.c;
-  const auto count = static_cast<int64_t>(rows.size());
+void SparseGrad<T>::wgrad(Context& context, const ConvShape& o, const ConvOperands<T>& a) {
+  const std::vector<int64_t>& rows = *a.nonzero_rows;
+  const int64_t count = std::ssize(rows), taps = o.r * o.s, columns = taps * o.c;
   const std::vector<T> zeros(static_cast<size_t>(o.c));
-  const MatrixA<T> windows = im2col(o, x, zeros.data());
+  const MatrixA<T> windows = Im2colView<T>{o, a.x}.matrix(zeros.data());
   const Scratch<float> b(context, count * o.k);
-  for (int64_t i = 0; i < count; ++i) std::copy_n(dy + rows[static_cast<size_t>(i)] * o.k, o.k, b.data() + i * o.k);
+  for (int64_t i = 0; i < count; ++i) std::copy_n(a.dy + rows[static_cast<size_t>(i)] * o.k, o.k, b.data() + i * o.k);
   if constexpr (std::is_same_v<T, float>) {
-    MatrixA<float> a = windows;
-    a.rows = count, a.contiguous = nullptr;
-    a.fill_indirection = [&](int64_t first, int64_t n, int64_t step, const float** at) {
+    MatrixA<float> gathered = windows;
+    gathered.rows = count, gathered.contiguous = nullptr;
+    gathered.fill_indirection = [&](int64_t first, int64_t n, int64_t step, const float** at) {
       for (int64_t i = 0; i < n; ++i) windows.fill_indirection(rows[static_cast<size_t>(first + i)], 1, step, at + i);
     };
-    gemm_tn<float>(context, a, {b.data(), o.k}, dw, add);
+    gemm_tn<float>(context, gathered, {b.data(), o.k}, a.dw, a.add);
   } else {
-    const Scratch<float> a(context, count * columns);
+    const Scratch<float> gathered(context, count * columns);
     std::vector<const T*> at(static_cast<size_t>(taps));
     for (int64_t i = 0; i < count; ++i) {
       windows.fill_indirection(rows[static_cast<size_t>(i)], 1, 1, at.data());
       for (int64_t tap = 0; tap < taps; ++tap)
-        std::copy_n(at[static_cast<size_t>(tap)], o.c, a.data() + i * columns + tap * o.c);
+        std::copy_n(at[static_cast<size_t>(tap)], o.c, gathered.data() + i * columns + tap * o.c);
     }
-    gemm_tn<float>(context, strided_matrix<float>(a.data(), count, columns, columns), {b.data(), o.k}, dw, add);
+    gemm_tn<float>(context, strided_matrix<float>(gathered.data(), count, columns, columns), {b.data(), o.k}, a.dw,
+                   a.add);
   }
 }
 
 template std::optional<std::vector<int64_t>> nonzero_rows(const ConvShape&, const float*);
 template std::optional<std::vector<int64_t>> nonzero_rows(const ConvShape&, const Bf16*);
-template void sparse_dgrad(Context&, const ConvShape&, const std::vector<int64_t>&, const float*, const float*, float*,
-                           bool);
-template void sparse_dgrad(Context&, const ConvShape&, const std::vector<int64_t>&, const Bf16*, const Bf16*, Bf16*,
-                           bool);
-template void sparse_wgrad(Context&, const ConvShape&, const std::vector<int64_t>&, const float*, const float*, float*,
-                           bool);
-template void sparse_wgrad(Context&, const ConvShape&, const std::vector<int64_t>&, const Bf16*, const Bf16*, float*,
-                           bool);
+template struct SparseGrad<float>;
+template struct SparseGrad<Bf16>;
 
 }  // namespace dtrain::cpu

@@ -16,13 +16,13 @@ namespace {
 
 // Tiles that a thread takes through all phases at once: transformed, with their products, they stay in its own cache.
 // More tiles share each panel where panels come from the shared cache or from memory.
-constexpr int64_t kTilesPerThread = 24, kTilesOfFarPanels = 48;
+constexpr int64_t kTilesPerThread = 24, kTilesPerThreadBeyondL2 = 48;
 // Where tiles outweigh weights: each thread takes groups of tiles through all phases, so that they stay in its own
 // cache, and the weights in the shared one.
 template <class T>
 void convolve_by_tiles(Context& context, const WinogradConv<T>& conv, const float* panels) {
   const int64_t count = conv.tiles.count, threads = context.threads();
-  const int64_t at_once = threads * (conv.far_panels() ? kTilesOfFarPanels : kTilesPerThread);
+  const int64_t at_once = threads * (conv.panels_exceed_l2() ? kTilesPerThreadBeyondL2 : kTilesPerThread);
   const int64_t rounds = (count + at_once - 1) / at_once;
   const int64_t most = (count + threads * rounds - 1) / (threads * rounds);  // equal shares
   const Scratch<float> scratch(context, threads * conv.scratch_floats(most));
@@ -58,12 +58,12 @@ void multiply_by_panels(const WinogradConv<T>& conv, const float* panels, const 
 template <class T>
 void multiply_by_panels(const WinogradConv<T>& conv, const WeightTransform<T>& weights, const float* inputs,
                         float* products) {
-  const int64_t width = conv.kernels.gemm.columns, point_step = winograd_spread(kFreshDepth * width);
+  const int64_t width = conv.kernels.gemm.columns, point_step = pad_by_cache_line(kFusedTransformDepth * width);
   std::vector<float> panels(static_cast<size_t>(kWinogradPoints * point_step));
 #pragma omp for schedule(dynamic)
   for (int64_t outer = 0; outer < conv.y.c; outer += width)
-    for (int64_t depth = 0; depth < conv.x.c; depth += kFreshDepth) {
-      const int64_t depths = std::min(kFreshDepth, conv.x.c - depth);
+    for (int64_t depth = 0; depth < conv.x.c; depth += kFusedTransformDepth) {
+      const int64_t depths = std::min(kFusedTransformDepth, conv.x.c - depth);
       weights.transform(outer, depth, depths, panels.data(), point_step);
       for (int64_t point = 0; point < kWinogradPoints; ++point)
         conv.multiply(conv.tiles.count, point, outer, width, depth, depths, inputs, panels.data() + point * point_step,
@@ -89,27 +89,21 @@ void convolve_by_panels(Context& context, const WinogradConv<T>& conv, const Wei
   }
 }
 
+// `packed`: the transformed weights. Null: they are transformed in this call, panel by panel where each is used once
+// and there are enough of them to occupy the threads, else before.
 template <class T>
-void convolve(Context& context, const WinogradSource<T>& x, const Tensor& panels, int64_t n, const Output<T>& y) {
-  const Tensor zero_pixel = context.zeros({x.c}, dtype_of<T>());
-  const WinogradConv<T> conv{context.kernels(), {n, y.h, y.w}, x, y, zero_pixel.data<T>()};
-  if (conv.by_tiles)
-    convolve_by_tiles(context, conv, panels.data<float>());
-  else
-    convolve_by_panels(context, conv, panels.data<float>());
-}
-
-// Transforms the weights in this call: panel by panel where each is used once and there are enough of them to occupy
-// the threads, else before.
-template <class T>
-void convolve(Context& context, const WinogradSource<T>& x, const WinogradFilters<T>& w, int64_t n,
-              const Output<T>& y) {
+void convolve(Context& context, const WinogradSource<T>& x, const WinogradFilters<T>& w, const Tensor* packed,
+              int64_t n, const Output<T>& y) {
   const Tensor zero_pixel = context.zeros({x.c}, dtype_of<T>());
   const WinogradConv<T> conv{context.kernels(), {n, y.h, y.w}, x, y, zero_pixel.data<T>()};
   const WeightTransform<T> weights{context.kernels(), w};
   const bool many_panels = y.c / context.kernels().gemm.columns >= 2 * context.threads();
-  if (many_panels && !conv.by_tiles) return convolve_by_panels(context, conv, weights);
-  convolve(context, x, transform_weights(context, weights, x.c, y.c), n, y);
+  if (!packed && many_panels && !conv.by_tiles) return convolve_by_panels(context, conv, weights);
+  const Tensor panels = packed ? *packed : transform_weights(context, weights, x.c, y.c);
+  if (conv.by_tiles)
+    convolve_by_tiles(context, conv, panels.data<float>());
+  else
+    convolve_by_panels(context, conv, panels.data<float>());
 }
 
 template <class T>
@@ -119,59 +113,44 @@ WinogradFilters<T> forward_weights(int64_t c, const T* w) {
 
 }  // namespace
 
-bool winograd_supports(const Context& context, const WinogradShape& s) {
+Verdict winograd_verdict(const Context& context, const ConvShape& o, int64_t min_tiles) {
+  const bool is_3x3 = o.r == 3 && o.s == 3 && o.stride_h == 1 && o.stride_w == 1 && o.dilation_h == 1 &&
+                      o.dilation_w == 1 && o.groups == 1;
+  if (!is_3x3) return Verdict::unsupported("for 3x3 kernels of stride 1 and one group");
   const int64_t width = context.kernels().gemm.columns;
-  return s.c % width == 0 && s.k % width == 0 && s.c > 0 && s.k > 0 && s.pad_top <= 2 && s.pad_left <= 2;
+  if (o.c % width != 0 || o.k % width != 0) return Verdict::unsupported(kPartialPanels);
+  if (o.pad_top > 2 || o.pad_left > 2) return Verdict::unsupported("for a padding of at most 2");
+  const WinogradTiles tiles(o.n, o.p, o.q);
+  const bool inside = 2 * o.n * o.p * o.q >= kWinogradOut * kWinogradOut * tiles.count;
+  const bool pays = o.c * o.k >= 2048 && inside && tiles.count >= min_tiles;
+  return pays ? Verdict{} : Verdict::slower("too few tiles or channels for the transforms");
 }
 
-bool winograd_pays(const WinogradShape& s, int64_t min_tiles) {
-  const int64_t tiles = ((s.p + kWinogradOut - 1) / kWinogradOut) * ((s.q + kWinogradOut - 1) / kWinogradOut);
-  return s.c * s.k >= 2048 && 2 * s.p * s.q >= kWinogradOut * kWinogradOut * tiles && s.n * tiles >= min_tiles;
-}
-
-std::optional<WinogradShape> winograd_shape(const ConvShape& o) {
-  const bool fits = o.r == 3 && o.s == 3 && o.stride_h == 1 && o.stride_w == 1 && o.dilation_h == 1 &&
-                    o.dilation_w == 1 && o.groups == 1;
-  if (!fits) return std::nullopt;
-  return WinogradShape{o.n, o.h, o.w, o.c, o.k, o.p, o.q, o.pad_top, o.pad_left};
+Tensor winograd_weights(Context& context, int64_t c, int64_t k, const float* w) {
+  return transform_weights<float>(context, {context.kernels(), forward_weights(c, w)}, c, k);
 }
 
 template <class T>
-Tensor winograd_weights(Context& context, int64_t c, int64_t k, const T* w) {
-  return transform_weights<T>(context, {context.kernels(), forward_weights(c, w)}, c, k);
+void Winograd<T>::forward(Context& context, const ConvShape& o, const ConvOperands<T>& a) {
+  convolve<T>(context, {a.x, o.h, o.w, o.c, o.pad_top, o.pad_left}, forward_weights(o.c, a.w), nullptr, o.n,
+              {a.y, o.p, o.q, o.k, {.bias = a.bias}, a.statistics});
 }
 
 template <class T>
-void winograd_forward(Context& context, const WinogradShape& s, const T* x, const Tensor& weights,
-                      const std::type_identity_t<Epilogue<T>>& epilogue, T* y) {
-  convolve<T>(context, {x, s.h, s.w, s.c, s.pad_top, s.pad_left}, weights, s.n, {y, s.p, s.q, s.k, epilogue});
+void Winograd<T>::inference(Context& context, const ConvShape& o, const InferenceOperands<T>& a) {
+  convolve<T>(context, {a.x, o.h, o.w, o.c, o.pad_top, o.pad_left}, {}, &a.weights->winograd(context), o.n,
+              {a.y, o.p, o.q, o.k, a.epilogue});
 }
 
+// The forward algorithm with rotated and transposed weights.
 template <class T>
-void winograd_forward(Context& context, const WinogradShape& s, const T* x, const T* w, const float* bias, T* y,
-                      FusedStatistics* statistics) {
-  convolve<T>(context, {x, s.h, s.w, s.c, s.pad_top, s.pad_left}, forward_weights(s.c, w), s.n,
-              {y, s.p, s.q, s.k, {.bias = bias}, statistics});
+void Winograd<T>::dgrad(Context& context, const ConvShape& o, const ConvOperands<T>& a) {
+  const WinogradFilters<T> rotated{a.w, 1, o.c, 9 * o.c, true, nullptr, 0};
+  convolve<T>(context, {a.dy, o.p, o.q, o.k, 2 - o.pad_top, 2 - o.pad_left}, rotated, nullptr, o.n,
+              {a.dx, o.h, o.w, o.c, {.residual = a.add ? a.dx : nullptr}});
 }
 
-template <class T>
-void winograd_dgrad(Context& context, const WinogradShape& s, const T* dy, const T* w, T* dx, bool add) {
-  const WinogradFilters<T> rotated{w, 1, s.c, 9 * s.c, true, nullptr, 0};
-  convolve<T>(context, {dy, s.p, s.q, s.k, 2 - s.pad_top, 2 - s.pad_left}, rotated, s.n,
-              {dx, s.h, s.w, s.c, {.residual = add ? dx : nullptr}});
-}
-
-template Tensor winograd_weights(Context&, int64_t, int64_t, const float*);
-template void winograd_forward(Context&, const WinogradShape&, const float*, const Tensor&, const Epilogue<float>&,
-                               float*);
-template void winograd_forward(Context&, const WinogradShape&, const float*, const float*, const float*, float*,
-                               FusedStatistics*);
-template void winograd_dgrad(Context&, const WinogradShape&, const float*, const float*, float*, bool);
-template Tensor winograd_weights(Context&, int64_t, int64_t, const Bf16*);
-template void winograd_forward(Context&, const WinogradShape&, const Bf16*, const Tensor&, const Epilogue<Bf16>&,
-                               Bf16*);
-template void winograd_forward(Context&, const WinogradShape&, const Bf16*, const Bf16*, const float*, Bf16*,
-                               FusedStatistics*);
-template void winograd_dgrad(Context&, const WinogradShape&, const Bf16*, const Bf16*, Bf16*, bool);
+template struct Winograd<float>;
+template struct Winograd<Bf16>;
 
 }  // namespace dtrain::cpu

@@ -18,10 +18,10 @@ namespace dtrain::cpu {
 inline constexpr int64_t kWinogradDepth = 256, kWinogradSmall = 64;
 // Bytes of all panels from which they come from the shared cache or from memory and are prefetched. Prefetching fewer
 // costs more than it gains: a tenth at 28x28x128.
-inline constexpr int64_t kFarPanels = int64_t{4} << 20;
+inline constexpr int64_t kPanelBytesBeyondL2 = int64_t{4} << 20;
 // Depth of the panels of all points that a thread transforms and then multiplies by: they stay in the second-level
 // cache.
-inline constexpr int64_t kFreshDepth = 128;
+inline constexpr int64_t kFusedTransformDepth = 128;
 
 // Transforms weights to panels [point][outer / width][inner][width]. `w` describes the weights of the first outer and
 // inner channels.
@@ -44,7 +44,7 @@ struct WeightTransform {
 
 template <class T>
 Tensor transform_weights(Context& context, const WeightTransform<T>& weights, int64_t inner, int64_t outer) {
-  const int64_t point_step = winograd_spread(inner * outer), width = context.kernels().gemm.columns,
+  const int64_t point_step = pad_by_cache_line(inner * outer), width = context.kernels().gemm.columns,
                 lanes = context.kernels().winograd.lanes;
   const Tensor panels = context.empty({kWinogradPoints * point_step});
 #pragma omp parallel for schedule(static) num_threads(context.threads())
@@ -63,7 +63,7 @@ struct WinogradConv {
   const T* zeros;  // a pixel of x
   bool by_tiles = tiles.outweigh_weights(x.c, y.c, 1);
   InputLayout inputs_at =
-      by_tiles ? InputLayout::tile_by_tile(x.c) : InputLayout::gemm_by_gemm(tiles.count, x.c, kFreshDepth);
+      by_tiles ? InputLayout::tile_by_tile(x.c) : InputLayout::gemm_by_gemm(tiles.count, x.c, kFusedTransformDepth);
 
   // Scratch memory of `count` tiles between the phases.
   int64_t input_floats(int64_t count) const { return inputs_at.floats(count, x.c); }
@@ -102,24 +102,26 @@ struct WinogradConv {
     const int64_t one = kernels.gemm.columns, most = one * kernels.gemm.panels;
     return (x.c <= kWinogradSmall || x.c >= kWinogradDepth) && y.c % most == 0 ? most : one;
   }
-  bool far_panels() const { return kWinogradPoints * x.c * y.c * static_cast<int64_t>(sizeof(float)) >= kFarPanels; }
+  bool panels_exceed_l2() const {
+    return kWinogradPoints * x.c * y.c * static_cast<int64_t>(sizeof(float)) >= kPanelBytesBeyondL2;
+  }
   // The same over all inner channels; `panels`: of all points and outer channels. Prefetches the next panels if they
   // are far, else `next_range`.
   void multiply(int64_t count, int64_t point, int64_t outer, const float* inputs, const float* panels, float* products,
                 const PrefetchRange& next_range) const {
     const int64_t width = kernels.gemm.columns, wide = columns();
-    const float* const panel = panels + point * winograd_spread(x.c * y.c) + outer * x.c;
+    const float* const panel = panels + point * pad_by_cache_line(x.c * y.c) + outer * x.c;
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
     const bool last = outer + wide == y.c, more = !last || point + 1 < kWinogradPoints;
-    const float* const next = last ? panels + (point + 1) * winograd_spread(x.c * y.c) : panel + wide * x.c;
+    const float* const next = last ? panels + (point + 1) * pad_by_cache_line(x.c * y.c) : panel + wide * x.c;
     const int64_t most = std::min(kWinogradDepth, inputs_at.run);
     for (int64_t depth = 0; depth < x.c; depth += most) {
       const int64_t depths = std::min(most, x.c - depth);
       const PrefetchRange panels_after{next + depth * wide, more ? depths * wide * kFloat : 0};
       multiply(count, point, outer, wide, depth, depths, inputs, panel + depth * width, x.c * width, products,
-               far_panels() ? panels_after
-               : depth == 0 ? next_range
-                            : PrefetchRange{});
+               panels_exceed_l2() ? panels_after
+               : depth == 0       ? next_range
+                                  : PrefetchRange{});
     }
   }
   // The inputs of the next point, for a GEMM by panels that were just transformed.

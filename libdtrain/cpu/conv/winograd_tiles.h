@@ -18,7 +18,7 @@ inline constexpr int64_t kWinogradIn = 6;   // rows and columns of the input tha
 
 // `floats` and a cache line more: 36 streams this far apart are written at once, and the odd line keeps them out of one
 // cache set.
-constexpr int64_t winograd_spread(int64_t floats) { return floats + 16; }
+constexpr int64_t pad_by_cache_line(int64_t floats) { return floats + 16; }
 
 // The tiles of `n` images of `height` x `width` output pixels, numbered over all images.
 struct WinogradTiles {
@@ -97,17 +97,17 @@ struct Output {
   // Transforms products to pixels, and adds them to the statistics of a chunk.
   void write(int64_t chunk, const WinogradTransforms<T>& transforms, const float* products,
              WinogradPixels<T> to) const {
-    if (statistics) to.end.sums = statistics->from(chunk, 0);
+    if (statistics) to.end.sums = statistics->accumulators(chunk, 0);
     transforms.output_tile(products, c, to);
     if (!statistics) return;
-    if (to.end.sums.pivot) return statistics->added(chunk, 0, c, to.rows * to.columns);
+    if (to.end.sums.pivot) return statistics->commit_rows(chunk, 0, c, to.rows * to.columns);
     for (int64_t i = 0; i < to.rows; ++i)
       statistics->add_rows(chunk, 0, c, to.columns, to.to + i * to.row_step, to.column_step);
   }
 };
 
 // Floats from one transformed tile of `channels` to the next.
-inline constexpr int64_t tile_stride(int64_t channels) { return winograd_spread(kWinogradPoints * channels); }
+inline constexpr int64_t tile_stride(int64_t channels) { return pad_by_cache_line(kWinogradPoints * channels); }
 
 // Layout of transformed input tiles: channel c of point p of tile t is at t * tile + p * point + c / run * run_step +
 // c % run.
@@ -118,7 +118,7 @@ struct InputLayout {
   static InputLayout tile_by_tile(int64_t channels) { return {tile_stride(channels), channels, channels, 0}; }
   // [channel / run][point][tile][run]: a GEMM reads one run of memory.
   static InputLayout gemm_by_gemm(int64_t count, int64_t channels, int64_t run) {
-    const int64_t point = winograd_spread(count * std::min(run, channels));
+    const int64_t point = pad_by_cache_line(count * std::min(run, channels));
     return {std::min(run, channels), point, run, kWinogradPoints * point};
   }
   // Of `count` tiles of `channels`.

@@ -18,7 +18,7 @@ constexpr int64_t kTilesPerThread = 64;
 // Tiles in a GEMM: a panel of this depth stays in the first-level cache.
 constexpr int64_t kDepth = 256;
 // Output channels whose sums a thread computes at all points and then transforms: they stay in the second-level cache.
-constexpr int64_t kFreshChannels = 128;
+constexpr int64_t kFusedTransformChannels = 128;
 
 // The transformed tiles of a group as packed panels: [point][channel / width][tile][width].
 struct TilePanels {
@@ -37,7 +37,7 @@ struct TilePanels {
 template <class T>
 struct WinogradWgrad {
   const Kernels& kernels;
-  const WinogradShape& shape;
+  const ConvShape& shape;
   WinogradTiles tiles;
   WinogradSource<T> x, dy;
   const T* zeros;  // a pixel of padding
@@ -50,10 +50,10 @@ struct WinogradWgrad {
   };
   // Scratch memory of `count` transformed tiles.
   int64_t scratch_floats(int64_t count) const {
-    return kWinogradPoints * (winograd_spread(count * shape.c) + winograd_spread(count * shape.k));
+    return kWinogradPoints * (pad_by_cache_line(count * shape.c) + pad_by_cache_line(count * shape.k));
   }
   Group group_at(float* scratch, int64_t count) const {
-    const int64_t x_step = winograd_spread(count * shape.c), dy_step = winograd_spread(count * shape.k);
+    const int64_t x_step = pad_by_cache_line(count * shape.c), dy_step = pad_by_cache_line(count * shape.k);
     return {{scratch, count, x_step, width}, {scratch + kWinogradPoints * x_step, count, dy_step, width}};
   }
   // Transforms tile `t`, which is number `place` of the group.
@@ -101,7 +101,7 @@ void wgrad_by_tiles(Context& context, const WinogradWgrad<T>& gradient, float* d
   const int64_t c = gradient.shape.c, k = gradient.shape.k, width = gradient.width, wide = gradient.wide;
   const int64_t threads = context.threads(), count = gradient.tiles.count;
   const int64_t most = std::min(kTilesPerThread, (count + threads - 1) / threads);
-  const int64_t u_floats = winograd_spread(kWinogradPoints * c * k);
+  const int64_t u_floats = pad_by_cache_line(kWinogradPoints * c * k);
   const ChunkedRange chunks(context.threads(), count, std::max<int64_t>(c * k / (c + k), 1));
   const Scratch<float> scratch(context, threads * gradient.scratch_floats(most)),
       sums(context, chunks.count() * u_floats);
@@ -140,7 +140,8 @@ void wgrad_by_panels(Context& context, const WinogradWgrad<T>& gradient, float* 
   const int64_t count = gradient.tiles.count;
   const Scratch<float> scratch(context, gradient.scratch_floats(count));
   const auto group = gradient.group_at(scratch.data(), count);
-  const int64_t channels = std::min(kFreshChannels / gradient.panels, k), point_step = winograd_spread(channels * wide);
+  const int64_t channels = std::min(kFusedTransformChannels / gradient.panels, k),
+                point_step = pad_by_cache_line(channels * wide);
   const int64_t blocks = (k + channels - 1) / channels;
 #pragma omp parallel num_threads(context.threads())
   {
@@ -164,18 +165,18 @@ void wgrad_by_panels(Context& context, const WinogradWgrad<T>& gradient, float* 
 }  // namespace
 
 template <class T>
-void winograd_wgrad(Context& context, const WinogradShape& s, const T* x, const T* dy, float* dw, bool add) {
-  const Tensor zero_pixel = context.zeros({std::max(s.c, s.k)}, dtype_of<T>());
-  const WinogradWgrad<T> gradient{context.kernels(),         s,
-                                  {s.n, s.p, s.q},           {x, s.h, s.w, s.c, s.pad_top, s.pad_left},
-                                  {dy, s.p, s.q, s.k, 0, 0}, zero_pixel.data<T>()};
-  if (gradient.tiles.outweigh_weights(s.c, s.k, 2 * context.threads()))
-    wgrad_by_tiles(context, gradient, dw, add);
+void Winograd<T>::wgrad(Context& context, const ConvShape& o, const ConvOperands<T>& a) {
+  const Tensor zero_pixel = context.zeros({std::max(o.c, o.k)}, dtype_of<T>());
+  const WinogradWgrad<T> gradient{
+      context.kernels(),   o, {o.n, o.p, o.q}, {a.x, o.h, o.w, o.c, o.pad_top, o.pad_left}, {a.dy, o.p, o.q, o.k, 0, 0},
+      zero_pixel.data<T>()};
+  if (gradient.tiles.outweigh_weights(o.c, o.k, 2 * context.threads()))
+    wgrad_by_tiles(context, gradient, a.dw, a.add);
   else
-    wgrad_by_panels(context, gradient, dw, add);
+    wgrad_by_panels(context, gradient, a.dw, a.add);
 }
 
-template void winograd_wgrad(Context&, const WinogradShape&, const float*, const float*, float*, bool);
-template void winograd_wgrad(Context&, const WinogradShape&, const Bf16*, const Bf16*, float*, bool);
+template void Winograd<float>::wgrad(Context&, const ConvShape&, const ConvOperands<float>&);
+template void Winograd<Bf16>::wgrad(Context&, const ConvShape&, const ConvOperands<Bf16>&);
 
 }  // namespace dtrain::cpu

@@ -47,7 +47,7 @@ class Tiles {
     else if (epilogue_.residual)
       own.residual = epilogue_.residual + offset;
     own.relu = depth.is_last && epilogue_.relu;
-    if (statistics_ && depth.is_last) own.sums = statistics_->from(tile.chunk, column);
+    if (statistics_ && depth.is_last) own.sums = statistics_->accumulators(tile.chunk, column);
     const T* const panel = static_cast<const T*>(panels().at(tile.panel));
     kernels_.template gathered<T>()({.rows = tile.rows,
                                      .taps = depth.taps,
@@ -65,7 +65,7 @@ class Tiles {
                                      .prefetch = tile.prefetch});
     if (!statistics_ || !depth.is_last) return;
     if (own.sums.pivot)
-      statistics_->added(tile.chunk, column, valid, tile.rows);
+      statistics_->commit_rows(tile.chunk, column, valid, tile.rows);
     else
       statistics_->add_rows(tile.chunk, column, valid, tile.rows, c_.data + offset, c_.n);
   }

@@ -1,11 +1,10 @@
 #include "libdtrain/cpu/gemm/gemm_tn.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "libdtrain/core/context.h"
-#include "libdtrain/cpu/gemm/gemm_tn_unpacked.h"
+#include "libdtrain/cpu/gemm/packing.h"
 #include "libdtrain/cpu/gemm/prefetch_schedule.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/threads/scratch.h"
@@ -14,17 +13,16 @@
 namespace dtrain::cpu {
 namespace {
 
-// Packed rows in a block: a panel of so many stays in the first-level cache, and so do the panels of a micro-kernel
-// that takes several. AMX, to which loading and storing sums costs more, takes more rows, and all at once where C
-// outweighs the rows.
-constexpr int64_t kDepth = 128, kWideDepth = kUnpackedDepth, kAmxDepth = 256, kMaxAmxDepth = 1024;
+// Packed rows in a block for AMX, to which loading and storing sums costs more: all rows, up to kMaxAmxDepth, where C
+// outweighs them.
+constexpr int64_t kAmxDepth = 256, kMaxAmxDepth = 1024;
 constexpr int64_t kAmxUnit = 16;  // packed rows of a tile
 // Rows of C in one item of work: so many panels of B stay in the second-level cache.
 constexpr int64_t kItemRows = 128;
 // Words beyond a panel, or beyond a row of a transposed one: an odd number of lines avoids conflicts in one cache set.
 constexpr int64_t kPadWords = 16;
-// Products in a row from which packing pays in bf16.
-constexpr int64_t kMinProductsBf16 = 8192;
+// Multiply-adds in a row from which packing pays in bf16.
+constexpr int64_t kMinMacsPerRowBf16 = 8192;
 // Columns of a micro-kernel of several panels, at most.
 constexpr int64_t kMaxWide = 2 * kMaxTileColumns;
 // Rows before a row is packed that it is prefetched.
@@ -36,39 +34,13 @@ void prefetch_row(const T* row, int64_t count) {
   for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(row + i);
 }
 
-// Packed rows are words of 32 bits: of one row in f32, of two rows in bf16.
-template <class T>
-struct RowPacking;
-template <>
-struct RowPacking<float> {
-  using Word = float;
-  static constexpr int64_t kRows = 1;
-
-  static void pack(const GemmKernels& gemm, const float* const* row, int64_t count, float* to, int64_t step) {
-    constexpr int64_t kAtOnce = 8;
-    for (int64_t i = 0; i < count; i += gemm.columns, to += step)
-      for (int64_t j = 0; j < gemm.columns; j += kAtOnce) std::memcpy(to + j, *row + i + j, kAtOnce * sizeof(float));
-  }
-  static auto micro_kernel(const GemmKernels& gemm) { return gemm.transposed_a; }
-};
-template <>
-struct RowPacking<Bf16> {
-  using Word = Bf16Pair;
-  static constexpr int64_t kRows = 2;
-
-  static void pack(const GemmKernels& gemm, const Bf16* const* rows, int64_t count, Bf16Pair* to, int64_t step) {
-    gemm.interleave_pairs(rows[0], rows[1], count, to, step);
-  }
-  static auto micro_kernel(const GemmKernels& gemm) { return gemm.transposed_a_bf16; }
-};
-
 // Sums of one thread or of all: C in the order in which items are visited, [n / kItemRows][depth /
 // wide][kItemRows][wide], or C itself. A block packs up to `depth` packed rows of A and B and adds their products. AMX
-// takes B's panels transposed.
+// takes B's panels transposed. Packed rows are words of 32 bits: of one row in f32, of two rows in bf16.
 template <class T>
 struct PackedGemmTn {
-  using Packing = RowPacking<T>;
-  using Word = typename Packing::Word;
+  using Word = std::conditional_t<std::is_same_v<T, Bf16>, Bf16Pair, float>;
+  static constexpr int64_t kPack = kPackFactor<T>;  // rows in a packed one
 
   const GemmKernels& gemm;
   const AmxKernels* amx;  // null: not used
@@ -78,9 +50,9 @@ struct PackedGemmTn {
   int64_t n = b.n, width = gemm.columns, columns = a.depth();
   int64_t panels = amx || columns % (gemm.panels * width) > 0 ? 1 : gemm.panels;  // of A, in a micro-kernel
   int64_t wide = panels * width, across = columns / wide;
-  int64_t depth = amx ? kAmxDepth : panels > 1 ? kWideDepth : kDepth;
+  int64_t depth = amx ? kAmxDepth : panels > 1 ? kWideDepth : kPackedDepth;
   int64_t unit = amx ? kAmxUnit : 1;  // packed rows that stay together
-  int64_t units = (a.rows + Packing::kRows * unit - 1) / (Packing::kRows * unit), packed_rows = units * unit;
+  int64_t units = (a.rows + kPack * unit - 1) / (kPack * unit), packed_rows = units * unit;
   int64_t items = (n + kItemRows - 1) / kItemRows * across;
 
   int64_t panel_step() const { return depth * width + kPadWords; }
@@ -96,7 +68,7 @@ struct PackedGemmTn {
 
   // The runs of packed rows [begin, end): those of A tap by tap, then those of B. What the last row lacks is zero.
   std::vector<const T*> addresses(int64_t thread, int64_t begin, int64_t end) const {
-    const int64_t first = begin * Packing::kRows, count = (end - begin) * Packing::kRows;
+    const int64_t first = begin * kPack, count = (end - begin) * kPack;
     const int64_t known = std::clamp<int64_t>(a.rows - first, 0, count);
     const T* const from = b.rows(thread, first, first + known);
     std::vector<const T*> at(static_cast<size_t>((a.taps + 1) * count), zeros);
@@ -107,16 +79,17 @@ struct PackedGemmTn {
   // Packs rows [begin, end) of the block from row `first` on.
   void pack(int64_t thread, int64_t first, int64_t begin, int64_t end, Word* block) const {
     const std::vector<const T*> at = addresses(thread, begin, end);
-    const int64_t count = (end - begin) * Packing::kRows, tap_step = a.run / width * panel_step();
+    const int64_t count = (end - begin) * kPack, tap_step = a.run / width * panel_step();
     for (int64_t row = begin; row < end; ++row) {
-      const T* const* runs = at.data() + (row - begin) * Packing::kRows;
-      const T* const* const later = row + kPrefetchDistance < end ? runs + kPrefetchDistance * Packing::kRows : nullptr;
+      const T* const* runs = at.data() + (row - begin) * kPack;
+      const T* const* const later = row + kPrefetchDistance < end ? runs + kPrefetchDistance * kPack : nullptr;
       Word* const to = block + (row - first) * width;
       for (int64_t tap = 0; tap <= a.taps; ++tap) {
         const int64_t elements = tap < a.taps ? a.run : n;
         if (later)
-          for (int64_t i = 0; i < Packing::kRows; ++i) prefetch_row(later[tap * count + i], elements);
-        Packing::pack(gemm, runs + tap * count, elements, to + tap * tap_step, panel_step());
+          for (int64_t i = 0; i < kPack; ++i) prefetch_row(later[tap * count + i], elements);
+        pack_row(gemm, elements, runs[tap * count], runs[tap * count + kPack - 1],
+                 reinterpret_cast<T*>(to + tap * tap_step), panel_step() * kPack);
       }
     }
   }
@@ -139,7 +112,7 @@ struct PackedGemmTn {
   // contiguous.
   TwoRangeSchedule prefetch_of(int64_t begin, int64_t end) const {
     constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-    const int64_t first = begin * Packing::kRows, last = std::min(end * Packing::kRows, a.rows);
+    const int64_t first = begin * kPack, last = std::min(end * kPack, a.rows);
     const int64_t count = std::max<int64_t>(last - first, 0), parts = amx ? items : n / width * across;
     const bool both = a.contiguous && parts > 1;
     const int64_t of_b = both ? std::clamp<int64_t>(parts * n / (n + a.run), 1, parts - 1) : parts;
@@ -162,8 +135,8 @@ struct PackedGemmTn {
         return;
       }
     const Word* gradients = block + a_words() + from / width * panel_step();
-    for (int64_t i = 0; i < size; ++i, gradients += panel_step())
-      Packing::micro_kernel(gemm)({.rows = width,
+    for (int64_t i = 0; i < size; ++i, gradients += panel_step()) {
+      const StridedGemm<Word> tile{.rows = width,
                                    .k = count,
                                    .a = gradients,
                                    .a_stride = width,
@@ -174,7 +147,12 @@ struct PackedGemmTn {
                                    .add = add,
                                    .panels = panels,
                                    .panel_step = panel_step(),
-                                   .prefetch = next[number + i]});
+                                   .prefetch = next[number + i]};
+      if constexpr (std::is_same_v<T, Bf16>)
+        gemm.transposed_a_bf16(tile);
+      else
+        gemm.transposed_a(tile);
+    }
   }
   // Stores or adds row k of C, from `parts` sums, which are added in their order.
   void store(int64_t k, const float* sums, int64_t parts, float* c, bool add) const {
@@ -265,18 +243,17 @@ bool gemm_tn_supports(const Context& context, const GemmTnShape& o) {
 
 bool gemm_tn_pays(const Context& context, const GemmTnShape& o, DType dtype) {
   if (!gemm_tn_supports(context, o)) return false;
-  if (dtype == DType::bf16) return context.kernels().capabilities.bf16 && o.products() >= kMinProductsBf16;
-  return o.products() >= kMinProducts || needs_no_packing(context, o);
+  if (dtype == DType::bf16) return context.kernels().capabilities.bf16 && o.macs_per_row() >= kMinMacsPerRowBf16;
+  return o.macs_per_row() >= kMinMacsPerRow || needs_no_packing(context, o);
 }
 
 template <class T>
-void gemm_tn(Context& context, const MatrixA<T>& a, const MatrixB<T>& b, float* c, bool add) {
+void gemm_tn(Context& context, const MatrixA<T>& a, const MatrixB<T>& b, float* c, bool add, bool use_amx) {
   const Kernels& kernels = context.kernels();
   if constexpr (std::is_same_v<T, float>)
     if (needs_no_packing(context, {a.rows, a.taps, a.run, b.n, a.contiguous != nullptr}))
       return gemm_tn_unpacked(context, a, b, c, add);
   const Tensor zeros = context.zeros({std::max(a.run, b.n)}, dtype_of<T>());
-  const bool use_amx = std::is_same_v<T, Bf16> && kernels.capabilities.amx;
   PackedGemmTn<T> work{kernels.gemm, use_amx ? &kernels.amx : nullptr, a, b, zeros.template data<T>()};
   if (rows_outweigh_c(context, work.packed_rows, work.columns, b.n)) return share_rows(context, work, c, add);
   DT_CHECK(!b.make, "gemm_tn: rows of B are made block by block, but C outweighs them");
@@ -286,19 +263,12 @@ void gemm_tn(Context& context, const MatrixA<T>& a, const MatrixB<T>& b, float* 
 
 bool gemm_tn_reads_rows_once(const Context& context, const GemmTnShape& o, DType dtype) {
   if (dtype == DType::bf16 && context.kernels().capabilities.amx) return false;
-  const int64_t packing = dtype == DType::bf16 ? RowPacking<Bf16>::kRows : 1;
+  const int64_t packing = dtype == DType::bf16 ? kPackFactor<Bf16> : kPackFactor<float>;
   return gemm_tn_pays(context, o, dtype) &&
          rows_outweigh_c(context, (o.rows + packing - 1) / packing, o.taps * o.run, o.n);
 }
 
-template <class T>
-int64_t gemm_tn_max_block() {
-  return kDepth * RowPacking<T>::kRows;
-}
-
-template void gemm_tn(Context&, const MatrixA<float>&, const MatrixB<float>&, float*, bool);
-template void gemm_tn(Context&, const MatrixA<Bf16>&, const MatrixB<Bf16>&, float*, bool);
-template int64_t gemm_tn_max_block<float>();
-template int64_t gemm_tn_max_block<Bf16>();
+template void gemm_tn(Context&, const MatrixA<float>&, const MatrixB<float>&, float*, bool, bool);
+template void gemm_tn(Context&, const MatrixA<Bf16>&, const MatrixB<Bf16>&, float*, bool, bool);
 
 }  // namespace dtrain::cpu

@@ -1,4 +1,4 @@
-#include "libdtrain/cpu/gemm/gemm_tn_unpacked.h"
+#include "libdtrain/cpu/gemm/gemm_tn.h"
 
 #include <algorithm>
 
@@ -25,14 +25,14 @@ void gemm_tn_unpacked(Context& context, const MatrixA<float>& a, const MatrixB<f
   const int64_t wide = gemm.panels * gemm.columns, columns = a.run, count = b.n * columns;
   const int64_t parts = (b.n + kRows - 1) / kRows * (columns / wide);
   const int64_t of_b = parts > 1 ? std::clamp<int64_t>(parts * b.n / (b.n + columns), 1, parts - 1) : 1;
-  const ChunkedRange chunks(context.threads(), a.rows, 2 * kUnpackedDepth);
+  const ChunkedRange chunks(context.threads(), a.rows, 2 * kWideDepth);
   const Scratch<float> sums(context, chunks.count() * count);
   parallel_chunks(chunks, [&](int64_t thread, int64_t chunk, int64_t begin, int64_t end) {
     float* const own = sums.data() + chunk * count;
     if (begin == end) std::fill_n(own, count, 0.0f);
-    for (int64_t first = begin; first < end; first += kUnpackedDepth) {
-      const int64_t depth = std::min(kUnpackedDepth, end - first), next = first + depth;
-      const int64_t later = std::min(kUnpackedDepth, end - next);
+    for (int64_t first = begin; first < end; first += kWideDepth) {
+      const int64_t depth = std::min(kWideDepth, end - first), next = first + depth;
+      const int64_t later = std::min(kWideDepth, end - next);
       const float* const rows = b.rows(thread, first, next);
       const TwoRangeSchedule prefetch{
           PrefetchSchedule({b.data + next * b.n, later * b.n * kFloat}, of_b),

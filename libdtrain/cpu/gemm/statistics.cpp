@@ -14,24 +14,24 @@ constexpr int64_t kMostPending = 512;
 }  // namespace
 
 FusedStatistics::FusedStatistics(const Context& context, int64_t channels)
-    : own_(static_cast<size_t>(ChunkedRange::max_count(context.threads()))) {
-  DT_CHECK(channels % kBlock == 0, "sums of ", channels, " channels, expected a multiple of ", kBlock);
+    : chunks_(static_cast<size_t>(ChunkedRange::max_count(context.threads()))) {
+  DT_CHECK(channels % kBlock == 0, "statistics of ", channels, " channels, expected a multiple of ", kBlock);
   const auto size = static_cast<size_t>(channels);
-  for (Own& own : own_) {
-    for (auto* floats : {&own.pivot, &own.sum, &own.square}) floats->resize(size);
-    for (auto* doubles : {&own.mean, &own.deviation}) doubles->resize(size);
-    own.blocks.resize(size / kBlock);
+  for (ChunkStatistics& one : chunks_) {
+    for (auto* floats : {&one.pivot, &one.sum, &one.square}) floats->resize(size);
+    for (auto* doubles : {&one.mean, &one.deviation}) doubles->resize(size);
+    one.blocks.resize(size / kBlock);
   }
 }
 
-ColumnStatistics FusedStatistics::from(int64_t chunk, int64_t channel) {
-  Own& own = of_chunk(chunk);
+ColumnStatistics FusedStatistics::accumulators(int64_t chunk, int64_t channel) {
+  ChunkStatistics& own = of_chunk(chunk);
   if (own.blocks[static_cast<size_t>(channel / kBlock)].count == 0) return {};
   return {own.pivot.data() + channel, own.sum.data() + channel, own.square.data() + channel};
 }
 
-void FusedStatistics::added(int64_t chunk, int64_t channel, int64_t count, int64_t rows) {
-  Own& own = of_chunk(chunk);
+void FusedStatistics::commit_rows(int64_t chunk, int64_t channel, int64_t count, int64_t rows) {
+  ChunkStatistics& own = of_chunk(chunk);
   for (int64_t block = channel / kBlock; block < (channel + count) / kBlock; ++block) {
     auto& [merged, pending] = own.blocks[static_cast<size_t>(block)];
     pending += rows;
@@ -43,8 +43,8 @@ void FusedStatistics::added(int64_t chunk, int64_t channel, int64_t count, int64
 template <class T>
 void FusedStatistics::add_rows(int64_t chunk, int64_t channel, int64_t count, int64_t rows, const T* y,
                                int64_t stride) {
-  Own& own = of_chunk(chunk);
-  if (from(chunk, channel).pivot == nullptr)
+  ChunkStatistics& own = of_chunk(chunk);
+  if (accumulators(chunk, channel).pivot == nullptr)
     for (int64_t i = 0; i < count; ++i) own.pivot[static_cast<size_t>(channel + i)] = y[i];
   float *const sum = own.sum.data() + channel, *const square = own.square.data() + channel;
   const float* const pivot = own.pivot.data() + channel;
@@ -61,7 +61,7 @@ void FusedStatistics::add_rows(int64_t chunk, int64_t channel, int64_t count, in
 }
 
 // merge() with the divisions that all channels share done once.
-void FusedStatistics::Own::merge_sums(size_t block) {
+void FusedStatistics::ChunkStatistics::merge_sums(size_t block) {
   auto& [merged, pending] = blocks[block];
   if (pending == 0) return;
   const auto before = static_cast<double>(merged), rows = static_cast<double>(pending);
@@ -77,12 +77,12 @@ void FusedStatistics::Own::merge_sums(size_t block) {
   pending = 0;
 }
 
-Moments FusedStatistics::of(int64_t channel) {
+Moments FusedStatistics::moments(int64_t channel) {
   const auto i = static_cast<size_t>(channel);
   Moments all;
-  for (Own& own : own_) {
-    own.merge_sums(i / kBlock);
-    all = merge(all, {static_cast<double>(own.blocks[i / kBlock].count), own.mean[i], own.deviation[i]});
+  for (ChunkStatistics& one : chunks_) {
+    one.merge_sums(i / kBlock);
+    all = merge(all, {static_cast<double>(one.blocks[i / kBlock].count), one.mean[i], one.deviation[i]});
   }
   return all;
 }

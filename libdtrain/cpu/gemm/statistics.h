@@ -22,31 +22,31 @@ class FusedStatistics {
 
   // Where micro-kernels add up the channels from `channel` on for a chunk: null before the chunk's first rows, which
   // add_rows takes.
-  ColumnStatistics from(int64_t chunk, int64_t channel);
+  ColumnStatistics accumulators(int64_t chunk, int64_t channel);
   // Reports `rows` rows that micro-kernels have added up there since the last call.
-  void added(int64_t chunk, int64_t channel, int64_t count, int64_t rows);
+  void commit_rows(int64_t chunk, int64_t channel, int64_t count, int64_t rows);
   // Adds up `rows` rows of `count` channels from `channel` on, `stride` elements apart from `y` on.
   template <class T>
   void add_rows(int64_t chunk, int64_t channel, int64_t count, int64_t rows, const T* y, int64_t stride);
 
   // Of all chunks, merged in their order.
-  Moments of(int64_t channel);
+  Moments moments(int64_t channel);
 
  private:
   struct Block {
     int64_t count = 0, pending = 0;  // rows that are merged, and rows in the sums
   };
   // Mean and deviation of the merged rows, and sums about the pivot, which is that mean.
-  struct Own {
+  struct ChunkStatistics {
     std::vector<float> pivot, sum, square;
     std::vector<double> mean, deviation;
     std::vector<Block> blocks;
 
     void merge_sums(size_t block);
   };
-  std::vector<Own> own_;  // of each chunk
+  ChunkStatistics& of_chunk(int64_t chunk) { return chunks_[static_cast<size_t>(chunk)]; }
 
-  Own& of_chunk(int64_t chunk) { return own_[static_cast<size_t>(chunk)]; }
+  std::vector<ChunkStatistics> chunks_;
 };
 
 }  // namespace dtrain::cpu

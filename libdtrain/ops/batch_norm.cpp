@@ -85,13 +85,13 @@ Var record_batch_norm(Tape& tape, const Tensor& y, const Var& x, const Var& gamm
 
 Var batch_norm(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
                const BatchNormOptions& options, Activation activation, const Var* residual) {
-  return batch_norm_with_sums(tape, x, gamma, beta, state, options, activation, residual, {}).y;
+  return batch_norm_with_statistics(tape, x, gamma, beta, state, options, activation, residual, {}).y;
 }
 
-Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, const Var& beta,
-                                const BatchNormState& state, const BatchNormOptions& options, Activation activation,
-                                const Var* residual, const ChannelSums& sums,
-                                const std::shared_ptr<DeferredGrad>& deferred) {
+Normalized batch_norm_with_statistics(Tape& tape, const Var& x, const Var& gamma, const Var& beta,
+                                      const BatchNormState& state, const BatchNormOptions& options,
+                                      Activation activation, const Var* residual, const ChannelStatistics& sums,
+                                      const std::shared_ptr<DeferredGrad>& deferred) {
   check_batch_norm(x, gamma, beta, state);
   DT_CHECK(!residual || residual->shape() == x.shape(), "batch_norm: residual ", residual->shape(), ", expected ",
            x.shape());
@@ -99,8 +99,8 @@ Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, cons
            residual->value.dtype(), " for images of ", x.value.dtype());
   Context& context = tape.context();
   if (activation == Activation::relu6 && !context.is_cpu())  // a GPU's kernels know none but relu
-    return {
-        relu6(tape, batch_norm_with_sums(tape, x, gamma, beta, state, options, Activation::none, residual, sums).y)};
+    return {relu6(
+        tape, batch_norm_with_statistics(tape, x, gamma, beta, state, options, Activation::none, residual, sums).y)};
   const bool constant = !tape.training() || options.frozen;
   const Var none, &r = residual ? *residual : none;
   const BatchNormInputs in{x.value, gamma.value, beta.value, r.value, activation, sums};
@@ -132,7 +132,7 @@ Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, cons
 }
 
 Normalized batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
-                              const BatchNormOptions& options, const ChannelSums& sums) {
+                              const BatchNormOptions& options, const ChannelStatistics& sums) {
   check_batch_norm(x, gamma, beta, state);
   Context& context = tape.context();
   const auto channels = [&](DType dtype) { return context.empty(gamma.shape(), dtype); };

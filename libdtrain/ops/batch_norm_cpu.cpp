@@ -162,7 +162,7 @@ Scratch<double> moments_of_all(Context& context, const Tensor& x, int64_t c) {
 }
 
 // The same from sums.
-Scratch<double> moments_from(Context& context, const ChannelSums& sums, double count, int64_t c) {
+Scratch<double> moments_from(Context& context, const ChannelStatistics& sums, double count, int64_t c) {
   Scratch<double> moments(context, 2 * c);
   const float *sum = sums.sum.data<float>(), *square = sums.square.data<float>();
   const float* const pivot = sums.pivot ? sums.pivot.data<float>() : nullptr;

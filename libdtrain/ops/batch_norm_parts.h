@@ -16,7 +16,7 @@ Communicator* synchronised_by(const BatchNormOptions& options);
 void all_reduce_sum(Communicator& ranks, const Tensor& x, const char* what);
 
 // Fused statistics: sums over n,h,w of x - pivot and of its square, f32 [c]. Undefined pivot: 0, as on GPUs.
-struct ChannelSums {
+struct ChannelStatistics {
   Tensor sum{}, square{}, pivot{};
 
   auto tensors() const { return std::tie(sum, square, pivot); }
@@ -34,7 +34,7 @@ struct OnLoad {
 struct BatchNormInputs {
   Tensor x, gamma, beta, residual;
   Activation activation = Activation::none;
-  ChannelSums sums{};
+  ChannelStatistics sums{};
 
   auto tensors() const { return std::tie(x, gamma, beta, residual, sums); }
 };
@@ -116,15 +116,15 @@ struct Normalized {
 };
 // batch_norm with fused statistics `sums`, if defined. If `deferred` is not null and batch statistics are used,
 // backward defers the gradient of x to it.
-Normalized batch_norm_with_sums(Tape& tape, const Var& x, const Var& gamma, const Var& beta,
-                                const BatchNormState& state, const BatchNormOptions& options, Activation activation,
-                                const Var* residual, const ChannelSums& sums,
-                                const std::shared_ptr<DeferredGrad>& deferred = {});
+Normalized batch_norm_with_statistics(Tape& tape, const Var& x, const Var& gamma, const Var& beta,
+                                      const BatchNormState& state, const BatchNormOptions& options,
+                                      Activation activation, const Var* residual, const ChannelStatistics& sums,
+                                      const std::shared_ptr<DeferredGrad>& deferred = {});
 // relu(bn(x)) for a consumer that applies it on load: on a GPU in training, f16, local batch statistics. y has the
 // value of x and the gradient slot of the result. Instead of the result, scale and shift are rounded to f16: the error
 // is mean / deviation times that of rounding the result, if the mean exceeds a few standard deviations, else equal.
 Normalized batch_norm_on_load(Tape& tape, const Var& x, const Var& gamma, const Var& beta, const BatchNormState& state,
-                              const BatchNormOptions& options, const ChannelSums& sums);
+                              const BatchNormOptions& options, const ChannelStatistics& sums);
 
 namespace cpu {
 // Computes mean [c] and inv_std [c] of x, over all ranks if synchronised, and updates the running statistics.

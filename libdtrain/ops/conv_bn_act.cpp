@@ -45,15 +45,15 @@ Normalized one_layer(Tape& tape, const Normalized& in, const ConvBnActLayer& lay
   if (has_batch_statistics(tape, layer.bn))
     worth = DT_DISPATCH(context, batch_norm_sums_worth)(conv2d_shape(in.y.shape(), layer.w.shape(), layer.conv),
                                                         in.y.value.dtype(), layer.activation, residual != nullptr);
-  const auto [y, sums, deferred] = conv2d_with_sums(tape, in, layer.w, layer.conv, worth);
-  return batch_norm_with_sums(tape, y, layer.gamma, layer.beta, layer.state, layer.bn, layer.activation, residual, sums,
-                              deferred);
+  const auto [y, sums, deferred] = conv2d_with_statistics(tape, in, layer.w, layer.conv, worth);
+  return batch_norm_with_statistics(tape, y, layer.gamma, layer.beta, layer.state, layer.bn, layer.activation, residual,
+                                    sums, deferred);
 }
 
 // As one_layer, its batch norm left to the next one.
 Normalized layer_on_load(Tape& tape, const Normalized& in, const ConvBnActLayer& layer) {
   constexpr float kAnything = std::numeric_limits<float>::infinity();
-  const auto [y, sums, deferred] = conv2d_with_sums(tape, in, layer.w, layer.conv, kAnything);
+  const auto [y, sums, deferred] = conv2d_with_statistics(tape, in, layer.w, layer.conv, kAnything);
   return batch_norm_on_load(tape, y, layer.gamma, layer.beta, layer.state, layer.bn, sums);
 }
 

@@ -10,12 +10,13 @@
 
 namespace dtrain {
 
-ConvWithSums conv2d_with_sums(Tape& tape, const Normalized& in, const Var& w, const Conv2dOptions& options,
-                              float worth) {
+ConvWithStatistics conv2d_with_statistics(Tape& tape, const Normalized& in, const Var& w, const Conv2dOptions& options,
+                                          float worth) {
   Context& context = tape.context();
   const Var& x = in.y;
   const Tensor y = conv2d_output(context, x, w, options);
-  const ChannelSums sums = DT_DISPATCH(context, conv2d_with_sums)(x.value, in.load, w.value, options, y, worth);
+  const ChannelStatistics sums =
+      DT_DISPATCH(context, conv2d_with_statistics)(x.value, in.load, w.value, options, y, worth);
   // As conv2d does, backward keeps the images for dw alone and the filters for dx alone.
   const Var kept_x{w.needs_grad() ? x.value : Tensor(), x.slot}, kept_w{x.needs_grad() ? w.value : Tensor(), w.slot};
   tape.op_observer().note(options);
@@ -65,8 +66,8 @@ void conv2d_grads_deferred(Context& context, const Tensor& x, const Tensor& w, c
 namespace {
 
 // Sums about the mean.
-ChannelSums statistics_of(Context& context, FusedStatistics& statistics, int64_t channels) {
-  const ChannelSums all{context.empty({channels}), context.empty({channels}), context.empty({channels})};
+ChannelStatistics statistics_of(Context& context, FusedStatistics& statistics, int64_t channels) {
+  const ChannelStatistics all{context.empty({channels}), context.empty({channels}), context.empty({channels})};
   for (int64_t i = 0; i < channels; ++i) {
     const Moments moments = statistics.moments(i);
     const auto pivot = static_cast<float>(moments.mean);
@@ -80,8 +81,8 @@ ChannelSums statistics_of(Context& context, FusedStatistics& statistics, int64_t
 
 }  // namespace
 
-ChannelSums conv2d_with_sums(Context& context, const Tensor& x, const OnLoad&, const Tensor& w,
-                             const Conv2dOptions& options, const Tensor& y, float worth) {
+ChannelStatistics conv2d_with_statistics(Context& context, const Tensor& x, const OnLoad&, const Tensor& w,
+                                         const Conv2dOptions& options, const Tensor& y, float worth) {
   const int64_t channels = y.dim(3);
   if (worth <= 0 || channels % FusedStatistics::kBlock != 0) {
     conv2d(context, x, w, {}, options, y);
@@ -93,7 +94,7 @@ ChannelSums conv2d_with_sums(Context& context, const Tensor& x, const OnLoad&, c
     fused = run_conv<T>(context, ConvPass::forward, shape_of(x, w, y, options),
                         {.x = x.data<T>(), .w = w.data<T>(), .y = y.data<T>(), .statistics = &statistics});
   });
-  return fused ? statistics_of(context, statistics, channels) : ChannelSums{};
+  return fused ? statistics_of(context, statistics, channels) : ChannelStatistics{};
 }
 
 void conv2d_wgrad_on_load(Context& context, const Tensor& x, const OnLoad&, const Tensor& dy,

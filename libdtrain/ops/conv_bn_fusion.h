@@ -8,9 +8,9 @@
 
 namespace dtrain {
 
-struct ConvWithSums {
+struct ConvWithStatistics {
   Var y;
-  ChannelSums sums{};  // statistics of y; undefined if not fused
+  ChannelStatistics sums{};  // statistics of y; undefined if not fused
   // Not null: the batch norm that reads y may defer its gradient to this convolution.
   std::shared_ptr<DeferredGrad> deferred{};
 };
@@ -21,8 +21,8 @@ struct ConvWithSums {
 // - Neither: in.y is any tensor.
 // The statistics of the batch norm after the convolution are fused into the epilogue if that costs less than `worth`,
 // the milliseconds that this batch norm saves, and always if in.load is defined. Throws Error as conv2d does.
-ConvWithSums conv2d_with_sums(Tape& tape, const Normalized& in, const Var& w, const Conv2dOptions& options,
-                              float worth);
+ConvWithStatistics conv2d_with_statistics(Tape& tape, const Normalized& in, const Var& w, const Conv2dOptions& options,
+                                          float worth);
 
 // Two layers of a chain, the first with images of shape x and type dtype.
 struct ConvBnActPair {
@@ -40,8 +40,8 @@ bool defers_gradient(const Context&, const Shape& x, const Shape& w, const Conv2
 void conv2d_grads_deferred(Context&, const Tensor& x, const Tensor& w, const Conv2dOptions&, const DeferredGrad&,
                            const Tensor& dz, const GradTarget& dw, const GradTarget& dx);
 // Returns the sums over y, undefined where they are not fused.
-ChannelSums conv2d_with_sums(Context&, const Tensor& x, const OnLoad&, const Tensor& w, const Conv2dOptions&,
-                             const Tensor& y, float worth);
+ChannelStatistics conv2d_with_statistics(Context&, const Tensor& x, const OnLoad&, const Tensor& w,
+                                         const Conv2dOptions&, const Tensor& y, float worth);
 void conv2d_wgrad_on_load(Context&, const Tensor& x, const OnLoad&, const Tensor& dy, const Conv2dOptions&,
                           const Tensor& dw, bool add);
 // conv2d_dgrad that may fuse the first part of the gradient of the batch norm `before`, whose result was x: relu's gate
@@ -56,7 +56,7 @@ float batch_norm_sums_worth(Context&, const Shape& x, DType, Activation, bool re
 }  // namespace cpu
 
 template <>
-inline constexpr bool takes_bf16<cpu::conv2d_with_sums> = true;
+inline constexpr bool takes_bf16<cpu::conv2d_with_statistics> = true;
 template <>
 inline constexpr bool takes_bf16<cpu::conv2d_wgrad_on_load> = true;
 template <>
@@ -69,7 +69,7 @@ namespace cuda {
 decltype(cpu::takes_on_load) takes_on_load;
 decltype(cpu::conv2d_dgrad_before) conv2d_dgrad_before;
 decltype(cpu::batch_norm_sums_worth) batch_norm_sums_worth;
-decltype(cpu::conv2d_with_sums) conv2d_with_sums;
+decltype(cpu::conv2d_with_statistics) conv2d_with_statistics;
 decltype(cpu::conv2d_wgrad_on_load) conv2d_wgrad_on_load;
 }  // namespace cuda
 

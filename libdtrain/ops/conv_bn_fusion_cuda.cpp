@@ -8,7 +8,7 @@
 namespace dtrain::cuda {
 
 bool conv2d_with_statistics(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
-                            const Tensor& y, const ChannelSums& sums) {
+                            const Tensor& y, const ChannelStatistics& sums) {
   ConvPlans& plans = context.runtime().conv_plans();
   const ConvOperands operands{x.raw(), w.raw(), y.raw(), nullptr, sums.sum.raw(), sums.square.raw()};
   const ConvProblem problem = problem_of(context, ConvKind::forward_statistics, x, w.shape(), y, options, operands);
@@ -18,7 +18,7 @@ bool conv2d_with_statistics(Context& context, const Tensor& x, const Tensor& w, 
 }
 
 float statistics_cost(Context& context, const Tensor& x, const Tensor& w, const Conv2dOptions& options, const Tensor& y,
-                      const ChannelSums& sums) {
+                      const ChannelStatistics& sums) {
   if (is_depthwise(x.shape(), w.shape(), options)) return ConvPlans::kUnsupported;
   ConvPlans& plans = context.runtime().conv_plans();
   const ConvOperands plain{x.raw(), w.raw(), y.raw()};
@@ -30,7 +30,7 @@ float statistics_cost(Context& context, const Tensor& x, const Tensor& w, const 
 }
 
 void conv2d_on_load(Context& context, const Tensor& x, const OnLoad& load, const Tensor& w,
-                    const Conv2dOptions& options, const Tensor& y, const ChannelSums& sums) {
+                    const Conv2dOptions& options, const Tensor& y, const ChannelStatistics& sums) {
   ConvOperands operands{x.raw(), w.raw(), y.raw(), nullptr, sums.sum.raw(), sums.square.raw()};
   operands.scale = load.scale.raw(), operands.shift = load.shift.raw();
   context.runtime().conv_plans().run(
@@ -72,7 +72,7 @@ bool conv2d_dgrad_with_sums(Context& context, const Tensor& dy, const Tensor& w,
 }
 
 bool on_load_supported(Context& context, const Tensor& x, const OnLoad& load, const Tensor& w,
-                       const Conv2dOptions& options, const Tensor& y, const ChannelSums& sums) {
+                       const Conv2dOptions& options, const Tensor& y, const ChannelStatistics& sums) {
   if (is_depthwise(x.shape(), w.shape(), options)) return false;
   ConvPlans& plans = context.runtime().conv_plans();
   ConvOperands forward{x.raw(), w.raw(), y.raw(), nullptr, sums.sum.raw(), sums.square.raw()};

@@ -41,13 +41,14 @@ class ForwardTrial {
   bool supported() { return on_load_supported(context_, raw_, load_, next_w_, pair_.next_conv, y_, made_); }
   void run(bool on_load) {
     const Result& to = results_[on_load];
-    const ChannelSums sums =
-        conv2d_with_sums(context_, x_, before_, w_, pair_.conv, raw_, on_load ? ConvPlans::kUnsupported : worth(raw_));
+    const ChannelStatistics sums = conv2d_with_statistics(context_, x_, before_, w_, pair_.conv, raw_,
+                                                          on_load ? ConvPlans::kUnsupported : worth(raw_));
     const Tensor z = on_load ? Tensor() : context_.empty(raw_.shape(), raw_.dtype());
     const OnLoad load = on_load ? load_ : OnLoad{};
     normalize(first_, raw_, sums, z, load);
     const Tensor& images = on_load ? raw_ : z;
-    const ChannelSums next_sums = conv2d_with_sums(context_, images, load, next_w_, pair_.next_conv, y_, worth(y_));
+    const ChannelStatistics next_sums =
+        conv2d_with_statistics(context_, images, load, next_w_, pair_.next_conv, y_, worth(y_));
     normalize(second_, y_, next_sums, to.y, {});
     conv2d_wgrad_on_load(context_, images, load, dy_, pair_.next_conv, to.dw, false);
   }
@@ -72,7 +73,8 @@ class ForwardTrial {
   float worth(const Tensor& y) {
     return batch_norm_sums_worth(context_, y.shape(), y.dtype(), Activation::relu, false);
   }
-  void normalize(const Norm& norm, const Tensor& x, const ChannelSums& sums, const Tensor& y, const OnLoad& load) {
+  void normalize(const Norm& norm, const Tensor& x, const ChannelStatistics& sums, const Tensor& y,
+                 const OnLoad& load) {
     batch_norm_train(context_, {x, norm.gamma, norm.beta, {}, Activation::relu, sums}, norm.state, {},
                      {y, norm.mean, norm.inv_std, {}, load});
   }
@@ -83,7 +85,7 @@ class ForwardTrial {
   Tensor x_, w_, raw_, next_w_, y_, dy_;
   OnLoad before_, load_;
   Norm first_, second_;
-  ChannelSums made_;
+  ChannelStatistics made_;
   Result results_[2];  // the plain composition's, and those made on load
 };
 
@@ -203,10 +205,10 @@ float batch_norm_sums_worth(Context& context, const Shape& x, DType dtype, Activ
   return worth;
 }
 
-ChannelSums conv2d_with_sums(Context& context, const Tensor& x, const OnLoad& load, const Tensor& w,
-                             const Conv2dOptions& options, const Tensor& y, float worth) {
+ChannelStatistics conv2d_with_statistics(Context& context, const Tensor& x, const OnLoad& load, const Tensor& w,
+                                         const Conv2dOptions& options, const Tensor& y, float worth) {
   if (worth > 0 || load.defined()) {
-    const ChannelSums sums{context.empty({y.dim(3)}), context.empty({y.dim(3)})};
+    const ChannelStatistics sums{context.empty({y.dim(3)}), context.empty({y.dim(3)})};
     if (load.defined()) {
       conv2d_on_load(context, x, load, w, options, y, sums);
       return sums;

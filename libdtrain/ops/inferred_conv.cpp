@@ -24,18 +24,18 @@ struct FoldedLayer {
 
 }  // namespace
 
-PreparedWeights::Addresses addresses_of(const Tensor& w, const InferredEnd& end) {
+PreparedWeights::Addresses addresses_of(const Tensor& w, const InferenceEpilogue& end) {
   return {w.raw(), end.norm ? end.norm->gamma.raw() : nullptr, end.bias ? end.bias.raw() : nullptr};
 }
 
-Tensor result_memory(Context& context, const InferredEnd& end, const Shape& shape, DType dtype) {
+Tensor result_memory(Context& context, const InferenceEpilogue& end, const Shape& shape, DType dtype) {
   if (!end.residual || !end.takes_residual) return context.empty(shape, dtype);
   const Tensor& residual = end.residual->value;
   const bool fits = residual.unique() && residual.shape() == shape && residual.dtype() == dtype;
   return fits ? residual : context.empty(shape, dtype);
 }
 
-InferredAffine affine_of(const InferredEnd& end, int64_t k) {
+InferredAffine affine_of(const InferenceEpilogue& end, int64_t k) {
   InferredAffine affine;
   if (end.bias) affine.shift.assign(end.bias.data<float>(), end.bias.data<float>() + k);
   if (!end.norm) return affine;
@@ -56,14 +56,14 @@ InferredAffine affine_of(const InferredEnd& end, int64_t k) {
 
 namespace {
 
-void check_residual(const InferredEnd& end, const Tensor& y) {
+void check_residual(const InferenceEpilogue& end, const Tensor& y) {
   DT_CHECK(!end.residual || (end.residual->shape() == y.shape() && end.residual->value.dtype() == y.dtype()),
            "conv_bn_act: residual ", end.residual->shape(), " of ", end.residual->value.dtype(), ", expected ",
            y.shape(), " of ", y.dtype());
 }
 
 template <class T>
-void folded_conv_as(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end,
+void folded_conv_as(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferenceEpilogue& end,
                     const Tensor& y) {
   using Layer = FoldedLayer<T>;
   const cpu::ConvShape shape = cpu::shape_of(x.value, w.value, y, options);
@@ -79,14 +79,15 @@ void folded_conv_as(Tape& tape, const Var& x, const Var& w, const Conv2dOptions&
   cpu::run_inference_conv<T>(tape.context(), shape, {x.value.data<T>(), &layer->weights, epilogue, y.data<T>()});
 }
 
-Tensor inference_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end) {
+Tensor inference_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options,
+                      const InferenceEpilogue& end) {
   const Tensor y = result_memory(tape.context(), end, conv2d_output_shape(x, w, options), x.value.dtype());
   check_residual(end, y);
   cpu::with_elements(y.dtype(), [&]<class T>(T) { folded_conv_as<T>(tape, x, w, options, end, y); });
   return y;
 }
 
-Tensor infer(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end) {
+Tensor infer(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferenceEpilogue& end) {
   const ThreadCount threads(tape.context().threads());
   const QuantizedLayer* const quantized = tape.prepared()->quantized(w.value.raw());
   return quantized ? quantized_conv(tape, x.value, w.value, options, *quantized, end)
@@ -102,7 +103,7 @@ bool is_inferred(const Tape& tape, const Var& x, const Conv2dOptions& options) {
          (dtype == DType::bf16 && tape.context().kernels().capabilities.bf16);
 }
 
-Var inferred_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end) {
+Var inferred_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferenceEpilogue& end) {
   const Tensor y = infer(tape, x, w, options, end);
   const Var bias{end.bias, -1};
   tape.op_observer().note(options);

@@ -19,7 +19,7 @@ struct InferredNorm {
   float epsilon;
 };
 // The epilogue: bias [k], which may be undefined, then batch norm, residual and activation.
-struct InferredEnd {
+struct InferenceEpilogue {
   Tensor bias{};
   std::optional<InferredNorm> norm{};
   Activation activation = Activation::none;
@@ -28,20 +28,20 @@ struct InferredEnd {
 };
 
 // Memory for y: the residual's, if the epilogue may reuse it and it has this shape and type; else new.
-Tensor result_memory(Context& context, const InferredEnd& end, const Shape& shape, DType dtype);
+Tensor result_memory(Context& context, const InferenceEpilogue& end, const Shape& shape, DType dtype);
 
 // The key of prepared weights w with this epilogue: layers may share weights and differ in the epilogue.
-PreparedWeights::Addresses addresses_of(const Tensor& w, const InferredEnd& end);
+PreparedWeights::Addresses addresses_of(const Tensor& w, const InferenceEpilogue& end);
 
 // The epilogue as a scale for each filter, empty for 1, and a shift, empty for 0.
 struct InferredAffine {
   std::vector<float> scale, shift;
 };
-InferredAffine affine_of(const InferredEnd& end, int64_t k);
+InferredAffine affine_of(const InferenceEpilogue& end, int64_t k);
 
 // Whether the tape infers so, and supports this convolution.
 bool is_inferred(const Tape& tape, const Var& x, const Conv2dOptions& options = {});
-Var inferred_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferredEnd& end);
+Var inferred_conv(Tape& tape, const Var& x, const Var& w, const Conv2dOptions& options, const InferenceEpilogue& end);
 // y [n, out] of a fully connected layer with x [n, in], n > 0, w [out, in] and bias [out] or undefined.
 Tensor inferred_linear(Tape& tape, const Var& x, const Var& w, const Tensor& bias);
 

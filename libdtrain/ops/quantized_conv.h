@@ -17,6 +17,6 @@ bool may_be_bytes(int64_t channels);
 // x and the residual are uint8 by the layer's quantisation parameters, or f32; y is uint8 where the layer has
 // parameters for it, else f32. `end` as for inferred_conv.
 Tensor quantized_conv(Tape& tape, const Tensor& x, const Tensor& w, const Conv2dOptions& options,
-                      const QuantizedLayer& layer, const InferredEnd& end);
+                      const QuantizedLayer& layer, const InferenceEpilogue& end);
 
 }  // namespace dtrain

@@ -54,7 +54,7 @@ void expect_sums(Context& context, const SumsCase& test, DType dtype) {
   const Tensor w = to_device(context, rounded(random_array(test.w, 2), dtype), dtype);
   const Shape shape = conv2d_shape(test.x, test.w, test.options);
   const Tensor y = context.empty(shape, dtype), plain = context.empty(shape, dtype);
-  const ChannelSums sums = cpu::conv2d_with_sums(context, x, {}, w, test.options, y, 1);
+  const ChannelStatistics sums = cpu::conv2d_with_statistics(context, x, {}, w, test.options, y, 1);
   ASSERT_TRUE(sums.sum) << test.name;
   cpu::conv2d(context, x, w, {}, test.options, plain);
   const Array found = to_host(context, y);
@@ -90,7 +90,7 @@ TEST(FusedStatistics, AreNotMadeByOtherAlgorithms) {
   const auto has_sums = [](Context& context, int64_t filters) {
     const Tensor x = context.zeros({1, 4, 4, 64}), w = context.zeros({filters, 1, 1, 64}),
                  y = context.empty({1, 4, 4, filters});
-    return bool{cpu::conv2d_with_sums(context, x, {}, w, {}, y, 1).sum};
+    return bool{cpu::conv2d_with_statistics(context, x, {}, w, {}, y, 1).sum};
   };
   EXPECT_TRUE(has_sums(*plain, 64));
   EXPECT_FALSE(has_sums(*plain, 24)) << "filters in parts of a panel";

@@ -36,9 +36,9 @@ Var composite(Tape& tape, const CompositeCase& test, const std::vector<Var>& in,
 // The composite whose batch norm leaves no gradient to the convolution.
 Var composite_in_memory(Tape& tape, const CompositeCase& test, const std::vector<Var>& in, const BatchNormState& state,
                         const BatchNormOptions& bn) {
-  const ConvWithSums conv = conv2d_with_sums(tape, {in[0]}, in[1], test.conv, 1);
-  return batch_norm_with_sums(tape, conv.y, in[2], in[3], state, bn, test.activation, test.residual ? &in[4] : nullptr,
-                              conv.sums)
+  const ConvWithStatistics conv = conv2d_with_statistics(tape, {in[0]}, in[1], test.conv, 1);
+  return batch_norm_with_statistics(tape, conv.y, in[2], in[3], state, bn, test.activation,
+                                    test.residual ? &in[4] : nullptr, conv.sums)
       .y;
 }
 

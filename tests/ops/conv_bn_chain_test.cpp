@@ -133,7 +133,7 @@ bool fuses(Context& context) {
   const auto zeros = [&](Shape shape) { return tape.constant(context.zeros(shape, DType::f16)); };
   const OnLoad load{context.zeros({8}, DType::f16), context.zeros({8}, DType::f16)};
   try {
-    conv2d_with_sums(tape, {zeros({1, 4, 4, 8}), load}, zeros({8, 1, 1, 8}), {}, 0);
+    conv2d_with_statistics(tape, {zeros({1, 4, 4, 8}), load}, zeros({8, 1, 1, 8}), {}, 0);
     return true;
   } catch (const Error& error) {
     if (std::string(error.what()).find("no engine") == std::string::npos) throw;
@@ -158,15 +158,15 @@ TEST(ConvBnChain, AConvolutionNormalisesWhatItReads) {
       const OnLoad load{put(scale), put(shift)};
       poison(*context);
       Array y[2], dw[2];
-      ChannelSums sums;
+      ChannelStatistics sums;
       for (const bool on_load : {false, true}) {
         Tape tape(*context);
         const Var images = tape.constant(put(on_load ? x : rounded(z, DType::f16)));
         const Var filter = tape.variable(put(w), DType::f32);
         const auto convolve = [&] {
-          return conv2d_with_sums(tape, {images, on_load ? load : OnLoad{}}, filter, options, 0);
+          return conv2d_with_statistics(tape, {images, on_load ? load : OnLoad{}}, filter, options, 0);
         };
-        const ConvWithSums once = convolve(), again = convolve();  // the second gradient is added to the first
+        const ConvWithStatistics once = convolve(), again = convolve();  // the second gradient is added to the first
         sums = again.sums;
         const Tensor gradient = put(dy);
         tape.backward(tape.record("gradient", context->zeros({1}), {&once.y, &again.y}, [&](Tape& t, const Tensor&) {

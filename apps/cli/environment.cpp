@@ -24,8 +24,9 @@ std::vector<Variable> documented_variables() {
       {"DTRAIN_CPU_ISA", concat("the highest instruction set that computing uses, of ", cpu_isa_names(),
                                 "; by default the processor's best")},
       {"DTRAIN_CPU_CONV",
-       "the algorithm of convolutions on the processor, e.g. winograd, wherever it can compute them, "
-       "for tests and comparisons; see dtrain-info --conv"},
+       "the algorithm of convolutions on the processor, e.g. winograd, for tests and comparisons; others compute what "
+       "it "
+       "does not support: see dtrain-info --conv, and --profile for what ran"},
       {"OMP_NUM_THREADS, OMP_WAIT_POLICY, OMP_PROC_BIND, OMP_PLACES",
        "number of compute threads, whether waiting threads spin, and the cores of the threads"},
       {"CUDA_VISIBLE_DEVICES", "GPUs that are visible to the program"},

@@ -53,7 +53,8 @@ DType dtype(const std::string& text, const std::string& part) {
 void append(std::vector<std::string>& lines, const std::string& pass, const std::vector<Conv2dAlgorithm>& algorithms) {
   lines.push_back(pass);
   for (const Conv2dAlgorithm& one : algorithms)
-    lines.push_back(fmt::format("  {} {:<18} {}", one.taken ? '*' : ' ', one.name, one.reason));
+    lines.push_back(one.reason.empty() ? concat("  ", one.taken ? '*' : ' ', " ", one.name)
+                                       : fmt::format("  {} {:<18} {}", one.taken ? '*' : ' ', one.name, one.reason));
 }
 
 }  // namespace

@@ -156,6 +156,8 @@ int run(const std::vector<std::string>& argv) {
   flags.add_choice("device", options.device, {"auto", "cpu", "gpu"},
                    "what the ranks would train on, or is checked; auto: GPUs where there are any");
   if (!cli::read_flags(flags, argv)) return 0;
+  DT_CHECK(models + selftest + ranks + !conv.empty() <= 1,
+           "expected at most one of --models, --selftest, --ranks and --conv");
   if (models) {
     fmt::print("{}", info::table_of_models());
     return 0;

@@ -108,7 +108,7 @@ void require_algorithm(const std::string& name) {
     if (name.empty() || name == one) return;
     names += (names.empty() ? "" : ", ") + one;
   }
-  throw Error(concat("a convolution algorithm \"", name, "\": expected one of ", names));
+  throw Error(concat("CpuOptions::conv_algorithm or DTRAIN_CPU_CONV is \"", name, "\": expected one of ", names));
 }
 
 class CpuContext final : public Context {

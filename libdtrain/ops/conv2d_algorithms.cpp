@@ -2,35 +2,47 @@
 
 #include "libdtrain/cpu/conv/algorithms.h"
 #include "libdtrain/cpu/conv/bn_fused_grad.h"
+#include "libdtrain/cpu/kernels/table.h"
 
 namespace dtrain {
 namespace {
+
+constexpr const char* kNotHere = ", which is forced, does not compute it";
 
 template <class List>
 std::vector<Conv2dAlgorithm> described(const Context& context, const cpu::ConvShape& o, const List& list) {
   using Kind = cpu::Verdict::Kind;
   std::vector<Conv2dAlgorithm> all;
   const auto* const forced = cpu::forced_algorithm(context, o, list);
-  bool found = false;
+  const char* first = nullptr;
   for (const auto& one : list) {
     const cpu::Verdict verdict = one.verdict(context, o);
-    const bool depends = one.name == std::string("sparse_grad") && verdict.applies();
     Conv2dAlgorithm& row = all.emplace_back(Conv2dAlgorithm{one.name, false, verdict.reason ? verdict.reason : ""});
     if (forced) {
       row.taken = &one == forced;
-      if (row.taken) row.reason.clear();
       if (!row.taken && verdict.kind != Kind::unsupported) row.reason = concat(forced->name, " is forced");
-    } else if (depends) {
-      row.reason = "only if most rows of the gradient are zero";
-    } else {
-      row.taken = verdict.applies() && !found;
-      found |= row.taken;
+    } else if (verdict.applies() && first) {
+      row.reason = concat(first, " comes first");
+    } else if (verdict.applies() && !one.needs_nonzero_rows) {
+      row.taken = true;
+      first = one.name;
     }
+    if (row.taken) row.reason = context.conv_algorithm().empty() || forced ? "" : context.conv_algorithm() + kNotHere;
+    if (verdict.applies() && one.needs_nonzero_rows) row.reason = "only if most rows of the gradient are zero";
   }
   return all;
 }
 
+std::vector<Conv2dAlgorithm> of_training(const Context& context, const cpu::ConvShape& o, cpu::ConvPass pass,
+                                         DType dtype) {
+  return dtype == DType::bf16 ? described(context, o, cpu::conv_algorithms<Bf16>(pass))
+                              : described(context, o, cpu::conv_algorithms<float>(pass));
+}
+
+// Grouped convolutions, and those of bf16 without instructions for it, are computed as in training.
 std::vector<Conv2dAlgorithm> of_inference(const Context& context, const cpu::ConvShape& o, DType dtype) {
+  if (o.groups != 1 || (dtype == DType::bf16 && !context.kernels().capabilities.bf16))
+    return of_training(context, o, cpu::ConvPass::forward, dtype);
   if (dtype == DType::u8) return described(context, o, cpu::int8_algorithms());
   if (dtype == DType::f32) return described(context, o, cpu::inference_algorithms<float>());
   return described(context, o, cpu::inference_algorithms<Bf16>());
@@ -38,7 +50,8 @@ std::vector<Conv2dAlgorithm> of_inference(const Context& context, const cpu::Con
 
 std::vector<Conv2dAlgorithm> of_bn_grad(const Context& context, const cpu::ConvShape& o, DType dtype) {
   const char* const declined = cpu::bn_fused_grads_declined(context, o, dtype);
-  return {{"bn_fused_grad", !declined, declined ? declined : ""}, {"wgrad, then dgrad", declined != nullptr, ""}};
+  return {{"bn_fused_grad", !declined, declined ? declined : ""},
+          {"wgrad, then dgrad", declined != nullptr, declined ? "" : "bn_fused_grad comes first"}};
 }
 
 }  // namespace
@@ -53,14 +66,12 @@ std::vector<Conv2dAlgorithm> conv2d_algorithms(const Context& context, const std
   const bool inference = pass == "inference";
   DT_CHECK(dtype == DType::f32 || dtype == DType::bf16 || (inference && dtype == DType::u8),
            "conv2d_algorithms: ", pass, " of ", dtype, ": expected f32, bf16", inference ? ", u8" : "");
-  DT_CHECK(!inference || o.groups == 1, "conv2d_algorithms: inference of ", o.groups, " groups is computed as forward");
+  DT_CHECK(dtype != DType::u8 || o.groups == 1, "conv2d_algorithms: int8 of ", o.groups, " groups, expected one");
   if (inference) return of_inference(context, o, dtype);
   if (pass == "bn_grad") return of_bn_grad(context, o, dtype);
   for (const auto& [name, kind] : {std::pair{"forward", cpu::ConvPass::forward},
                                    std::pair{"dgrad", cpu::ConvPass::dgrad}, std::pair{"wgrad", cpu::ConvPass::wgrad}})
-    if (pass == name)
-      return dtype == DType::bf16 ? described(context, o, cpu::conv_algorithms<Bf16>(kind))
-                                  : described(context, o, cpu::conv_algorithms<float>(kind));
+    if (pass == name) return of_training(context, o, kind, dtype);
   throw Error(concat("conv2d_algorithms: pass \"", pass, "\": expected forward, dgrad, wgrad, inference or bn_grad"));
 }
 

@@ -31,8 +31,8 @@ void gather_positives(Context& context, const RoiSamples& samples, int64_t image
   const int64_t m = positives.weights.count();
   DT_CHECK(positives.rois.shape() == (Shape{m, 4}) && positives.images.count() == m && positives.classes.count() == m &&
                positives.truth.count() == m,
-           "gather_positives: outputs for ", positives.rois.shape(), " regions, ", positives.images.count(), " images, ",
-           positives.classes.count(), " classes, ", positives.truth.count(), " truths and ", m,
+           "gather_positives: outputs for ", positives.rois.shape(), " regions, ", positives.images.count(),
+           " images, ", positives.classes.count(), " classes, ", positives.truth.count(), " truths and ", m,
            " weights; expected equally many");
   DT_DISPATCH(context, gather_positives)(samples, images, mean, positives);
 }

@@ -9,7 +9,7 @@ namespace dtrain {
 namespace {
 
 // Nesting: step > phase > rows > kernels > algorithms.
-constexpr int kPhaseDepth = 1, kRowDepth = 2, kAlgorithmDepth = 4;
+constexpr int kPhaseDepth = 1, kRowDepth = 2, kKernelDepth = 3, kAlgorithmDepth = 4;
 
 std::string shapes_of(const WorkRecord& record) {
   std::string text;
@@ -31,6 +31,13 @@ void add_name(std::string& names, const std::string& name) {
   }
   names.clear();
   for (const std::string& one : all) names += (names.empty() ? "" : ", ") + one;
+}
+
+// "dgrad " or "wgrad " for a kernel of one of these: a backward pass runs both.
+std::string pass_of(const std::string& kernel) {
+  for (const char* pass : {"dgrad", "wgrad"})
+    if (kernel.ends_with(pass)) return concat(pass, " ");
+  return "";
 }
 
 class Rows {
@@ -59,8 +66,10 @@ class Rows {
 std::vector<ProfileRow> profile_rows(std::span<const WorkRecord> records, ProfileBy by) {
   Rows rows;
   ProfileRow* op = nullptr;  // that the kernels after it belong to
+  std::string pass;          // of the kernel that the algorithm after it belongs to
   for (const WorkRecord& record : records) {
-    if (record.depth == kAlgorithmDepth && op) add_name(op->algorithms, record.name);
+    if (record.depth == kKernelDepth) pass = pass_of(record.name);
+    if (record.depth == kAlgorithmDepth && op) add_name(op->algorithms, pass + record.name);
     if (record.depth > kRowDepth) continue;
     const bool counts = record.depth == kRowDepth;
     ProfileRow& row = rows.of(counts ? record.name : kOutsideOps, record.phase, counts ? group_of(record, by) : "");

@@ -16,7 +16,7 @@ inline constexpr char kOutsideOps[] = "(other)";
 struct ProfileRow {
   std::string name{}, phase{};  // as in WorkRecord; kOutsideOps: time of a phase outside of ops, e.g. waiting
   std::string group{};          // layer or shapes, by ProfileBy
-  std::string algorithms{};     // of the ops' kernels, where they name one, e.g. "implicit_gemm, winograd"
+  std::string algorithms{};     // of the ops' kernels, where they name one, e.g. "dgrad winograd, wgrad implicit_gemm"
   int64_t count = 0;
   double seconds = 0;
   double flops = 0, bytes = 0;  // 0: unknown

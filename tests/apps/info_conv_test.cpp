@@ -16,16 +16,16 @@ std::string lines_of(const std::string& text, const std::string& forced = "") {
 TEST(InfoConv, MarksTheFirstThatAppliesAndSaysWhyOthersDoNot) {
   EXPECT_EQ(lines_of("32x64x56x56,64,3x3,1,1,f32,forward"),
             "forward\n"
-            "    depthwise          for as many groups as channels and filters\n"
-            "  * winograd           \n"
-            "    implicit_gemm      \n"
-            "    onednn             \n");
+            "    depthwise          needs groups = channels = filters\n"
+            "  * winograd\n"
+            "    implicit_gemm      winograd comes first\n"
+            "    onednn             winograd comes first\n");
   EXPECT_EQ(lines_of("32x3x224x224,64,7x7,2,3,f32,forward"),
             "forward\n"
-            "    depthwise          for as many groups as channels and filters\n"
+            "    depthwise          needs groups = channels = filters\n"
             "    winograd           for 3x3 kernels of stride 1 and one group\n"
-            "    implicit_gemm      channels are few\n"
-            "  * onednn             \n");
+            "    implicit_gemm      too few channels for the inner dimension of a GEMM\n"
+            "  * onednn\n");
   EXPECT_TRUE(contains(lines_of("32x64x56x56,64,3x3,1,1,f32,wgrad"), "sparse_grad        only if most rows"));
   EXPECT_TRUE(
       contains(lines_of("32x64x56x56,64,3x3,1,1,bf16,forward"), "the instruction set has no dot products of bf16"));
@@ -36,7 +36,14 @@ TEST(InfoConv, MarksTheFirstThatAppliesAndSaysWhyOthersDoNot) {
 TEST(InfoConv, NamesAForcedAlgorithm) {
   const std::string lines = lines_of("32x64x56x56,64,3x3,1,1,f32,forward", "onednn");
   EXPECT_TRUE(contains(lines, "    winograd           onednn is forced\n")) << lines;
-  EXPECT_TRUE(contains(lines, "  * onednn")) << lines;
+  EXPECT_TRUE(contains(lines, "  * onednn\n")) << lines;
+  EXPECT_TRUE(contains(lines_of("32x64x56x56,64,3x3,1,1,f32,forward", "sparse_grad"),
+                       "  * winograd           sparse_grad, which is forced, does not compute it\n"));
+}
+
+TEST(InfoConv, ListsTheAlgorithmsOfForwardForInferenceThatIsComputedAsInTraining) {
+  const std::string forward = lines_of("1x64x56x56,64,1x1,1,0,bf16,forward");
+  EXPECT_EQ(lines_of("1x64x56x56,64,1x1,1,0,bf16,inference"), "inference" + forward.substr(forward.find('\n')));
 }
 
 TEST(InfoConv, RefusesOtherTexts) {

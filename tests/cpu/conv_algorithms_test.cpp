@@ -127,12 +127,11 @@ std::set<std::string> check_all(const cpu::ConvShape& o, int threads) {
     for (const cpu::ConvPass pass : {cpu::ConvPass::forward, cpu::ConvPass::dgrad, cpu::ConvPass::wgrad})
       for (const auto& algorithm : cpu::conv_algorithms<T>(pass)) {
         if (algorithm.verdict(*context, o).kind == cpu::Verdict::Kind::unsupported) continue;
-        const bool looks_at_values = std::string(algorithm.name) == "sparse_grad";
         for (const bool add : {false, true}) {
           SCOPED_TRACE(concat(name_of(isa), " ", dtype_of<T>(), " ", name_of_pass(pass), " ", algorithm.name,
                               add ? ", added" : ""));
-          if (looks_at_values && !sparse) sparse.emplace(o, true);
-          check<T>(*context, algorithm, pass, looks_at_values ? *sparse : dense, add);
+          if (algorithm.needs_nonzero_rows && !sparse) sparse.emplace(o, true);
+          check<T>(*context, algorithm, pass, algorithm.needs_nonzero_rows ? *sparse : dense, add);
         }
         names.insert(concat(name_of_pass(pass), " ", dtype_of<T>(), " ", algorithm.name));
       }

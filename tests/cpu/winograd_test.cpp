@@ -34,7 +34,7 @@ struct Problem {
         x(values_of(elements_of<T>(drawn(s.n * s.h * s.w * s.c, 1)))),
         w(values_of(elements_of<T>(drawn(s.k * 9 * s.c, 2)))),
         dy(values_of(elements_of<T>(drawn(s.n * s.p * s.q * s.k, 3)))),
-        expected(conv_shape(s), x, w, dy) {}
+        expected(s, x, w, dy) {}
 };
 
 // Largest difference over the largest value.

@@ -32,9 +32,9 @@ inline std::vector<ForcedContext> forced_contexts(const Shape& x, const Shape& w
   return all;
 }
 
-// Fails for algorithms of the list that are not in `names`.
+// Fails for algorithms of the list, which the set `scalar` has in full, that are not in `names`.
 inline void expect_all_algorithms(const std::set<std::string>& names, const Shape& x, const Shape& w, DType dtype) {
-  for (const Conv2dAlgorithm& one : conv2d_algorithms(*make_cpu_context(), "inference", x, w, {}, dtype))
+  for (const Conv2dAlgorithm& one : conv2d_algorithms(*context_of(CpuIsa::scalar), "inference", x, w, {}, dtype))
     EXPECT_TRUE(names.contains(one.name)) << dtype << " " << one.name << " ran on no shape";
 }
 

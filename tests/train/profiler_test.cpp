@@ -149,6 +149,25 @@ TEST_F(ProfilerTest, RowsAddUpToTheSteps) {
   }
 }
 
+TEST(ProfileRows, NameTheAlgorithmsOfEachPass) {
+  const auto record = [](WorkLevel level, int depth, const char* name) {
+    return WorkRecord{.level = level, .depth = depth, .name = name, .phase = "backward"};
+  };
+  const std::vector<WorkRecord> records = {
+      record(WorkLevel::step, 0, "step"),         record(WorkLevel::phase, 1, "backward"),
+      record(WorkLevel::op, 2, "conv2d"),         record(WorkLevel::kernel, 3, "conv2d_wgrad"),
+      record(WorkLevel::kernel, 4, "onednn"),     record(WorkLevel::kernel, 3, "conv2d_dgrad"),
+      record(WorkLevel::kernel, 4, "winograd"),   record(WorkLevel::op, 2, "linear"),
+      record(WorkLevel::kernel, 3, "linear_grad")};
+  std::string algorithms;
+  for (const ProfileRow& row : profile_rows(records, ProfileBy::op))
+    if (row.name == "conv2d")
+      algorithms = row.algorithms;
+    else
+      EXPECT_EQ(row.algorithms, "") << row.name;
+  EXPECT_EQ(algorithms, "dgrad winograd, wgrad onednn");
+}
+
 TEST_F(ProfilerTest, AStepDoesNotBelongToThePhaseThatTheOneBeforeEndedIn) {
   Profiler profiler(*context);
   for (int step = 0; step < 2; ++step) {

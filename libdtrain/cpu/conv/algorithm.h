@@ -23,7 +23,7 @@ struct Verdict {
 
 inline constexpr const char *kNoBf16 = "the instruction set has no dot products of bf16",
                             *kNoAmx = "the instruction set has no AMX", *kGroups = "for one group",
-                            *kPartialPanels = "channels or filters do not fill panels";
+                            *kPartialPanels = "channels or filters are no multiple of the panel width";
 
 // Tensors of a pass in training. T: float or Bf16. Forward reads x and w and writes y; dgrad reads dy and w and writes
 // dx; wgrad reads x and dy and writes dw.

@@ -107,14 +107,14 @@ constexpr ConvAlgorithm<Bf16> kForwardBf16[] = {
 };
 constexpr ConvAlgorithm<float> kDgradF32[] = {
     {"depthwise", depthwise_verdict, Depthwise<float>::dgrad},
-    {"sparse_grad", sparse_verdict, SparseGrad<float>::dgrad},
+    {"sparse_grad", sparse_verdict, SparseGrad<float>::dgrad, false, true},
     {"winograd", winograd_grad_verdict<float>, Winograd<float>::dgrad},
     {"implicit_gemm", ImplicitGemm<float>::dgrad_verdict, ImplicitGemm<float>::dgrad},
     {"onednn", OnednnConv<float>::verdict, OnednnConv<float>::dgrad},
 };
 constexpr ConvAlgorithm<Bf16> kDgradBf16[] = {
     {"depthwise", depthwise_verdict, Depthwise<Bf16>::dgrad},
-    {"sparse_grad", sparse_verdict, SparseGrad<Bf16>::dgrad},
+    {"sparse_grad", sparse_verdict, SparseGrad<Bf16>::dgrad, false, true},
     {"implicit_gemm_amx", ImplicitGemm<Bf16, true>::dgrad_verdict, ImplicitGemm<Bf16, true>::dgrad},
     {"winograd", winograd_grad_verdict<Bf16>, Winograd<Bf16>::dgrad},
     {"implicit_gemm", ImplicitGemm<Bf16>::dgrad_verdict, ImplicitGemm<Bf16>::dgrad},
@@ -123,14 +123,14 @@ constexpr ConvAlgorithm<Bf16> kDgradBf16[] = {
 };
 constexpr ConvAlgorithm<float> kWgradF32[] = {
     {"depthwise", depthwise_verdict, Depthwise<float>::wgrad},
-    {"sparse_grad", sparse_verdict, SparseGrad<float>::wgrad},
+    {"sparse_grad", sparse_verdict, SparseGrad<float>::wgrad, false, true},
     {"winograd", winograd_grad_verdict<float>, Winograd<float>::wgrad},
     {"implicit_gemm", ImplicitGemm<float>::wgrad_verdict, ImplicitGemm<float>::wgrad},
     {"onednn", OnednnConv<float>::verdict, OnednnConv<float>::wgrad},
 };
 constexpr ConvAlgorithm<Bf16> kWgradBf16[] = {
     {"depthwise", depthwise_verdict, Depthwise<Bf16>::wgrad},
-    {"sparse_grad", sparse_verdict, SparseGrad<Bf16>::wgrad},
+    {"sparse_grad", sparse_verdict, SparseGrad<Bf16>::wgrad, false, true},
     {"implicit_gemm_amx", ImplicitGemm<Bf16, true>::wgrad_verdict, ImplicitGemm<Bf16, true>::wgrad},
     {"winograd", winograd_grad_verdict<Bf16>, Winograd<Bf16>::wgrad},
     {"implicit_gemm", ImplicitGemm<Bf16>::wgrad_verdict, ImplicitGemm<Bf16>::wgrad},
@@ -151,17 +151,14 @@ constexpr Algorithm<Int8Operands> kInt8[] = {
     {"implicit_gemm", no_amx_verdict, int8_conv<false>},
 };
 
-// Dgrad and wgrad look at the values of dy before they choose a sparse algorithm.
-bool is_sparse(const char* name) { return std::string_view(name) == "sparse_grad"; }
-
-// The forced algorithm, else the first that applies.
+// The forced algorithm, else the first that applies. `dense`: skips those for row-sparse gradients.
 template <class Operands>
 const Algorithm<Operands>* choose(const Context& context, const ConvShape& o, std::span<const Algorithm<Operands>> list,
-                                  bool skip_sparse) {
+                                  bool dense) {
   const auto* const forced = forced_algorithm(context, o, list);
-  if (forced && !(skip_sparse && is_sparse(forced->name))) return forced;
+  if (forced && !(dense && forced->needs_nonzero_rows)) return forced;
   for (const auto& one : list)
-    if (!(skip_sparse && is_sparse(one.name)) && one.verdict(context, o).applies()) return &one;
+    if (!(dense && one.needs_nonzero_rows) && one.verdict(context, o).applies()) return &one;
   throw Error("no algorithm computes this convolution");
 }
 
@@ -200,7 +197,7 @@ bool run_conv(Context& context, ConvPass pass, const ConvShape& o, const ConvOpe
   ConvOperands<T> own = operands;
   const ConvAlgorithm<T>* algorithm = choose(context, o, list, operands.dense);
   std::optional<std::vector<int64_t>> rows;
-  if (is_sparse(algorithm->name)) {
+  if (algorithm->needs_nonzero_rows) {
     rows = nonzero_rows(o, own.dy);
     if (rows)
       own.nonzero_rows = &*rows;

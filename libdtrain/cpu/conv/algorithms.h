@@ -21,6 +21,7 @@ struct Algorithm {
   Verdict (*verdict)(const Context&, const ConvShape&);
   void (*run)(Context&, const ConvShape&, const Operands&);
   bool fuses_statistics = false;
+  bool needs_nonzero_rows = false;  // declines gradients of which too few rows are zero
 };
 template <class T>
 using ConvAlgorithm = Algorithm<ConvOperands<T>>;

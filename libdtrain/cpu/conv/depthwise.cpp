@@ -176,7 +176,7 @@ struct DepthwiseWgrad {
 
 Verdict depthwise_verdict(const Context&, const ConvShape& o) {
   const bool supported = o.groups > 1 && o.groups == o.c && o.groups == o.k && o.r <= kDepthwiseRows;
-  return supported ? Verdict{} : Verdict::unsupported("for as many groups as channels and filters");
+  return supported ? Verdict{} : Verdict::unsupported("needs groups = channels = filters");
 }
 
 template <class T>

@@ -16,15 +16,15 @@ template <class T, bool kAmx>
 Verdict isa_verdict(const Context& context, const ConvShape& o) {
   const Capabilities& capabilities = context.kernels().capabilities;
   if (o.groups != 1) return Verdict::unsupported(kGroups);
-  if (std::is_same_v<T, Bf16> && !capabilities.bf16) return Verdict::unsupported(kNoBf16);
   if (kAmx && !capabilities.amx) return Verdict::unsupported(kNoAmx);
+  if (std::is_same_v<T, Bf16> && !capabilities.bf16) return Verdict::unsupported(kNoBf16);
   return {};
 }
 
 // A GEMM with runs of `run` elements and n columns: runs are long enough, and at most an eighth of the panels is idle.
 Verdict gemm_verdict(const Context& context, int64_t run, int64_t n) {
   const int64_t panel = context.kernels().gemm.columns, whole = (n + panel - 1) / panel * panel;
-  if (run < kMinRun) return Verdict::slower("channels are few");
+  if (run < kMinRun) return Verdict::slower("too few channels for the inner dimension of a GEMM");
   return (whole - n) * 8 <= n ? Verdict{} : Verdict::slower("filters leave much of the last panel idle");
 }
 
@@ -168,7 +168,7 @@ Verdict ImplicitGemm<T, kAmx>::wgrad_verdict(const Context& context, const ConvS
   if (!verdict.applies()) return verdict;
   if (!gemm_tn_supports(context, wgrad_shape(o))) return Verdict::unsupported(kPartialPanels);
   const bool pays = gemm_tn_pays(context, wgrad_shape(o), dtype_of<T>());
-  return pays ? Verdict{} : Verdict::slower("too few products in a pixel");
+  return pays ? Verdict{} : Verdict::slower("the GEMM is too small to amortise packing");
 }
 
 template <class T, bool kAmx>

@@ -92,7 +92,8 @@ Verdict sparse_verdict(const Context& context, const ConvShape& o) {
   const GemmTnShape shape = wgrad_shape(o);
   const bool supported = o.groups == 1 && gemm_tn_supports(context, shape) && shape.macs_per_row() >= kMinMacsPerRow &&
                          shape.rows >= kProbes;
-  return supported ? Verdict{} : Verdict::unsupported("too small, or channels do not fill panels");
+  return supported ? Verdict{}
+                   : Verdict::unsupported("the GEMM is too small, or channels are no multiple of the panel width");
 }
 
 template <class T>

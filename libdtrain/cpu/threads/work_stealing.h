@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <exception>
 #include <type_traits>
 #include <vector>
 
 #include "libdtrain/core/context.h"
 #include "libdtrain/cpu/elements.h"
+#include "libdtrain/cpu/threads/first_exception.h"
 
 namespace dtrain::cpu {
 
@@ -49,26 +49,6 @@ class ChunkedRange {
   int64_t begin_of_owner(int64_t owner) const { return count_ * owner / threads_; }
 
   int64_t threads_, count_, min_chunk_, per_thread_ = 1;
-};
-
-// Carries an exception out of a parallel region, which must not be left by one.
-class FirstException {
- public:
-  template <class Body>
-  void guard(const Body& body) noexcept {
-    try {
-      body();
-    } catch (...) {
-      if (!taken_.exchange(true)) exception_ = std::current_exception();
-    }
-  }
-  void rethrow() const {
-    if (exception_) std::rethrow_exception(exception_);
-  }
-
- private:
-  std::atomic<bool> taken_ = false;
-  std::exception_ptr exception_;
 };
 
 // Calls body(thread, chunk, begin, end) for all chunks. The first exception is thrown after the others have ended.

@@ -31,8 +31,8 @@ std::vector<data::coco::Category> categories_of(std::vector<data::coco::Category
 
 detection::Placement evaluation_placement(const data::ImageSize& image, const DataSettings& settings) {
   const data::ResizeRule& rule = settings.evaluation_resize;
-  constexpr int64_t kMultiple = 32;
-  const auto padded = [](int64_t side) { return (side + kMultiple - 1) / kMultiple * kMultiple; };
+  constexpr int64_t kSideMultiple = 32;
+  const auto padded = [](int64_t side) { return (side + kSideMultiple - 1) / kSideMultiple * kSideMultiple; };
   const data::ImageSize size = data::resized(image, rule.max_short_edge, rule);
   return detection::placement_of(image, size, {padded(size.height), padded(size.width)}, rule.rounds_pixels);
 }

@@ -78,5 +78,5 @@ expect "IMAGE: $registry/dtrain-cpu:$version@sha256:" <(tr -d '"' <"$place/proje
 # Nothing listens at this port.
 if build 127.0.0.1:5001; then code=0; else code=$?; fi
 [ $code = 4 ] || { echo "expected 4, found $code"; cat "$place/output"; exit 1; }
-expect "127.0.0.1:5001 refuses" "$place/output"
+expect "127.0.0.1:5001 rejected" "$place/output"
 echo "pushed, pulled by digest, and set in the overlays"

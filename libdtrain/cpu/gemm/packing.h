@@ -25,18 +25,19 @@ constexpr int64_t round_up_to_pack(int64_t depth) {
 template <class T>
 void pack_row(const GemmKernels& gemm, int64_t n, const T* first, const T* second, T* to, int64_t step) {
   constexpr int64_t kAtOnce = 8;
-  const int64_t whole = n / gemm.columns * gemm.columns, rest = n - whole;
-  if constexpr (std::is_same_v<T, Bf16>)
+  const int64_t width = gemm.columns, rest = n % width, whole = n - rest;
+  if constexpr (std::is_same_v<T, Bf16>) {
     gemm.interleave_pairs(first, second, whole, reinterpret_cast<Bf16Pair*>(to), step / kPackFactor<T>);
-  else
-    for (int64_t i = 0; i < whole; i += gemm.columns)
-      for (int64_t j = 0; j < gemm.columns; j += kAtOnce)
-        std::memcpy(to + i / gemm.columns * step + j, first + i + j, kAtOnce * sizeof(T));
+  } else {
+    T* panel = to;
+    for (int64_t i = 0; i < whole; i += width, panel += step)
+      for (int64_t j = 0; j < width; j += kAtOnce) std::memcpy(panel + j, first + i + j, kAtOnce * sizeof(T));
+  }
   if (rest == 0) return;
   T last[2][kMaxTileColumns] = {};
   std::copy_n(first + whole, rest, last[0]);
   std::copy_n(second + whole, rest, last[1]);
-  pack_row(gemm, gemm.columns, last[0], last[1], to + whole / gemm.columns * step, step);
+  pack_row(gemm, width, last[0], last[1], to + whole / width * step, step);
 }
 
 // Elements of the panels of a B [depth, n]: [n / width][depth][width], the last panel filled up, where width is

@@ -189,7 +189,7 @@ void ImplicitGemm<T, kAmx>::dgrad(Context& context, const ConvShape& o, const Co
   std::vector<DgradPhase> phases;
   for (int64_t top = 0; top < o.stride_h; ++top)
     for (int64_t left = 0; left < o.stride_w; ++left) phases.push_back(phase_of(o, top, left));
-  if (!a.add && !std::ranges::all_of(phases, &DgradPhase::is_reached)) fill_elements(a.dx, dx_elements, T{});
+  if (!a.add && !std::ranges::all_of(phases, &DgradPhase::is_reached)) zero_elements(a.dx, dx_elements);
   const Scratch<T> packed(context, o.k * o.r * o.s * o.c);
   for (const DgradPhase& phase : phases) {
     if (!phase.is_reached()) continue;

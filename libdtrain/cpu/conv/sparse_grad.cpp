@@ -113,7 +113,7 @@ template <class T>
 void SparseGrad<T>::dgrad(Context& context, const ConvShape& o, const ConvOperands<T>& a) {
   const int64_t pixels = o.n * o.h * o.w * o.c, weights = o.k * o.r * o.s * o.c;
   if constexpr (std::is_same_v<T, float>) {
-    if (!a.add) fill_elements(a.dx, pixels, 0.0f);
+    if (!a.add) zero_elements(a.dx, pixels);
     add_dgrad(context, o, *a.nonzero_rows, a.dy, a.w, a.dx);
   } else {
     const Scratch<float> sums(context, pixels), wide_w(context, weights);
@@ -121,7 +121,7 @@ void SparseGrad<T>::dgrad(Context& context, const ConvShape& o, const ConvOperan
     if (a.add)
       convert_elements(a.dx, pixels, sums.data());
     else
-      fill_elements(sums.data(), pixels, 0.0f);
+      zero_elements(sums.data(), pixels);
     add_dgrad(context, o, *a.nonzero_rows, a.dy, wide_w.data(), sums.data());
     convert_elements(sums.data(), pixels, a.dx);
   }

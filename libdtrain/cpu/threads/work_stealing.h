@@ -112,9 +112,10 @@ void convert_elements(const From* from, int64_t count, To* to) {
   });
 }
 
+// By a constant: compilers make it memset.
 template <class T>
-void fill_elements(T* to, int64_t count, T value) {
-  parallel_ranges(count, [=](int64_t begin, int64_t end) { std::fill(to + begin, to + end, value); });
+void zero_elements(T* to, int64_t count) {
+  parallel_ranges(count, [=](int64_t begin, int64_t end) { std::fill(to + begin, to + end, T{}); });
 }
 
 // For sums over elements: calls body(part, begin, end) for exactly context.threads() parts of [0, count), however many

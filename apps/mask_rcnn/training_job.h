@@ -17,7 +17,7 @@
 
 namespace dtrain::mask_rcnn {
 
-// Settings of model and data, extended by those of this run and rank.
+// Settings of model and data, with the flags of the run and the rank.
 struct TrainingSettings : Settings {
   TrainFlags flags{};
   cli::Ranks ranks{};

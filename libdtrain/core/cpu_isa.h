@@ -21,7 +21,7 @@ enum class CpuIsa : uint8_t {
 
 // As the enumerator is spelled.
 const char* name_of(CpuIsa isa);
-// The set of this name; nothing where there is none.
+// The instruction set `name`; nullopt if there is none.
 std::optional<CpuIsa> cpu_isa_of(std::string_view name);
 // All names, ascending, with ", " between them.
 std::string cpu_isa_names();

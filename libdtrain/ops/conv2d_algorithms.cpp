@@ -18,17 +18,17 @@ std::vector<Conv2dAlgorithm> described(const Context& context, const cpu::ConvSh
   for (const auto& one : list) {
     const cpu::Verdict verdict = one.verdict(context, o);
     Conv2dAlgorithm& row = all.emplace_back(Conv2dAlgorithm{one.name, false, verdict.reason ? verdict.reason : ""});
-    if (forced) {
-      row.taken = &one == forced;
-      if (!row.taken && verdict.kind != Kind::unsupported) row.reason = concat(forced->name, " is forced");
-    } else if (verdict.applies() && first) {
-      row.reason = concat(first, " comes first");
-    } else if (verdict.applies() && !one.needs_nonzero_rows) {
+    const bool runs = forced ? &one == forced : verdict.applies() && !first;
+    if (runs && one.needs_nonzero_rows) {
+      row.taken = forced != nullptr;
+      row.reason = "only if most rows of the gradient are zero";
+    } else if (runs) {
       row.taken = true;
+      row.reason = context.conv_algorithm().empty() || forced ? "" : context.conv_algorithm() + kNotHere;
       first = one.name;
+    } else if (forced ? verdict.kind != Kind::unsupported : verdict.applies()) {
+      row.reason = forced ? concat(forced->name, " is forced") : concat(first, " comes first");
     }
-    if (row.taken) row.reason = context.conv_algorithm().empty() || forced ? "" : context.conv_algorithm() + kNotHere;
-    if (verdict.applies() && one.needs_nonzero_rows) row.reason = "only if most rows of the gradient are zero";
   }
   return all;
 }

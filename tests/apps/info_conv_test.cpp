@@ -37,6 +37,8 @@ TEST(InfoConv, NamesAForcedAlgorithm) {
   const std::string lines = lines_of("32x64x56x56,64,3x3,1,1,f32,forward", "onednn");
   EXPECT_TRUE(contains(lines, "    winograd           onednn is forced\n")) << lines;
   EXPECT_TRUE(contains(lines, "  * onednn\n")) << lines;
+  const std::string wgrad = lines_of("32x64x56x56,64,3x3,1,1,f32,wgrad", "onednn");
+  EXPECT_TRUE(contains(wgrad, "    sparse_grad        onednn is forced\n")) << wgrad;
   EXPECT_TRUE(contains(lines_of("32x64x56x56,64,3x3,1,1,f32,forward", "sparse_grad"),
                        "  * winograd           sparse_grad, which is forced, does not compute it\n"));
 }

@@ -7,8 +7,7 @@
 namespace dtrain::serve {
 namespace {
 
-double number_in(const httplib::Request& request, const char* name, double least, double most) {
-  const std::string text = request.get_param_value(name);
+double number_in(const std::string& text, const char* name, double least, double most) {
   double value = 0;
   const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (wrong != std::errc{} || end != text.data() + text.size() || !(value >= least && value <= most))
@@ -18,9 +17,11 @@ double number_in(const httplib::Request& request, const char* name, double least
 
 }  // namespace
 
-AnswerForm form_of(const httplib::Request& request, AnswerForm form) {
-  if (request.has_param("top")) form.top = static_cast<size_t>(number_in(request, "top", 1, 1e6));
-  if (request.has_param("score_threshold")) form.score_threshold = number_in(request, "score_threshold", 0, 1);
+AnswerForm form_of(const Request& request, AnswerForm form) {
+  for (const auto& [name, value] : request.parameters) {
+    if (name == "top") form.top = static_cast<size_t>(number_in(value, "top", 1, 1e6));
+    if (name == "score_threshold") form.score_threshold = number_in(value, "score_threshold", 0, 1);
+  }
   return form;
 }
 

@@ -51,22 +51,22 @@ bool is_own_origin(const std::string& origin, const std::string& host, const std
   return name == host_of(host) ? authority == to_lower(host) : is_allowed(name, hosts);
 }
 
-bool is_link_to_page(const httplib::Request& request) {
-  return (request.method == "GET" || request.method == "HEAD") && request.path == "/" &&
-         request.get_header_value("Sec-Fetch-Mode") == "navigate";
+bool is_link_to_page(const RequestHead& head) {
+  return (head.method() == http::verb::get || head.method() == http::verb::head) &&
+         path_of({head.target().data(), head.target().size()}) == "/" && field_of(head, "Sec-Fetch-Mode") == "navigate";
 }
 
 }  // namespace
 
-std::string csrf_problem(const httplib::Request& request, const std::vector<std::string>& hosts) {
-  if (request.get_header_value_count("Host") > 1) return "expected one Host";
-  const std::string host = request.get_header_value("Host");
-  if (request.has_header("Host") && !is_known(host_of(host), hosts))
+std::string csrf_problem(const RequestHead& head, const std::vector<std::string>& hosts) {
+  if (head.count(http::field::host) > 1) return "expected one Host";
+  const std::string host = field_of(head, "Host");
+  if (head.count(http::field::host) > 0 && !is_known(host_of(host), hosts))
     return "this Host is not allowed; list it in --allowed_hosts, or start the server with a token";
-  const std::string site = request.get_header_value("Sec-Fetch-Site");
+  const std::string site = field_of(head, "Sec-Fetch-Site");
   const bool is_own = site.empty() || site == "same-origin" || site == "none";
-  if (!is_own && !is_link_to_page(request)) return "cross-site requests are refused";
-  if (request.has_header("Origin") && !is_own_origin(request.get_header_value("Origin"), host, hosts))
+  if (!is_own && !is_link_to_page(head)) return "cross-site requests are refused";
+  if (head.count(http::field::origin) > 0 && !is_own_origin(field_of(head, "Origin"), host, hosts))
     return "cross-site requests are refused";
   return "";
 }
@@ -86,12 +86,12 @@ std::vector<std::string> read_host_names(std::string_view text) {
   return hosts;
 }
 
-void set_security_headers(httplib::Response& response) {
-  response.set_header("X-Content-Type-Options", "nosniff");
-  response.set_header("X-Frame-Options", "DENY");
-  response.set_header("Cross-Origin-Resource-Policy", "same-origin");
-  if (!response.has_header("Content-Security-Policy"))
-    response.set_header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
+void set_security_headers(Response& response) {
+  response.set("X-Content-Type-Options", "nosniff");
+  response.set("X-Frame-Options", "DENY");
+  response.set("Cross-Origin-Resource-Policy", "same-origin");
+  if (response.count("Content-Security-Policy") == 0)
+    response.set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
 }
 
 }  // namespace dtrain::serve

@@ -10,17 +10,7 @@
 namespace dtrain::serve {
 namespace {
 
-using httplib::Request;
-using httplib::Response;
-
 constexpr std::chrono::milliseconds kLookAgain{100};  // polling interval for the deadline of a queued request
-
-// cpp-httplib interprets paths as regular expressions.
-std::string literal(const std::string& name) {
-  std::string text;
-  for (char c : name) text += c == '.' ? std::string("\\.") : std::string(1, c);
-  return text;
-}
 
 class Predictions {
  public:
@@ -46,7 +36,7 @@ class Predictions {
     };
     const auto results = run(session, prepared(decode), response);
     if (results.empty()) return;
-    response.set_header("X-Model-Version", std::to_string(session->version()));
+    response.set("X-Model-Version", std::to_string(session->version()));
     answer(response, 200, prediction_json(results.front(), *session, form));
   }
 
@@ -69,14 +59,14 @@ class Predictions {
   }
 
   void image(size_t index, Response& response) const {
-    if (index >= e_.images.size()) return answer(response, 404, error_json("there is no such image"));
-    response.body = read_image(e_.images[index], e_.max_image_bytes);
-    response.set_header("Content-Type",
-                        data::media_type_of(data::sniff_image(std::as_bytes(std::span(response.body)))));
+    response.body() = read_image(e_.images[index], e_.max_image_bytes);
+    response.set(http::field::content_type,
+                 data::media_type_of(data::sniff_image(std::as_bytes(std::span(response.body())))));
   }
 
   void metrics(Response& response) const {
-    response.set_content(e_.metrics.text(e_.batcher.waiting()), "text/plain; version=0.0.4; charset=utf-8");
+    response.body() = e_.metrics.text(e_.batcher.waiting());
+    response.set(http::field::content_type, "text/plain; version=0.0.4; charset=utf-8");
   }
 
  private:
@@ -87,7 +77,7 @@ class Predictions {
   }
 
   static void refuse(Response& response, const char* why) {
-    response.set_header("Retry-After", "1");
+    response.set("Retry-After", "1");
     answer(response, 503, error_json(why));
   }
 
@@ -125,17 +115,17 @@ class Predictions {
 };
 
 void add_model(HttpServer& server, const std::shared_ptr<Predictions>& predictions, const NamedModel& named) {
-  const std::string name = literal(named.name);
+  const std::string path = "/v1/models/" + named.name;
   const ServedModel& model = *named.model;
-  server.Post("/v1/models/" + name + ":predict", [predictions, &model](const Request& request, Response& response) {
+  server.add(http::verb::post, path + ":predict", [predictions, &model](const Request& request, Response& response) {
     predictions->predict(model, request, response);
   });
   const auto image = [predictions, &model](const Request& request, Response& response) {
     predictions->predict_image(model, request, response);
   };
-  server.Put("/predictions/" + name, image);
-  server.Post("/predictions/" + name, image);
-  server.Get("/v1/models/" + name, [&model](const Request&, Response& response) {
+  server.add(http::verb::put, "/predictions/" + named.name, image);
+  server.add(http::verb::post, "/predictions/" + named.name, image);
+  server.add(http::verb::get, path, [&model](const Request&, Response& response) {
     Predictions::status(model, response, /*ready_alone=*/false);
   });
 }
@@ -151,17 +141,20 @@ void add_endpoints(HttpServer& server, const Endpoints& endpoints) {
   const auto predictions = std::make_shared<Predictions>(endpoints);
   for (const NamedModel& named : endpoints.models) add_model(server, predictions, named);
   const ServedModel& first = *endpoints.models.front().model;
-  server.Get("/readyz", [&](const Request&, Response& response) { Predictions::status(first, response, true); });
-  server.Get("/healthz", [](const Request&, Response& response) { answer(response, 200, R"({"status":"ok"})"); });
-  server.Get("/metrics", [=](const Request&, Response& response) { predictions->metrics(response); });
-  server.Get("/models", [=](const Request&, Response& response) { predictions->models(response); });
-  server.Get("/images", [=](const Request&, Response& response) { predictions->images(response); });
-  server.Get(R"(/images/(\d{1,9}))", [=](const Request& request, Response& response) {
-    predictions->image(std::stoul(request.matches[1].str()), response);
-  });
-  server.Get("/", [](const Request&, Response& response) {
-    response.set_header("Content-Security-Policy", page_policy());
-    response.set_content(page(), "text/html; charset=utf-8");
+  const auto get = [&](const std::string& path, HttpServer::Handler handler) {
+    server.add(http::verb::get, path, std::move(handler));
+  };
+  get("/readyz", [&](const Request&, Response& response) { Predictions::status(first, response, true); });
+  get("/healthz", [](const Request&, Response& response) { answer(response, 200, R"({"status":"ok"})"); });
+  get("/metrics", [=](const Request&, Response& response) { predictions->metrics(response); });
+  get("/models", [=](const Request&, Response& response) { predictions->models(response); });
+  get("/images", [=](const Request&, Response& response) { predictions->images(response); });
+  for (size_t i = 0; i < endpoints.images.size(); ++i)
+    get(concat("/images/", i), [=](const Request&, Response& response) { predictions->image(i, response); });
+  get("/", [](const Request&, Response& response) {
+    response.set("Content-Security-Policy", page_policy());
+    response.set(http::field::content_type, "text/html; charset=utf-8");
+    response.body() = page();
   });
 }
 

@@ -1,37 +1,40 @@
 #include "apps/serve/http_server.h"
 
-#include <netinet/in.h>
 #include <sodium.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
+#include <memory>
 #include <thread>
 
+#include <boost/asio/post.hpp>
+
 #include "apps/serve/browser_rules.h"
-#include "apps/serve/http_stream.h"
 #include "apps/serve/json_forms.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::serve {
 namespace {
 
-using Clock = BoundedStream::Clock;
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using Clock = HttpConnection::Clock;
 
-constexpr size_t kHeadBytes = size_t{32} << 10;  // request line and headers
-constexpr size_t kSpareThreads = 4;              // threads that answer surplus connections with 503
-constexpr std::chrono::seconds kListenerStarts{10};
+constexpr unsigned kHeadBytes = 32U << 10;  // request line and headers
+constexpr size_t kSpareThreads = 4;         // threads that answer surplus connections with 503
+constexpr std::chrono::milliseconds kAcceptAgain{10};
+constexpr std::chrono::seconds kSending{2};  // for a response that is finished at the last moment
 
-// Thread-local, because cpp-httplib cannot pass it to handlers; a thread handles one request at a time.
-thread_local Clock::time_point deadline_of_request;
+// Of the request that this thread handles; handlers see them by request_deadline().
 thread_local Clock::time_point begin_of_request;
+thread_local Clock::time_point deadline_of_request;
 thread_local const std::atomic<Clock::time_point>* drain_of_request = nullptr;  // the server's
 
-// A whole response, because the request is not read.
-const char kBusy[] =
-    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Type: application/json\r\n"
-    "Content-Length: 33\r\n\r\n{\"error\":\"too many connections\"}\n";
+bool is_malformed(const error_code& error) {
+  return error.category() == http::make_error_code(http::error::end_of_stream).category() &&
+         error != http::error::end_of_stream && error != http::error::partial_message;
+}
+
+bool takes_body(http::verb method) { return method == http::verb::post || method == http::verb::put; }
 
 }  // namespace
 
@@ -39,162 +42,164 @@ Clock::time_point request_deadline() { return std::min(deadline_of_request, drai
 
 bool request_is_over() { return Clock::now() >= request_deadline(); }
 
-void answer(httplib::Response& response, int status, std::string json) {
-  response.status = status;
-  response.set_content(json + "\n", "application/json");
-}
-
 HttpServer::HttpServer(HttpLimits limits, std::string token, std::vector<std::string> hosts, Answered answered)
-    : limits_(limits), token_(std::move(token)), hosts_(std::move(hosts)), answered_(std::move(answered)) {
-  new_task_queue = [this] { return new httplib::ThreadPool(limits_.connections + kSpareThreads); };
-  set_payload_max_length(limits_.body_bytes);
-  set_tcp_nodelay(true);
-  // cpp-httplib would set SO_REUSEPORT, which lets a second server take half of the connections.
-  set_socket_options([](socket_t socket) {
-    const int yes = 1;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  });
-  set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
-    const Refusal refusal = refusal_of(request);
-    if (refusal.status == 0) return HandlerResponse::Unhandled;
-    answer(response, refusal.status, error_json(refusal.why));
-    if (refusal.status == 401) response.set_header("WWW-Authenticate", "Bearer");
-    return HandlerResponse::Handled;
-  });
-  set_expect_100_continue_handler([this](const httplib::Request& request, httplib::Response& response) {
-    const Refusal refusal = refusal_of(request);
-    if (refusal.status == 0) return 100;
-    answer(response, refusal.status, error_json(refusal.why));
-    return refusal.status;
-  });
-  set_error_handler([](const httplib::Request&, httplib::Response& response) {
-    if (!response.body.empty()) return;
-    const bool unknown = response.status == 404;
-    answer(response, response.status, error_json(unknown ? "no such resource here" : "the request cannot be read"));
-  });
-  set_exception_handler([](const httplib::Request&, httplib::Response& response, std::exception_ptr thrown) {
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const Error& error) {
-      if (error.fault() == Fault::resource) response.set_header("Retry-After", "1");
-      answer(response,
-             error.fault() == Fault::data       ? 400
-             : error.fault() == Fault::resource ? 503
-                                                : 500,
-             error_json(error.what()));
-    } catch (const std::exception& error) {
-      answer(response, 500, error_json(error.what()));
-    }
-  });
-  set_post_routing_handler([](const httplib::Request&, httplib::Response& response) {
-    const std::chrono::duration<double, std::milli> taken = Clock::now() - begin_of_request;
-    response.set_header("Server-Timing", concat("total;dur=", taken.count()));
-    set_security_headers(response);
-  });
-  set_logger([this](const httplib::Request&, const httplib::Response& response) {
-    answered_(response.status, std::chrono::duration<double>(Clock::now() - begin_of_request).count());
-  });
+    : limits_(limits),
+      token_(std::move(token)),
+      hosts_(std::move(hosts)),
+      answered_(std::move(answered)),
+      threads_(limits.connections + kSpareThreads) {}
+
+void HttpServer::add(http::verb method, const std::string& path, Handler handler) {
+  handlers_[{method, path}] = std::move(handler);
 }
 
 int HttpServer::bind(const std::string& address, int port) {
-  if (port == 0)
-    port = bind_to_any_port(address);
-  else if (!bind_to_port(address, port))
-    port = -1;
-  if (port < 0)
-    throw Error(Fault::resource, concat("cannot listen at ", address,
-                                        ": another program listens at that port, or this "
-                                        "host has no such address; give another --port or --address"));
-  // cpp-httplib's listen backlog of 5 would drop bursts of connections.
-  ::listen(svr_sock_, SOMAXCONN);
-  return port;
+  try {
+    const tcp::endpoint endpoint =
+        tcp::resolver(io_).resolve(address, std::to_string(port), tcp::resolver::passive).begin()->endpoint();
+    acceptor_.open(endpoint.protocol());
+    acceptor_.set_option(tcp::acceptor::reuse_address(true));
+    acceptor_.bind(endpoint);
+    acceptor_.listen();
+    return acceptor_.local_endpoint().port();
+  } catch (const boost::system::system_error& error) {
+    throw Error(Fault::resource, concat("cannot listen at ", address, " port ", port, ": ", error.code().message(),
+                                        "; give another --port or --address"));
+  }
+}
+
+void HttpServer::run() {
+  accept_next();
+  io_.run();  // until drain()
+  acceptor_.close();
+  threads_.join();
 }
 
 void HttpServer::drain() {
   end_of_drain_ = Clock::now() + limits_.drain;
   stopping_ = true;
-  // cpp-httplib's stop() has no effect before its listener thread runs.
-  for (const auto latest = Clock::now() + kListenerStarts; !is_running() && Clock::now() < latest;)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  stop();
+  io_.stop();
 }
 
-bool HttpServer::bears_token(const httplib::Request& request) const {
-  if (token_.empty() || request.path == "/" || request.path == "/healthz" || request.path == "/readyz") return true;
-  const std::string given = request.get_header_value("Authorization"), expected = "Bearer " + token_;
+void HttpServer::accept_next() {
+  const auto connection = std::make_shared<HttpConnection>();
+  acceptor_.async_accept(connection->socket(), [this, connection](error_code error) {
+    if (error)
+      std::this_thread::sleep_for(kAcceptAgain);  // such as too many open files
+    else
+      asio::post(threads_, [this, connection] { serve(*connection); });
+    accept_next();
+  });
+}
+
+bool HttpServer::bears_token(const RequestHead& head) const {
+  const std::string path = path_of({head.target().data(), head.target().size()});
+  if (token_.empty() || path == "/" || path == "/healthz" || path == "/readyz") return true;
+  const std::string given = field_of(head, "Authorization"), expected = "Bearer " + token_;
   return given.size() == expected.size() && sodium_memcmp(given.data(), expected.data(), given.size()) == 0;
 }
 
-// An ambiguous body length allows request smuggling through a proxy, and this version's decoders of compressed and
-// chunked bodies are unbounded.
-HttpServer::Refusal HttpServer::refusal_of_body(const httplib::Request& request) const {
-  const size_t lengths = request.get_header_value_count("Content-Length");
-  if (request.has_header("Transfer-Encoding")) return {411, "a body needs a Content-Length; it may not be chunked"};
-  if (request.has_header("Content-Encoding")) return {415, "a body may not be compressed"};
-  const bool takes_body = request.method == "POST" || request.method == "PUT";
-  if (lengths == 0) return takes_body ? Refusal{411, "a body needs a Content-Length"} : Refusal{};
-  const std::string text = request.get_header_value("Content-Length");
-  uint64_t length = 0;
-  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), length);
-  if (lengths > 1 || wrong == std::errc::invalid_argument || end != text.data() + text.size())
-    return {400, "Content-Length is not one number"};
-  if (wrong != std::errc{} || length > limits_.body_bytes)
-    return {413, concat("a body may have ", limits_.body_bytes, " bytes")};
-  if (length > 0 && !takes_body) return {400, "a request of this method has no body"};
+HttpServer::Refusal HttpServer::refusal_of_body(const RequestHead& head) const {
+  if (head.count(http::field::transfer_encoding) > 0)
+    return {411, "a body needs a Content-Length; it may not be chunked"};
+  if (head.count(http::field::content_encoding) > 0) return {415, "a body may not be compressed"};
+  const std::string length = field_of(head, "Content-Length");
+  if (length.empty() && takes_body(head.method())) return {411, "a body needs a Content-Length"};
+  if (!length.empty() && length != "0" && !takes_body(head.method()))
+    return {400, "a request of this method has no body"};
   return {};
 }
 
-HttpServer::Refusal HttpServer::refusal_of(const httplib::Request& request) const {
-  const std::string& method = request.method;
-  if (method != "GET" && method != "HEAD" && method != "POST" && method != "PUT") return {405, "no such method here"};
+HttpServer::Refusal HttpServer::refusal_of(const RequestHead& head) const {
+  const http::verb method = head.method();
+  if (method != http::verb::get && method != http::verb::head && !takes_body(method))
+    return {405, "no such method here"};
   if (token_.empty())
-    if (std::string problem = csrf_problem(request, hosts_); !problem.empty()) return {403, std::move(problem)};
-  if (!bears_token(request)) return {401, "expected the header Authorization: Bearer TOKEN"};
-  return refusal_of_body(request);
+    if (std::string problem = csrf_problem(head, hosts_); !problem.empty()) return {403, std::move(problem)};
+  if (!bears_token(head)) return {401, "expected the header Authorization: Bearer TOKEN"};
+  return refusal_of_body(head);
 }
 
-void HttpServer::serve_connection(socket_t socket) {
-  BoundedStream stream(socket, end_of_drain_);
+void HttpServer::handle(const RequestHead& head, std::string body, Response& response) const {
+  const std::string_view target(head.target().data(), head.target().size());
+  const Request request{path_of(target), parameters_of(target), std::move(body)};
+  const http::verb method = head.method() == http::verb::head ? http::verb::get : head.method();
+  const auto handler = handlers_.find({method, request.path});
+  if (handler == handlers_.end()) return answer(response, 404, error_json("no such resource here"));
+  try {
+    handler->second(request, response);
+  } catch (const Error& error) {
+    if (error.fault() == Fault::resource) response.set(http::field::retry_after, "1");
+    answer(response,
+           error.fault() == Fault::data       ? 400
+           : error.fault() == Fault::resource ? 503
+                                              : 500,
+           error_json(error.what()));
+  } catch (const std::exception& error) {
+    answer(response, 500, error_json(error.what()));
+  }
+}
+
+bool HttpServer::send(HttpConnection& connection, Response& response, bool is_head) {
+  const std::chrono::duration<double, std::milli> taken = Clock::now() - begin_of_request;
+  response.set("Server-Timing", concat("total;dur=", taken.count()));
+  set_security_headers(response);
+  response.prepare_payload();
+  const bool sent = !connection.write(response, is_head, [] { return Clock::now() >= request_deadline() + kSending; });
+  answered_(static_cast<int>(response.result_int()),
+            std::chrono::duration<double>(Clock::now() - begin_of_request).count());
+  return sent && response.keep_alive();
+}
+
+bool HttpServer::serve_request(HttpConnection& connection) {
+  const auto idle_end = Clock::now() + limits_.idle;
+  if (!connection.wait_for_request([&] { return stopping_ || Clock::now() >= idle_end; })) return false;
+  begin_of_request = Clock::now();
+  deadline_of_request = begin_of_request + limits_.request;
+
+  RequestParser parser;
+  parser.header_limit(kHeadBytes);
+  parser.body_limit(limits_.body_bytes);
+  const error_code error = connection.read_head(parser, request_is_over);
+  if (error && !is_malformed(error)) return false;
+  const RequestHead& head = parser.get();
+  const bool is_head = head.method() == http::verb::head;
+  Refusal refusal = !error || error == http::error::body_limit
+                        ? refusal_of(head)
+                        : Refusal{400, concat("the request cannot be read: ", error.message())};
+  if (refusal.status == 0 && error) refusal = {413, concat("a body may have ", limits_.body_bytes, " bytes")};
+  Response response(http::status::ok, 11);
+  if (refusal.status != 0) {
+    if (refusal.status == 401) response.set(http::field::www_authenticate, "Bearer");
+    answer(response, refusal.status, error_json(refusal.why));
+    response.keep_alive(false);  // the body is not read
+    return send(connection, response, is_head);
+  }
+  if (boost::beast::iequals(head[http::field::expect], "100-continue") && connection.write_continue(request_is_over))
+    return false;
+  if (connection.read_body(parser, request_is_over)) return false;
+  response.keep_alive(parser.keep_alive() && !stopping_);
+  handle(head, std::move(parser.get().body()), response);
+  return send(connection, response, is_head);
+}
+
+void HttpServer::serve(HttpConnection& connection) {
   drain_of_request = &end_of_drain_;
-  bool closed = false;
-  while (!closed && stream.wait_for_request(limits_.idle, stopping_)) {
-    begin_of_request = Clock::now();
-    deadline_of_request = begin_of_request + limits_.request;
-    stream.begin(kHeadBytes, deadline_of_request);
-    bool sound = false;
-    const auto prepare = [&](httplib::Request& request) {
-      // Reads bodies as raw bytes, without form parsing; sends no range responses.
-      request.headers.erase("Content-Type");
-      request.headers.erase("Accept-Encoding");
-      request.ranges.clear();
-      sound = refusal_of(request).status == 0;
-      if (!sound || stopping_) {
-        request.headers.erase("Connection");
-        request.headers.emplace("Connection", "close");
-        closed = true;
-      }
-      if (sound) stream.allow(limits_.body_bytes);
-    };
-    if (!process_request(stream, /*close_connection=*/stopping_, closed, prepare)) break;
-    closed = closed || !sound;
-  }
-  stream.linger();
-}
-
-bool HttpServer::process_and_close_socket(socket_t socket) {
-  const size_t others = connections_++;
-  if (others >= limits_.connections) {
-    answered_(503, 0);
-    BoundedStream stream(socket, end_of_drain_);
-    stream.begin(0, Clock::now());
-    stream.httplib::Stream::write(kBusy);
-    stream.linger();
+  error_code ignored;
+  connection.socket().set_option(tcp::no_delay(true), ignored);
+  if (connections_++ < limits_.connections) {
+    while (serve_request(connection)) {
+    }
   } else {
-    serve_connection(socket);
+    begin_of_request = deadline_of_request = Clock::now();
+    Response response(http::status::ok, 11);
+    response.set(http::field::retry_after, "1");
+    answer(response, 503, error_json("too many connections"));
+    response.keep_alive(false);
+    send(connection, response, /*is_head=*/false);
   }
+  connection.linger();
   --connections_;
-  close(socket);
-  return true;
 }
 
 }  // namespace dtrain::serve

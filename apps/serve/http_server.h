@@ -1,13 +1,20 @@
-// HTTP server, independent of models: cpp-httplib with limits on all client-controlled resources.
+// HTTP server, independent of models: Boost.Beast with limits on all client-controlled resources.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <httplib.h>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include "apps/serve/http_connection.h"
+#include "apps/serve/http_message.h"
 
 namespace dtrain::serve {
 
@@ -23,40 +30,52 @@ struct HttpLimits {
 std::chrono::steady_clock::time_point request_deadline();
 bool request_is_over();  // its deadline has passed
 
-class HttpServer final : public httplib::Server {
+class HttpServer {
  public:
+  using Handler = std::function<void(const Request&, Response&)>;
   using Answered = std::function<void(int status, double seconds)>;
   // `token`: bearer token required by all paths except /, /healthz and /readyz; empty: none, and then cross-site
   // browser requests are refused, see browser_rules.h. `hosts`: allowed Host names.
   HttpServer(HttpLimits limits, std::string token, std::vector<std::string> hosts, Answered answered);
 
+  // Registers the handler of a path; that of GET answers HEAD, too. An exception becomes a response: Fault::data 400,
+  // Fault::resource 503, any other 500.
+  void add(http::verb method, const std::string& path, Handler handler);
+
   // Returns the port. Throws Error(Fault::resource) if it cannot listen.
   int bind(const std::string& address, int port);
-  // Graceful shutdown: answers requests in progress within the drain timeout and closes connections; then
-  // listen_after_bind(), running in another thread, returns.
+  // Answers requests until drain().
+  void run();
+  // Graceful shutdown: answers requests in progress within the drain timeout and closes connections; then run(), in
+  // another thread, returns.
   void drain();
 
  private:
   struct Refusal {
-    int status = 0;  // 0: none
+    unsigned status = 0;  // 0: none
     std::string why{};
   };
-  bool process_and_close_socket(socket_t socket) override;
-  Refusal refusal_of(const httplib::Request& request) const;
-  // Reason why a body has an ambiguous length or is too large.
-  Refusal refusal_of_body(const httplib::Request& request) const;
-  bool bears_token(const httplib::Request& request) const;
-  void serve_connection(socket_t socket);
+  Refusal refusal_of(const RequestHead& head) const;
+  Refusal refusal_of_body(const RequestHead& head) const;
+  bool bears_token(const RequestHead& head) const;
+  void accept_next();
+  void serve(HttpConnection& connection);
+  // Whether the connection stays open.
+  bool serve_request(HttpConnection& connection);
+  void handle(const RequestHead& head, std::string body, Response& response) const;
+  bool send(HttpConnection& connection, Response& response, bool is_head);
 
   const HttpLimits limits_;
   const std::string token_;
   const std::vector<std::string> hosts_;
   const Answered answered_;
+  std::map<std::pair<http::verb, std::string>, Handler> handlers_;
   std::atomic<bool> stopping_ = false;
-  std::atomic<std::chrono::steady_clock::time_point> end_of_drain_ = std::chrono::steady_clock::time_point::max();
+  std::atomic<HttpConnection::Clock::time_point> end_of_drain_ = HttpConnection::Clock::time_point::max();
   std::atomic<size_t> connections_ = 0;
+  boost::asio::io_context io_;  // of the acceptor
+  boost::asio::ip::tcp::acceptor acceptor_{io_};
+  boost::asio::thread_pool threads_;
 };
-
-void answer(httplib::Response& response, int status, std::string json);
 
 }  // namespace dtrain::serve

@@ -159,7 +159,7 @@ int serve_until_stopped(Options& options, const cli::FlagSet& flags) {
                                 budget,
                                 batcher,
                                 metrics});
-  std::thread listener([&] { server.listen_after_bind(); });
+  std::thread listener([&] { server.run(); });
   std::cout << fmt::format("http://{}:{}/v1/models/{}{}", options.address, port, options.name,
                            model.session() ? "" : ", which has no checkpoint yet")
             << std::endl;

@@ -33,7 +33,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libdtrain-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 string(CONCAT CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-  "g++, libdnnl-dev, libfmt-dev, libgif-dev, libjpeg62-turbo-dev, libpng-dev, libprotobuf-dev, "
+  "g++, libdnnl-dev, libfmt-dev, libgif-dev, libjpeg-dev, libpng-dev, libprotobuf-dev, "
   "libsodium-dev, libtiff-dev, libwebp-dev, zlib1g-dev")
 if(DTRAIN_HAVE_MPI)
   string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libopenmpi-dev")

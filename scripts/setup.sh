@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# Installs missing Debian 12 packages; does not run apt if none is missing.
+# Installs missing packages of Debian 13, Debian 12 or Ubuntu 24.04; does not run apt if none is missing.
 #   scripts/setup.sh build   packages for building: compiler, build tools, libraries
 #   scripts/setup.sh test    also packages for test.sh: test libraries, reference decoders, PyTorch
 set -euo pipefail
 
-packages=(g++ cmake ninja-build libdnnl-dev nlohmann-json3-dev libfmt-dev libjpeg62-turbo-dev libpng-dev
+packages=(g++ cmake ninja-build libboost-dev libdnnl-dev nlohmann-json3-dev libfmt-dev libjpeg-dev libpng-dev
   libgif-dev libtiff-dev libwebp-dev libsodium-dev libtomlplusplus-dev zlib1g-dev libhwloc-dev libprotobuf-dev
-  protobuf-compiler prometheus-cpp-dev libcpp-httplib-dev openmpi-bin libopenmpi-dev)
+  protobuf-compiler prometheus-cpp-dev openmpi-bin libopenmpi-dev)
+clang=(clang libclang-rt-dev libomp-dev)
+system=$(. /etc/os-release && echo "$ID $VERSION_ID")
+[ "$system" != "debian 12" ] || clang=(clang-16 libclang-rt-16-dev libomp-16-dev)  # its default is Clang 14
 case "${1:-}" in
   build) ;;
-  test) packages+=(ccache clang-16 libclang-rt-16-dev libomp-16-dev mold clang-format-14 doxygen git pkg-config
+  test) packages+=("${clang[@]}" ccache mold doxygen git pkg-config
     libgtest-dev libbenchmark-dev libeigen3-dev libjpeg-turbo-progs python3-numpy python3-pil
     python3-torch python3-torchvision python3-yaml python3-jsonschema python3-pip python3-venv shellcheck openssh-client
     openssh-server iproute2 dpkg-dev file man-db curl unzip qemu-user buildah crun skopeo libnss-extrausers
@@ -23,11 +26,11 @@ for package in "${packages[@]}"; do
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
 done
 if [ ${#missing[@]} = 0 ]; then
-  echo "All ${#packages[@]} Debian packages are installed."
+  echo "All ${#packages[@]} packages are installed."
   exit
 fi
 
-echo "Installing ${#missing[@]} Debian packages: ${missing[*]}"
+echo "Installing ${#missing[@]} packages: ${missing[*]}"
 as_root=()
 if [ "$(id -u)" != 0 ]; then
   command -v sudo >/dev/null || { echo "setup.sh needs root or sudo to install them"; exit 1; }

@@ -8,6 +8,7 @@ packages=(g++ cmake ninja-build libboost-dev libdnnl-dev nlohmann-json3-dev libf
   libgif-dev libtiff-dev libwebp-dev libsodium-dev libtomlplusplus-dev zlib1g-dev libhwloc-dev libprotobuf-dev
   protobuf-compiler prometheus-cpp-dev openmpi-bin libopenmpi-dev)
 clang=(clang libclang-rt-dev libomp-dev)
+# shellcheck source=/dev/null
 system=$(. /etc/os-release && echo "$ID $VERSION_ID")
 [ "$system" != "debian 12" ] || clang=(clang-16 libclang-rt-16-dev libomp-16-dev)  # its default is Clang 14
 case "${1:-}" in

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests cpack's packages on a minimal Debian 12, as a new user installs them.
-#   scripts/try_packages.sh PACKAGES ROOT   in the chroot ROOT, e.g. of `debootstrap --variant=minbase bookworm`
+# Tests cpack's packages on the minimal Debian that they were built for, as a new user installs them.
+#   scripts/try_packages.sh PACKAGES ROOT   in the chroot ROOT, e.g. of `debootstrap --variant=minbase trixie`
 #   scripts/try_packages.sh PACKAGES        on this system, if it is minimal
 # PACKAGES is a folder with dtrain_*.deb, libdtrain-dev_*.deb and dtrain-*.tar.gz; missing ones are skipped. Archives
 # are tested first, before any library is installed. Needs root and apt sources. Prints the tested packages at the end,
@@ -13,7 +13,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 [ "$(id -u)" = 0 ] || { echo "try_packages.sh needs root"; exit 1; }
 
 if [ -n "$root" ]; then
-  [ -x "$root/usr/bin/apt-get" ] || { echo "$root is not a Debian system: debootstrap --variant=minbase bookworm $root"; exit 1; }
+  [ -x "$root/usr/bin/apt-get" ] || { echo "$root is not a Debian system: debootstrap --variant=minbase trixie $root"; exit 1; }
   mkdir -p "$root/try/scripts" "$root/try/packages"
   cp "$here/scripts/try_packages.sh" "$root/try/scripts/"
   cp -r "$here/examples" "$root/try/"
@@ -66,7 +66,7 @@ for archive in "$packages"/*.tar.gz; do
   echo "$(basename "$archive") uses libraries of the system: $needed"
   if ldd "$bin/dtrain-info" | grep -q 'libmpi.*not found'; then
     echo "It needs Open MPI, which archives do not contain (the preset portable builds without it): installing Open MPI"
-    install libopenmpi3
+    install openmpi-bin
   fi
   use "$bin"
   PATH=$bin:$PATH completes "$place/unpacked/share/bash-completion/completions/dtrain-data" "dtrain-data synthesize --max" --max_image_size

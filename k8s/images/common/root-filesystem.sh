@@ -22,7 +22,9 @@ shift 2
 libraries=("$@")
 system=/usr/lib/$(uname -m)-linux-gnu
 
-programs=(bash dash getent hostname setsid ssh mpirun mpiexec orterun orted ompi_info
+launcher=(orterun orted) launcher_data=()  # of Open MPI 4
+[ ! -e /usr/bin/prted ] || launcher=(prte prterun prted) launcher_data=(/usr/share/prte)  # of Open MPI 5
+programs=(bash dash getent hostname setsid ssh mpirun mpiexec "${launcher[@]}" ompi_info
   cat chmod comm cp cut date df dirname basename du env false head id install ln ls mkdir mktemp mv nproc printenv readlink
   realpath rm rmdir seq sleep sort stat tail tee timeout touch tr true uname uniq wc grep sed find xargs tar gzip mawk)
 
@@ -90,7 +92,7 @@ mapfile -t parts < <(find "$system"/openmpi "$system"/pmix* -name '*.so*' \
   -not -name 'liboshmem*' -not -name 'mca_spml_*' -not -name 'mca_scoll_*' -not -name 'mca_sshmem_*' -not -name 'mca_memheap_*' -not -name 'mca_atomic_*')
 copy_with_closure "${parts[@]}" ${libraries[@]+"${libraries[@]}"}
 # Data files: error texts, MCA parameters, and a UTF-8 locale.
-while read -r file; do copy "$file"; done < <(find /usr/share/openmpi /etc/openmpi "$system"/pmix*/share \
+while read -r file; do copy "$file"; done < <(find /usr/share/openmpi "${launcher_data[@]}" /etc/openmpi "$system"/pmix*/share \
   /usr/lib/locale/C.utf8 -type f -not -name '*wrapper-data.txt')
 copy /etc/os-release
 

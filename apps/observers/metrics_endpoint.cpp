@@ -155,7 +155,7 @@ void MetricsEndpoint::stepped(const Stepped& event) {
   const MetricsFile::Fields fields = figures_.stepped(event);
   if (fields.empty()) return;
   for (const auto& [name, value] : fields) {
-    const auto is_named = [&name = name](const FigureGauge& gauge) { return gauge.figure == name; };
+    const auto is_named = [&figure = name](const FigureGauge& gauge) { return gauge.figure == figure; };
     const FigureGauge* gauge = std::find_if(std::begin(kGauges), std::end(kGauges), is_named);
     if (gauge != std::end(kGauges))
       metrics_->set(gauge->name, gauge->help, gauge->scale * value, gauge->labels);

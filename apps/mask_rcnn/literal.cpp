@@ -130,7 +130,7 @@ class Parser {
   size_t at_ = 0;
 };
 
-[[noreturn]] void refuse(const std::string& expected, const Literal& literal) {
+[[noreturn]] void refuse(std::string_view expected, const Literal& literal) {
   throw Error(fmt::format("expected {}, found {}", expected, literal.source));
 }
 
@@ -165,7 +165,7 @@ double as_number(const Literal& literal, cli::Range<double> range) {
   return literal.real;
 }
 
-const std::vector<Literal>& as_sequence(const Literal& literal, size_t count, const std::string& form) {
+const std::vector<Literal>& as_sequence(const Literal& literal, size_t count, std::string_view form) {
   if (literal.kind != Literal::Kind::sequence || (count > 0 && literal.items.size() != count)) refuse(form, literal);
   return literal.items;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/cli/range.h"
@@ -30,7 +31,7 @@ bool as_bool(const Literal& literal);                                   // True,
 int64_t as_integer(const Literal& literal, cli::Range<int64_t> range);  // 1e3, too
 double as_number(const Literal& literal, cli::Range<double> range);
 // `form`: description for errors, e.g. "two integers"; `count` 0: any number of items.
-const std::vector<Literal>& as_sequence(const Literal& literal, size_t count, const std::string& form);
+const std::vector<Literal>& as_sequence(const Literal& literal, size_t count, std::string_view form);
 // A string or a sequence of strings.
 std::vector<std::string> as_texts(const Literal& literal);
 

@@ -1,4 +1,4 @@
-# Every find_package of the project. Versions are Debian 12's.
+# Every find_package of the project. Versions are Debian 12's, the oldest.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Threads REQUIRED)
 # Debian's dnnl-config.cmake requires OpenCL, which the library does not need, so oneDNN is searched by name.

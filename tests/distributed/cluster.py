@@ -236,7 +236,7 @@ class Cluster:
     def environment(self):
         """Environment of a launcher's process: variables of the operator, the image, and this process."""
         return {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_"))},
+            **{name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_", "PRTE_"))},
             "K_MPI_JOB_ROLE": "launcher",
             "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
             "OMPI_MCA_orte_default_hostfile": str(self.hostfile),

@@ -268,10 +268,10 @@ def test_ranks_on_several_hosts_connect_without_mpi():
     with Cluster(slots=1) as cluster:
         info = (training.BINARIES / "dtrain-info", "--ranks", "--collective_timeout=30")
         at = (f"DTRAIN_MASTER_ADDR={cluster.workers[0].host}", "DTRAIN_MASTER_PORT=7777")
-        expect(cluster.run("mpirun", "-np", 2, "env", *at, *info), 1, cluster)
+        expect(cluster.run(MPIRUN, "-np", 2, "env", *at, *info), 1, cluster)
         expect_errors(cluster, "ranks that meet over a network need a secret")
         cluster.wait_for_ranks(0)
-        expect(cluster.run("mpirun", "-np", 2, "env", *at, "DTRAIN_JOB_SECRET=0123456789abcdef", *info), 0, cluster)
+        expect(cluster.run(MPIRUN, "-np", 2, "env", *at, "DTRAIN_JOB_SECRET=0123456789abcdef", *info), 0, cluster)
         expect("2 ranks" in cluster.launcher.output(), True, cluster)
 
 

@@ -120,7 +120,7 @@ class Job:
         """Processes that start the ranks: the wrapper and mpirun, or the program itself."""
         pids = [self.process.pid]
         if self.mpi:
-            pids += [pid for pid in marked() if program_of(pid) in ("mpirun", "orterun")]
+            pids += [pid for pid in marked() if program_of(pid) in ("mpirun", "orterun", "prte")]
         return pids
 
     def signal(self, pid, number):

@@ -64,10 +64,11 @@ ForeignName translated(std::string_view name, std::span<const LayerName> layers,
 }  // namespace
 
 const WeightNames& torchvision_names() {
-  static constexpr std::string_view kExtras[] = {".num_batches_tracked"};
-  static constexpr std::string_view kScores[] = {"roi_heads.box_predictor.cls_score.bias",
-                                                 "roi_heads.stage1.box_predictor.cls_score.bias"};
-  static const WeightNames names{"torchvision", "torchvision", ArrayOrder::torch, {}, {}, {}, {}, kExtras, kScores};
+  static constexpr std::string_view kBatchCounts[] = {".num_batches_tracked"};
+  static constexpr std::string_view kScoreBiases[] = {"roi_heads.box_predictor.cls_score.bias",
+                                                      "roi_heads.stage1.box_predictor.cls_score.bias"};
+  static const WeightNames names{"torchvision", "torchvision", ArrayOrder::torch, {}, {}, {}, {},
+                                 kBatchCounts,  kScoreBiases};
   return names;
 }
 

@@ -14,6 +14,11 @@ constexpr size_t kReadBytes = 16384;
 
 }  // namespace
 
+bool is_malformed(const error_code& error) {
+  return error.category() == http::make_error_code(http::error::end_of_stream).category() &&
+         error != http::error::end_of_stream && error != http::error::partial_message;
+}
+
 template <class Start>
 error_code HttpConnection::run(const Start& start, const IsOver& is_over) {
   error_code result;

@@ -16,6 +16,9 @@ namespace dtrain::serve {
 using boost::system::error_code;
 using RequestParser = http::request_parser<http::string_body>;
 
+// Whether an error of read_head() or read_body() is the parser's, not the connection's or a timeout.
+bool is_malformed(const error_code& error);
+
 // Runs one asynchronous operation at a time, in the calling thread. An operation that `is_over`, called every 100 ms,
 // ends is cancelled: a timeout of single reads would let a client hold a thread by a byte now and then (slowloris).
 class HttpConnection {

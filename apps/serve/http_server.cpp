@@ -29,11 +29,6 @@ thread_local Clock::time_point begin_of_request;
 thread_local Clock::time_point deadline_of_request;
 thread_local const std::atomic<Clock::time_point>* drain_of_request = nullptr;  // the server's
 
-bool is_malformed(const error_code& error) {
-  return error.category() == http::make_error_code(http::error::end_of_stream).category() &&
-         error != http::error::end_of_stream && error != http::error::partial_message;
-}
-
 bool takes_body(http::verb method) { return method == http::verb::post || method == http::verb::put; }
 
 }  // namespace
@@ -188,8 +183,7 @@ void HttpServer::serve(HttpConnection& connection) {
   error_code ignored;
   connection.socket().set_option(tcp::no_delay(true), ignored);
   if (connections_++ < limits_.connections) {
-    while (serve_request(connection)) {
-    }
+    while (serve_request(connection)) continue;
   } else {
     begin_of_request = deadline_of_request = Clock::now();
     Response response(http::status::ok, 11);

@@ -133,14 +133,15 @@ class Serve(unittest.TestCase):
     def test_refuses_what_could_hide_a_second_request(self):
         hidden = b"GET /healthz HTTP/1.1\r\n\r\n"
         chunked = b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        too_long = b"4(00|13)"  # Boost before 1.83 takes a length above 64 bits for a body that is too large
         for method, headers, status in ((b"PUT", chunked, b"411"), (b"PUT", b"\r\n", b"411"),
                                         (b"PUT", b"Content-Length: 3\r\nContent-Length: 4\r\n\r\n", b"400"),
                                         (b"PUT", b"Content-Length: -1\r\n\r\n", b"400"),
-                                        (b"PUT", b"Content-Length: 99999999999999999999999\r\n\r\n", b"400"),
+                                        (b"PUT", b"Content-Length: 99999999999999999999999\r\n\r\n", too_long),
                                         (b"GET", b"Content-Length: 5\r\n\r\n", b"400"),
                                         (b"PUT", b"Content-Length: 5\r\nContent-Encoding: gzip\r\n\r\n", b"415")):
             answer = self.server.raw(method + b" " + IMAGE.encode() + b" HTTP/1.1\r\nHost: localhost\r\n" + headers + hidden)
-            self.assertTrue(answer.startswith(b"HTTP/1.1 " + status), (headers, answer))
+            self.assertRegex(answer, b"^HTTP/1.1 " + status, headers)
             self.assertEqual(answer.count(b"HTTP/1.1"), 1, answer)
 
     def test_survives_hostile_heads(self):

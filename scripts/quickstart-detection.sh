@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Quickstart: from a clean clone to a trained and evaluated Mask R-CNN with pictures of its detections. Training takes
-# about three minutes on two idle cores. Arguments are passed to cmake, e.g. -DDTRAIN_CUDA=ON.
+# about three minutes on two idle cores. Arguments are those of quickstart.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/quickstart-common.sh
 
 programs=(dtrain-data dtrain-mask-rcnn)
-install_and_build "$@"
+get_programs "$@"
 
 work=build/quickstart-detection
 data=$work/data

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Quickstart: from a clean clone to a trained and evaluated ResNet. Passes arguments to cmake, e.g. -DDTRAIN_CUDA=ON.
+# Quickstart: from a clean clone to a trained and evaluated ResNet.
+#     scripts/quickstart.sh                        # programs from dist/dtrain-*.tar.gz if it exists, else from source
+#     scripts/quickstart.sh dtrain-VERSION.tar.gz  # programs from a release's archive: any Linux on x86-64, no compiler
+#     scripts/quickstart.sh -DDTRAIN_CUDA=ON       # programs from source, with arguments for cmake
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/quickstart-common.sh
 
 programs=(dtrain-data dtrain-cnn-benchmarks)
-install_and_build "$@"
+get_programs "$@"
 
 data=build/quickstart/data
 run=build/quickstart/train
@@ -48,15 +51,14 @@ awk '/^Accuracy @ 1 = / { found = 1; good = $5 >= 0.95 } END { exit !(found && g
   { echo "Top-1 accuracy on the validation set is below 0.95: this build is faulty."; exit 1; }
 end_step
 
-cat <<'END'
+cat <<END
 
 Success: training, checkpoints, resuming and evaluation work on this machine. Next, on ImageNet:
   build/bin/dtrain-data imagenet --input ILSVRC2012 --labels synsets.txt --output imagenet --shards 1024
-  build/bin/dtrain-cnn-benchmarks --model=resnet50_v1.5 --data_dir=imagenet --optimizer=momentum --weight_decay=1e-4 \
+  build/bin/dtrain-cnn-benchmarks --model=resnet50_v1.5 --data_dir=imagenet --optimizer=momentum --weight_decay=1e-4 \\
     --num_epochs=90 --train_dir=run --save_model_steps=5000
-  build/bin/dtrain-cnn-benchmarks --model=resnet50_v1.5 --data_dir=imagenet --train_dir=run --eval \
+  build/bin/dtrain-cnn-benchmarks --model=resnet50_v1.5 --data_dir=imagenet --train_dir=run --eval \\
     --num_eval_epochs=1
-To build all programs (a few minutes):
-  cmake --build build --target programs
+$others
 To run the tests: scripts/test.sh
 END

@@ -78,15 +78,14 @@ function(dtrain_gather_json variable)
   set(${variable} ${with_json} ${without_json} PARENT_SCOPE)
 endfunction()
 
-# dtrain_add_library(NAME SOURCES...): library libdtrain_NAME, exported as dtrain::NAME; static unless BUILD_SHARED_LIBS
-# is on.
+# dtrain_add_library(NAME SOURCES...): library libdtrain_NAME, exported as dtrain::NAME; shared if BUILD_SHARED_LIBS is on.
 function(dtrain_add_library name)
   set(sources ${ARGN})
   dtrain_gather_json(sources)
   add_library(dtrain_${name} ${sources})
   add_library(dtrain::${name} ALIAS dtrain_${name})
   set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name}
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} INSTALL_RPATH "$ORIGIN"
+    VERSION ${PROJECT_VERSION} SOVERSION ${DTRAIN_SOVERSION} INSTALL_RPATH "$ORIGIN"
     UNITY_BUILD ${dtrain_unity_build}
     DEFINE_SYMBOL "")  # same command lines for static and shared builds, so that ccache serves both
   target_compile_features(dtrain_${name} PUBLIC cxx_std_20)
@@ -109,16 +108,16 @@ function(dtrain_add_objects name)
 endfunction()
 
 # dtrain_add_program_library(TARGET SOURCES...): library that several programs link, shared if BUILD_SHARED_LIBS is on.
-# Its headers are not installed.
+# It is private: without version, in a folder of its own, and without installed headers.
 function(dtrain_add_program_library target)
   set(sources ${ARGN})
   dtrain_gather_json(sources)
   add_library(${target} ${sources})
-  set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION}
-    INSTALL_RPATH "$ORIGIN" DEFINE_SYMBOL "" UNITY_BUILD ${dtrain_unity_build})
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/.." DEFINE_SYMBOL ""
+    UNITY_BUILD ${dtrain_unity_build})
   target_compile_options(${target} PRIVATE ${dtrain_fuzz_options})
   if(BUILD_SHARED_LIBS)
-    install(TARGETS ${target} LIBRARY COMPONENT programs NAMELINK_SKIP)
+    install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/dtrain COMPONENT programs)
   endif()
 endfunction()
 

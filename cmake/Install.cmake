@@ -1,6 +1,7 @@
 # Installs headers, libraries, the CMake package and the pkg-config file; dtrain_add_program installs programs. Private
 # and not installed: libdtrain/cpu, libdtrain/cuda, the transports of libdtrain/distributed and the internals of the
-# JPEG and TIFF decoders.
+# JPEG and TIFF decoders. Components: `programs` has all that programs need, including the shared libraries;
+# `development` headers and build files; `documents` documents and examples.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
@@ -13,6 +14,13 @@ install(FILES ${PROJECT_BINARY_DIR}/include/libdtrain/version.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain/libdtrain)
 install(PROGRAMS scripts/dtrain-mpirun DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
 install(EXPORT dtrain-targets NAMESPACE dtrain:: DESTINATION ${package_dir})
+set(DTRAIN_DEPENDENCIES "")
+if(NOT BUILD_SHARED_LIBS)  # no public header includes a header of a dependency
+  foreach(name fmt JPEG PNG GIF TIFF ZLIB Protobuf)
+    string(APPEND DTRAIN_DEPENDENCIES "find_dependency(${name})\n")
+  endforeach()
+  string(APPEND DTRAIN_DEPENDENCIES "${DTRAIN_MPI_DEPENDENCY}\n${DTRAIN_CUDA_DEPENDENCY}")
+endif()
 configure_package_config_file(cmake/dtrain-config.cmake.in dtrain-config.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(dtrain-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/dtrain-config.cmake ${PROJECT_BINARY_DIR}/dtrain-config-version.cmake
@@ -21,8 +29,14 @@ install(FILES ${PROJECT_BINARY_DIR}/dtrain-config.cmake ${PROJECT_BINARY_DIR}/dt
 # The prefix in the pkg-config file is relative to the file, so that `cmake --install --prefix` works.
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH pkgconfig_to_prefix ${CMAKE_INSTALL_PREFIX}/${pkgconfig_dir} ${CMAKE_INSTALL_PREFIX})
-list(TRANSFORM OpenMP_CXX_LIB_NAMES PREPEND -l OUTPUT_VARIABLE DTRAIN_OPENMP_LIBS)
-list(JOIN DTRAIN_OPENMP_LIBS " " DTRAIN_OPENMP_LIBS)
+set(DTRAIN_PC_REQUIRES "")
+set(DTRAIN_PC_LIBS "")
+if(NOT BUILD_SHARED_LIBS)  # consumers of static libraries link all dependencies, so Libs.private is not used
+  set(DTRAIN_PC_REQUIRES "fmt libgif libjpeg libpng libsodium libtiff-4 libwebp libwebpdemux protobuf-lite zlib")
+  list(TRANSFORM OpenMP_CXX_LIB_NAMES PREPEND -l OUTPUT_VARIABLE openmp_libs)
+  list(JOIN openmp_libs " " openmp_libs)
+  set(DTRAIN_PC_LIBS "-ldnnl ${DTRAIN_MPI_LIBS} ${DTRAIN_CUDA_LIBS} ${openmp_libs} -pthread")
+endif()
 configure_file(cmake/dtrain.pc.in dtrain.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/dtrain.pc DESTINATION ${pkgconfig_dir})
 

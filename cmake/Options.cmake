@@ -11,6 +11,7 @@ set(DTRAIN_BENCHMARKS AUTO CACHE STRING "benchmarks (Google Benchmark): AUTO, ON
 set(DTRAIN_CPU_ARCH x86-64-v3 CACHE STRING "-march of CPU code; default and minimum: x86-64-v3 (AVX2, FMA)")
 set(DTRAIN_CPU_ARCH_RESULT "-march=${DTRAIN_CPU_ARCH}")
 set(DTRAIN_SANITIZE OFF CACHE STRING "sanitizers: OFF, or e.g. address,undefined or thread")
+option(BUILD_SHARED_LIBS "shared libraries: all programs use one engine" ON)
 option(DTRAIN_FUZZERS "libFuzzer targets for all parsers of untrusted input (needs Clang)" OFF)
 option(DTRAIN_FAULTS "fault injection for tests: programs read DTRAIN_FAULT" OFF)
 option(DTRAIN_WERROR "warnings are errors" OFF)

@@ -108,16 +108,16 @@ function(dtrain_add_objects name)
 endfunction()
 
 # dtrain_add_program_library(TARGET SOURCES...): library that several programs link, shared if BUILD_SHARED_LIBS is on.
-# It is private: without version, in a folder of its own, and without installed headers.
+# It is private: in a folder of its own, without headers and without a stable ABI.
 function(dtrain_add_program_library target)
   set(sources ${ARGN})
   dtrain_gather_json(sources)
   add_library(${target} ${sources})
-  set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/.." DEFINE_SYMBOL ""
-    UNITY_BUILD ${dtrain_unity_build})
+  set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION}
+    INSTALL_RPATH "$ORIGIN;$ORIGIN/.." DEFINE_SYMBOL "" UNITY_BUILD ${dtrain_unity_build})
   target_compile_options(${target} PRIVATE ${dtrain_fuzz_options})
   if(BUILD_SHARED_LIBS)
-    install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/dtrain COMPONENT programs)
+    install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/dtrain COMPONENT programs NAMELINK_SKIP)
   endif()
 endfunction()
 

@@ -76,7 +76,6 @@ if(DTRAIN_HAVE_CUDA)
   list(JOIN DTRAIN_LIBRARY_FOLDERS : DTRAIN_LIBRARY_FOLDERS)
   # For consumers of the installed libraries.
   set(DTRAIN_CUDA_DEPENDENCY "find_dependency(CUDAToolkit 12.2)")
-  set(DTRAIN_CUDA_LIBS
-    "-L${CUDAToolkit_LIBRARY_DIR} -Wl,-rpath,${DTRAIN_LIBRARY_FOLDERS} -lcudart_static -ldl -lrt")
+  set(DTRAIN_CUDA_LIBS "-L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
   string(REPLACE ";" " " DTRAIN_CUDA_ARCHITECTURES_RESULT "${CMAKE_CUDA_ARCHITECTURES}")
 endif()

@@ -66,5 +66,4 @@ else()
   # The CUDA runtime is linked statically, other libraries are loaded at first use: the same programs run on the CPU if
   # the driver or a library is missing.
   target_link_libraries(dtrain_engine PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
-  target_link_options(dtrain_engine INTERFACE LINKER:-rpath,${DTRAIN_LIBRARY_FOLDERS})
 endif()

@@ -55,3 +55,4 @@ foreach(page IN LISTS pages)
 endforeach()
 install(FILES README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR}
   COMPONENT documents)
+install(FILES debian/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)  # all licences

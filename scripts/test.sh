@@ -94,13 +94,13 @@ phase format other - scripts/format.sh --check
 
 result=0
 if [ "$mode" = --changed ]; then
-  for preset in ci ci-image ci-sanitized; do
+  for preset in ci ci-sanitized; do
     [ -e "build-$preset/build.ninja" ] || cmake --preset "$preset"
   done
   step "Tests that the changes affect"
   scripts/affected_tests.py ${2:+--since "$2"} --budget "${DTRAIN_TEST_SECONDS:-150}" --jobs "$jobs" \
-    "build-ci:^($optimized)\$" "build-ci-sanitized:^($sanitized)\$" build-ci-image
-  for preset in ci ci-image ci-sanitized; do
+    "build-ci:^($optimized)\$" "build-ci-sanitized:^($sanitized)\$"
+  for preset in ci ci-sanitized; do
     mapfile -t targets <"build-$preset/affected_targets.txt"
     [ ${#targets[@]} = 0 ] || build "$preset" "${targets[@]}"
   done
@@ -112,7 +112,6 @@ if [ "$mode" = --changed ]; then
 fi
 
 build ci
-build ci-image programs
 build ci-sanitized
 
 step "Tools that Debian does not have"

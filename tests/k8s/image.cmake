@@ -1,17 +1,10 @@
-# The CPU image with the programs of the preset ci-image, built beside this build tree. Tests of its fixture find it in
+# The CPU image with the programs of this build tree, if it has shared libraries. Tests of its fixture find it in
 # DTRAIN_K8S_IMAGE.
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(Python3_FOUND AND NOT DTRAIN_SANITIZE AND NOT DTRAIN_CUDA STREQUAL "EMULATED")
   set(image ${PROJECT_BINARY_DIR}/k8s-image)
-  set(shared ${PROJECT_SOURCE_DIR}/build-ci-image)
-  add_test(NAME k8s.image_build COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/image_build.sh ${shared} ${image})
+  add_test(NAME k8s.image_build COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/image_build.sh ${PROJECT_BINARY_DIR} ${image})
   set_tests_properties(k8s.image_build PROPERTIES LABELS k8s FIXTURES_SETUP k8s_image TIMEOUT 300
-    SKIP_REGULAR_EXPRESSION "SKIPPED: ")
-  get_property(programs GLOBAL PROPERTY DTRAIN_PROGRAMS)
-  list(TRANSFORM programs PREPEND ${shared}/bin/)
-  add_test(NAME k8s.image_old_processor
-    COMMAND ${PROJECT_SOURCE_DIR}/tests/install/old_processor.sh ${programs})
-  set_tests_properties(k8s.image_old_processor PROPERTIES LABELS k8s FIXTURES_REQUIRED k8s_image TIMEOUT 300
     SKIP_REGULAR_EXPRESSION "SKIPPED: ")
   add_test(NAME k8s.image COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/image_test.py ${image})
   set_tests_properties(k8s.image PROPERTIES LABELS k8s FIXTURES_REQUIRED k8s_image TIMEOUT 300

@@ -12,7 +12,7 @@ skip() {
 }
 [ "$(id -u)" = 0 ] || skip "images are made by root, in namespaces"
 for program in buildah skopeo; do command -v $program >/dev/null || skip "there is no $program"; done
-[ -x "$build/bin/dtrain-info" ] || skip "there are no programs in $build: cmake --preset ci-image, and --build"
+[ -x "$build/bin/dtrain-info" ] || skip "there are no programs in $build: cmake --build --preset ci"
 [ -e /usr/lib/libnss_extrausers.so.2 ] || skip "there is no libnss-extrausers"
 
 # Neither storage nor mounts outside the folder and this script's own namespaces.

@@ -108,7 +108,8 @@ cp -r "$here/etc/." "$root/etc/"
 } >"$root/etc/group"
 for name in passwd group; do ln -s ../../../run/dtrain/$name "$root/var/lib/extrausers/$name"; done
 
-install -m 644 "$here/../../../LICENSE" "$root/usr/share/doc/dtrain/copyright"
+install -m 644 "$here/../../../debian/copyright" "$root/usr/share/doc/dtrain/copyright"
+install -m 644 "$here/../../../LICENSE" "$root/usr/share/doc/dtrain/LICENSE"
 install -m 755 "$here/../dtrain-pod" "$root/usr/bin/dtrain-pod"
 ln -s ../bin/dtrain-pod "$root/usr/sbin/sshd"
 

@@ -78,7 +78,8 @@ function(dtrain_gather_json variable)
   set(${variable} ${with_json} ${without_json} PARENT_SCOPE)
 endfunction()
 
-# dtrain_add_library(NAME SOURCES...): library libdtrain_NAME, exported as dtrain::NAME; shared if BUILD_SHARED_LIBS is on.
+# dtrain_add_library(NAME SOURCES...): library libdtrain_NAME, exported as dtrain::NAME; shared if BUILD_SHARED_LIBS is
+# on.
 function(dtrain_add_library name)
   set(sources ${ARGN})
   dtrain_gather_json(sources)

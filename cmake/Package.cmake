@@ -1,6 +1,6 @@
 # `cpack -G TGZ` in the build tree writes a relocatable archive of the programs, the documents and the programs' shared
-# libraries, without Open MPI, which is not relocatable. The preset `portable` builds such an archive without Open MPI, for
-# other systems. scripts/release/debian_packages.sh makes Debian packages.
+# libraries, without Open MPI, which is not relocatable. The preset `portable` builds such an archive without Open MPI,
+# for other systems. scripts/release/debian_packages.sh makes Debian packages.
 
 # Not in the archive: the C library, the dynamic loader and drivers, which belong to the system.
 install(RUNTIME_DEPENDENCY_SET dtrain_libraries

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Tests cpack's packages on the minimal Debian that they were built for, as a new user installs them.
+# Tests packages and archives on the minimal Debian that they were built for, as a new user installs them.
 #   scripts/try_packages.sh PACKAGES ROOT   in the chroot ROOT, e.g. of `debootstrap --variant=minbase trixie`
 #   scripts/try_packages.sh PACKAGES        on this system, if it is minimal
-# PACKAGES is a folder with dtrain_*.deb, libdtrain-dev_*.deb and dtrain-*.tar.gz; missing ones are skipped. Archives
-# are tested first, before any library is installed. Needs root and apt sources. Prints the tested packages at the end,
-# and stops at the first failure.
+# PACKAGES is a folder with dtrain-*.tar.gz, or the .deb files of scripts/release/debian_packages.sh, or both. Archives
+# are tested first, before any library is installed. If PACKAGES/previous has the .deb files of an earlier version, these
+# are installed first, and upgraded. Needs root and apt sources. Prints what was tested at the end, and stops at the
+# first failure.
 set -euo pipefail
 shopt -s nullglob
 packages=$(realpath "${1:?expected: try_packages.sh PACKAGES [ROOT]}")
@@ -16,8 +17,7 @@ if [ -n "$root" ]; then
   [ -x "$root/usr/bin/apt-get" ] || { echo "$root is not a Debian system: debootstrap --variant=minbase trixie $root"; exit 1; }
   mkdir -p "$root/try/scripts" "$root/try/packages"
   cp "$here/scripts/try_packages.sh" "$root/try/scripts/"
-  cp -r "$here/examples" "$root/try/"
-  cp "$packages"/*.deb "$packages"/*.tar.gz "$root/try/packages/"
+  cp -r "$packages"/*.deb "$packages"/*.tar.gz "$packages"/previous* "$root/try/packages/"
   # A private mount namespace: mounts disappear when the command exits.
   exec unshare -m --propagation private bash -c '
     mount -t proc proc "$1/proc"
@@ -73,23 +73,32 @@ for archive in "$packages"/*.tar.gz; do
   tried+=("$(basename "$archive")")
 done
 
-install man-db bash-completion
-for package in "$packages"/dtrain_*.deb; do
-  install "$package"
+current=("$packages"/*.deb) previous=("$packages"/previous/*.deb)
+if [ ${#current[@]} != 0 ]; then
+  install man-db bash-completion
+  if [ ${#previous[@]} != 0 ]; then
+    install "${previous[@]}"
+    dtrain-info --version
+  fi
+  install "${current[@]}"
+  mapfile -t names < <(for package in "${current[@]}"; do dpkg-deb -f "$package" Package; done)
+  [ -z "$(dpkg --verify "${names[@]}")" ]  # every file is the file of its package
+  [ -z "$(dpkg --audit)" ]
   use /usr/bin
   for page in dtrain-info dtrain-data dtrain-data-synthesize; do
     MANPAGER=cat man "$page" | grep -q '^NAME'
   done
   completes /usr/share/bash-completion/completions/dtrain-data "dtrain-data ver" verify
-  tried+=("$(basename "$package")")
-done
 
-for package in "$packages"/libdtrain-dev_*.deb; do
-  install cmake make "$package"
-  cmake -S "$here/examples" -B "$place/examples" -DCMAKE_BUILD_TYPE=Release >"$place/cmake.log"
+  install cmake make
+  cmake -S /usr/share/doc/dtrain/examples -B "$place/examples" -DCMAKE_BUILD_TYPE=Release >"$place/cmake.log"
   cmake --build "$place/examples" -j "$(nproc)" >"$place/build.log" 2>&1
   "$place/examples/custom_op" >"$place/custom_op.log"
-  tried+=("$(basename "$package")")
-done
+
+  install lintian
+  lintian --fail-on error "${current[@]}" >"$place/lintian.log" 2>&1
+  tried+=("${current[@]##*/}")
+  [ ${#previous[@]} = 0 ] || tried+=("upgrade of ${previous[@]##*/}")
+fi
 [ ${#tried[@]} != 0 ] || { echo "There are no packages in $packages"; exit 1; }
 echo "tested: ${tried[*]}"

@@ -2,8 +2,8 @@
 # Makes the Debian packages libdtrain0, libdtrain-dev, dtrain and dtrain-doc of a build tree:
 #     debian_packages.sh BUILD FOLDER
 # BUILD is a complete tree with the prefix /usr and shared libraries, e.g. of the preset debian. Versions name the suite
-# of this system, e.g. 0.2.0-1~deb13u1. The packages are reproducible; their timestamps are SOURCE_DATE_EPOCH, by default
-# the time of the last commit. Needs dpkg-dev. debian/ has the control fields and the licences.
+# of this system, e.g. 0.2.0-1~deb13u1. The packages are reproducible; their timestamps are SOURCE_DATE_EPOCH, which is
+# the time of the last commit by default. Needs dpkg-dev. debian/ has the control fields and the licences.
 set -euo pipefail
 [ $# = 2 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 1; }
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -68,7 +68,7 @@ for package in libdtrain0 libdtrain-dev dtrain dtrain-doc; do
   if [ ${#binaries[@]} != 0 ]; then
     (cd .. && dpkg-shlibdeps -T"debian/$substvars" "${binaries[@]/#/debian/}")
   fi
-  (cd "$package" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+  (cd "$package" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
   (cd .. && dpkg-gencontrol -p"$package" -P"debian/$package" -T"debian/$substvars" -O"debian/$package/DEBIAN/control")
   find "$package" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
   # One thread: the compressed bytes depend on the number of threads.

@@ -2,10 +2,13 @@
 are links or files, on a full disk, twice in parallel and after a kill. Runs scripts/setup.sh and
 scripts/try_packages.sh with recorders instead of apt, dpkg and sudo, and with archives that try path traversal."""
 
+import atexit
+import filecmp
 import io
 import os
 import pathlib
 import shlex
+import shutil
 import signal
 import stat
 import subprocess
@@ -20,6 +23,7 @@ from attack_results import finish
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 ATTACKS = []
+reference = pathlib.Path()  # an undisturbed installation
 
 
 def attack(function):
@@ -29,14 +33,18 @@ def attack(function):
 
 def run(*words, before="", cwd=None, **environment):
     """Exit code and output of a command after a line of shell."""
-    command = ["bash", "-c", f"{before}\nexec \"$@\"", "attack", *map(str, words)]
-    done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    words = ["bash", "-c", f"{before}\nexec \"$@\"", "attack", *map(str, words)]
+    done = subprocess.run(words, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace", timeout=120, check=False, env={**os.environ, **environment})
     return done.returncode, done.stdout
 
 
-def install(prefix, **options):
-    return run("cmake", "--install", BUILD, "--component", "development", "--prefix", prefix, **options)
+def command(prefix, component="programs"):
+    return ["cmake", "--install", BUILD, "--component", component, "--prefix", prefix]
+
+
+def install(prefix, component="programs", **options):
+    return run(*command(prefix, component), **options)
 
 
 def check(condition, told):
@@ -45,15 +53,14 @@ def check(condition, told):
 
 
 def library(prefix):
-    [path] = [path for path in prefix.glob("lib*/**/libdtrain_engine.a")]
+    [path] = [path for path in prefix.glob("lib*/**/libdtrain_engine.so.*") if not path.is_symlink()]
     return path
 
 
 def complete(prefix):
-    """Whether the library and a header are there as they were built."""
-    built = BUILD / "libdtrain" / "libdtrain_engine.a"
-    return library(prefix).read_bytes() == built.read_bytes() and (
-        prefix / "include/dtrain/libdtrain/dtrain.h").stat().st_size > 0
+    """Whether all programs and libraries are there, as in the reference."""
+    names = [path.relative_to(reference) for path in reference.rglob("*") if path.is_file()]
+    return library(prefix).exists() and filecmp.cmpfiles(reference, prefix, names, shallow=False)[1:] == ([], [])
 
 
 def entries(folder):
@@ -65,6 +72,8 @@ def prefix_of_shell_characters(place):
     prefix = place / "a b'\"$(touch canary)`touch canary`&*"
     code, output = install(prefix, cwd=place)
     check(code == 0 and complete(prefix), output)
+    code, output = install(prefix, "development", cwd=place)
+    check(code == 0, output)
     check(not (place / "canary").exists(), "a command ran")
     # Compilers get the folder as one argument; pkg-config itself takes no quotes.
     prefix = prefix.rename(place / "a b&*`touch canary`")
@@ -77,8 +86,7 @@ def prefix_of_shell_characters(place):
 
 @attack
 def folder_before_the_prefix(place):
-    code, output = run("cmake", "--install", BUILD, "--component", "development", "--prefix", "/nowhere/at all",
-                       DESTDIR=str(place / "a b"))
+    code, output = install("/nowhere/at all", DESTDIR=str(place / "a b"))
     check(code == 0 and complete(place / "a b" / "nowhere" / "at all"), output)
     check(not pathlib.Path("/nowhere").exists(), "it was installed outside of DESTDIR")
 
@@ -116,7 +124,7 @@ def folders_for_everybody(place):
 def programs_that_look_elsewhere(place):
     """Programs find libraries beside themselves or where the system has them, not where they were built, nor in the
     folder in which somebody starts them."""
-    code, output = run("cmake", "--install", BUILD, "--component", "programs", "--prefix", place / "prefix")
+    code, output = install(place / "prefix")
     check(code == 0, output)
     programs = [path for path in (place / "prefix/bin").iterdir() if path.read_bytes()[:4] == b"\x7fELF"]
     check(programs, "there are no programs")
@@ -129,7 +137,7 @@ def programs_that_look_elsewhere(place):
 
 @attack
 def names_of_the_build(place):
-    check(install(place / "prefix")[0] == 0, "it cannot be installed")
+    check(install(place / "prefix", "development")[0] == 0, "it cannot be installed")
     for path in entries(place / "prefix"):
         if path.suffix in (".cmake", ".pc"):
             check(str(BUILD) not in path.read_text(), f"{path.name} leads to where it was built")
@@ -145,8 +153,7 @@ def no_room(place):
 
 @attack
 def killed_and_started_again(place):
-    command = ["cmake", "--install", BUILD, "--component", "development", "--prefix", place / "prefix"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command(place / "prefix"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while not (place / "prefix").exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.001)
@@ -158,8 +165,8 @@ def killed_and_started_again(place):
 
 @attack
 def two_at_once(place):
-    command = ["cmake", "--install", BUILD, "--component", "development", "--prefix", place / "prefix"]
-    both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+    both = [subprocess.Popen(command(place / "prefix"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            for _ in range(2)]
     codes = [process.wait() for process in both]
     # One may find a file of the other half written: it says so, and the next run mends it.
     code, output = install(place / "prefix")
@@ -285,7 +292,12 @@ def archive_of_links(place):
 
 
 def main():
+    global reference
     problems = []
+    reference = pathlib.Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, reference)
+    code, output = install(reference)
+    check(code == 0, output)
     for function in ATTACKS:
         with tempfile.TemporaryDirectory() as folder:
             try:

@@ -11,7 +11,7 @@ fail() { echo "$*"; exit 1; }
 export DPKG_DEB_COMPRESSOR_TYPE=none  # xz takes half of the time
 
 for mask in 077 000; do
-  (umask $mask && "$source/scripts/release/debian_packages.sh" "$build" "packages$mask") >log 2>&1 || { cat log; exit 1; }
+  (umask $mask && "$source/scripts/release/debian_packages.sh" "$build" "packages$mask") >log 2>&1 || fail "$(cat log)"
   [ ! -s log ] || fail "$(cat log)"
   mv "packages$mask" "$mask"
 done
@@ -45,13 +45,15 @@ for software in nlohmann-json tomlplusplus prometheus-cpp fmt boost protobuf one
 done
 mapfile -t licenses < <(sed -n 's/^License: \([^ ]*\)$/\1/p' root/usr/share/doc/dtrain/copyright | sort -u)
 for license in "${licenses[@]}"; do
-  grep -A1 -x "License: $license" root/usr/share/doc/dtrain/copyright | grep -q '^ ' || fail "there is no text of $license"
+  grep -A1 -x "License: $license" root/usr/share/doc/dtrain/copyright | grep -q '^ ' || fail "no text of $license"
 done
 
 expect_depends() {  # PACKAGE PATTERN...
   local depends pattern
   depends=$(dpkg-deb -f "${files[$1]}" Depends)
-  for pattern in "${@:2}"; do [[ ", $depends," =~ ,\ $pattern, ]] || fail "$1 does not depend on $pattern: $depends"; done
+  for pattern in "${@:2}"; do
+    [[ ", $depends," =~ ,\ ($pattern), ]] || fail "$1 does not depend on $pattern: $depends"
+  done
 }
 version=$(dpkg-deb -f "${files[dtrain]}" Version)
 expect_depends libdtrain0 'libdnnl[^,]*' 'libjpeg62[^,]*|libjpeg[^,]*' 'libprotobuf-lite[^,]*' 'libstdc\+\+6[^,]*'
@@ -94,7 +96,7 @@ find root/usr/bin root/usr/lib -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF
 [ "$(wc -l <binaries)" -ge 20 ] || fail "there are only $(wc -l <binaries) binaries"
 while read -r file; do
   [[ $(file -b "$file") != *"not stripped"* ]] || fail "$file is not stripped"
-  paths=$(readelf -d "$file" | sed -n 's/.*R\(UN\)\?PATH).*\[\(.*\)\]/\2/p' | tr ':' '\n' | grep -v '^[$]ORIGIN' || true)
+  paths=$(readelf -d "$file" | sed -n 's/.*PATH).*\[\(.*\)\]/\1/p' | tr ':' '\n' | grep -v '^[$]ORIGIN' || true)
   [ -z "$paths" ] || fail "$file looks for libraries in $paths"
   readelf -lW "$file" | grep 'GNU_STACK' | grep -qv 'RWE' || fail "$file has an executable stack"
   objcopy -R .nv_fatbin "$file" host
@@ -102,7 +104,7 @@ while read -r file; do
     ! grep -qF "$folder" host || fail "$file contains the path $(strings -a host | grep -F -m 1 "$folder")"
   done
 done <binaries
-! grep -rlF "$build" root/usr/include root/usr/share "root/$libraries" --include='*.cmake' --include='*.pc' --include='*.h' ||
+! grep -rlF "$build" root/usr/include root/usr/share "root/$libraries" --include=*.{cmake,pc,h} ||
   fail "these files contain the path of the build"
 
 met=0

@@ -21,8 +21,6 @@ if(DTRAIN_HAVE_NCCL)
 else()
   list(FILTER library_callers EXCLUDE REGEX "cuda/nccl")
 endif()
-set_source_files_properties(cuda/shared_library.cpp PROPERTIES COMPILE_DEFINITIONS
-  DTRAIN_LIBRARY_FOLDERS="${DTRAIN_LIBRARY_FOLDERS}")
 if(DTRAIN_CUDA STREQUAL "EMULATED")
   file(GLOB emulation_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/emulation/*.cpp)
   list(FILTER emulation_sources EXCLUDE REGEX "_test\\.cpp$")

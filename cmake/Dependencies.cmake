@@ -23,13 +23,10 @@ find_library(HWLOC_LIBRARY hwloc REQUIRED)  # has no CMake package
 find_path(HWLOC_INCLUDE_DIR hwloc.h REQUIRED)
 find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)  # 3.3, header-only; has no CMake package
 
+# Tests and benchmarks under mpirun. The engine itself loads Open MPI at run time.
 set(MPI_CXX_SKIP_MPICXX ON)  # without MPI's removed C++ bindings
 find_package(MPI 3.1 QUIET COMPONENTS CXX)
 dtrain_resolve(MPI "${MPI_CXX_FOUND}" "MPI ${MPI_CXX_VERSION}, ${MPIEXEC_EXECUTABLE}" "no MPI found")
-if(DTRAIN_HAVE_MPI)
-  set(DTRAIN_MPI_DEPENDENCY "set(MPI_CXX_SKIP_MPICXX ON)\nfind_dependency(MPI COMPONENTS CXX)")
-  list(JOIN MPI_CXX_LIBRARIES " " DTRAIN_MPI_LIBS)
-endif()
 
 find_package(GTest 1.12 QUIET)
 find_package(Eigen3 3.4 QUIET NO_MODULE)  # reference results in double precision

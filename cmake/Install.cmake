@@ -9,7 +9,7 @@ install(TARGETS dtrain_engine dtrain_models dtrain_data EXPORT dtrain-targets
   LIBRARY COMPONENT programs NAMELINK_COMPONENT development)
 install(DIRECTORY libdtrain models data DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain
   FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE REGEX "/data/(jpeg|tiff)_" EXCLUDE
-  PATTERN "mpi_*" EXCLUDE PATTERN "nccl_*" EXCLUDE PATTERN "tcp_*" EXCLUDE)
+  PATTERN "mpi_*" EXCLUDE PATTERN "open_mpi*" EXCLUDE PATTERN "nccl_*" EXCLUDE PATTERN "tcp_*" EXCLUDE)
 install(FILES ${PROJECT_BINARY_DIR}/include/libdtrain/version.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain/libdtrain)
 install(PROGRAMS scripts/dtrain-mpirun DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
@@ -19,7 +19,7 @@ if(NOT BUILD_SHARED_LIBS)  # no public header includes a header of a dependency
   foreach(name fmt JPEG PNG GIF TIFF ZLIB Protobuf)
     string(APPEND DTRAIN_DEPENDENCIES "find_dependency(${name})\n")
   endforeach()
-  string(APPEND DTRAIN_DEPENDENCIES "${DTRAIN_MPI_DEPENDENCY}\n${DTRAIN_CUDA_DEPENDENCY}")
+  string(APPEND DTRAIN_DEPENDENCIES "${DTRAIN_CUDA_DEPENDENCY}")
 endif()
 configure_package_config_file(cmake/dtrain-config.cmake.in dtrain-config.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(dtrain-config-version.cmake COMPATIBILITY SameMinorVersion)
@@ -35,7 +35,7 @@ if(NOT BUILD_SHARED_LIBS)  # consumers of static libraries link all dependencies
   set(DTRAIN_PC_REQUIRES "fmt libgif libjpeg libpng libsodium libtiff-4 libwebp libwebpdemux protobuf-lite zlib")
   list(TRANSFORM OpenMP_CXX_LIB_NAMES PREPEND -l OUTPUT_VARIABLE openmp_libs)
   list(JOIN openmp_libs " " openmp_libs)
-  set(DTRAIN_PC_LIBS "-ldnnl ${DTRAIN_MPI_LIBS} ${DTRAIN_CUDA_LIBS} ${openmp_libs} -pthread")
+  set(DTRAIN_PC_LIBS "-ldnnl ${DTRAIN_CUDA_LIBS} ${openmp_libs} -ldl -pthread")
 endif()
 configure_file(cmake/dtrain.pc.in dtrain.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/dtrain.pc DESTINATION ${pkgconfig_dir})

@@ -4,7 +4,7 @@ set(DTRAIN_CUDA AUTO CACHE STRING
 set(DTRAIN_CUDA_ARCHITECTURES "80-real;90-real;90-virtual" CACHE STRING
   "GPU architectures, as in CMAKE_CUDA_ARCHITECTURES; 90-virtual adds PTX for later GPUs")
 set(DTRAIN_CUDA_ARCHITECTURES_RESULT "")
-set(DTRAIN_MPI AUTO CACHE STRING "multi-process training under MPI (Open MPI): AUTO, ON or OFF")
+set(DTRAIN_MPI AUTO CACHE STRING "tests and benchmarks under mpirun (Open MPI): AUTO, ON or OFF")
 set(DTRAIN_NCCL AUTO CACHE STRING "multi-GPU training (NCCL): AUTO, ON or OFF")
 set(DTRAIN_TESTS AUTO CACHE STRING "tests (GoogleTest): AUTO, ON or OFF")
 set(DTRAIN_BENCHMARKS AUTO CACHE STRING "benchmarks (Google Benchmark): AUTO, ON or OFF")

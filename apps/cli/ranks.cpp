@@ -12,6 +12,7 @@
 #include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/distributed/links.h"
 #include "libdtrain/train/agreement.h"
 
 namespace dtrain::cli {
@@ -35,7 +36,7 @@ std::string name_of(int rank) {
 void check_launcher(const Group& group, const LauncherRank& told) {
   DT_CHECK(group.size() == told.size && group.rank() == told.rank, told.source, " says rank ", told.rank, " of ",
            told.size, ", MPI says rank ", group.rank(), " of ", group.size(),
-           ": is mpirun of the MPI that this program was built with?");
+           ": is mpirun of the same MPI? This program has loaded ", mpi_version());
 }
 
 }  // namespace

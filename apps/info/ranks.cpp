@@ -101,9 +101,6 @@ void print_links(const std::vector<Link>& links) {
                link.latency / kMicro, link.bandwidth / kGiga);
 }
 
-// The last number may differ between libraries that are built anew without a change of their interface.
-std::string series_of(const std::string& version) { return version.substr(0, version.rfind('.')); }
-
 }  // namespace
 
 std::vector<std::string> what_is_off(const std::vector<RankFacts>& ranks, const RankOptions& options) {
@@ -145,19 +142,15 @@ void show_ranks(const RankOptions& options, Versions versions) {
   GroupOptions limits;
   limits.setup_limit = limits.step_limit = options.job.collective_timeout;
   const std::unique_ptr<Group> group = cli::open_group(limits);
-  const MpiVersions mpi = mpi_versions();
   versions["dtrain"] = cli::version();
-  if (!mpi.loaded.empty()) versions["MPI"] = mpi.loaded;
+  versions["MPI"] = mpi_version();
   const std::vector<RankFacts> ranks = gather(*group, options, versions);
   std::vector<std::string> faults = what_is_off(ranks, options);
-  if (series_of(mpi.loaded) != series_of(mpi.built))
-    faults.push_back(fmt::format("built against {}, runs with {}", mpi.built, mpi.loaded));
   const bool speaks = group->rank() == 0;
   if (speaks) {
     fmt::print("{} rank{}\n", group->size(), group->size() == 1 ? "" : "s");
     print_table(*group, ranks);
-    for (const auto& [library, version] : versions)
-      fmt::print("{}: {}{}\n", library, version, library == "MPI" ? ", built against " + mpi.built : "");
+    for (const auto& [library, version] : versions) fmt::print("{}: {}\n", library, version);
     std::fflush(stdout);
   }
   const std::vector<Link> links = measure_links(*group);

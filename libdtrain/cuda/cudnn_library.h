@@ -3,24 +3,24 @@
 
 #include <cudnn_graph.h>
 
-#include "libdtrain/cuda/shared_library.h"
+#include "libdtrain/core/shared_library.h"
 
 namespace dtrain::cuda {
 
 struct Cudnn {
   SharedLibrary library;
-  decltype(::cudnnGetVersion)* version = library.function("cudnnGetVersion");
-  decltype(::cudnnGetErrorString)* get_error_string = library.function("cudnnGetErrorString");
-  decltype(::cudnnGetLastErrorString)* get_last_error_string = library.function("cudnnGetLastErrorString");
-  decltype(::cudnnCreate)* create = library.function("cudnnCreate");
-  decltype(::cudnnDestroy)* destroy = library.function("cudnnDestroy");
-  decltype(::cudnnSetStream)* set_stream = library.function("cudnnSetStream");
-  decltype(::cudnnBackendCreateDescriptor)* create_descriptor = library.function("cudnnBackendCreateDescriptor");
-  decltype(::cudnnBackendDestroyDescriptor)* destroy_descriptor = library.function("cudnnBackendDestroyDescriptor");
-  decltype(::cudnnBackendSetAttribute)* set_attribute = library.function("cudnnBackendSetAttribute");
-  decltype(::cudnnBackendGetAttribute)* get_attribute = library.function("cudnnBackendGetAttribute");
-  decltype(::cudnnBackendFinalize)* finalize = library.function("cudnnBackendFinalize");
-  decltype(::cudnnBackendExecute)* execute = library.function("cudnnBackendExecute");
+  decltype(::cudnnGetVersion)* version = library.symbol("cudnnGetVersion");
+  decltype(::cudnnGetErrorString)* get_error_string = library.symbol("cudnnGetErrorString");
+  decltype(::cudnnGetLastErrorString)* get_last_error_string = library.symbol("cudnnGetLastErrorString");
+  decltype(::cudnnCreate)* create = library.symbol("cudnnCreate");
+  decltype(::cudnnDestroy)* destroy = library.symbol("cudnnDestroy");
+  decltype(::cudnnSetStream)* set_stream = library.symbol("cudnnSetStream");
+  decltype(::cudnnBackendCreateDescriptor)* create_descriptor = library.symbol("cudnnBackendCreateDescriptor");
+  decltype(::cudnnBackendDestroyDescriptor)* destroy_descriptor = library.symbol("cudnnBackendDestroyDescriptor");
+  decltype(::cudnnBackendSetAttribute)* set_attribute = library.symbol("cudnnBackendSetAttribute");
+  decltype(::cudnnBackendGetAttribute)* get_attribute = library.symbol("cudnnBackendGetAttribute");
+  decltype(::cudnnBackendFinalize)* finalize = library.symbol("cudnnBackendFinalize");
+  decltype(::cudnnBackendExecute)* execute = library.symbol("cudnnBackendExecute");
 };
 
 // Throws Error(Fault::resource) where cuDNN is not installed.

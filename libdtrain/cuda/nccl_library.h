@@ -3,25 +3,25 @@
 
 #include <nccl.h>
 
-#include "libdtrain/cuda/shared_library.h"
+#include "libdtrain/core/shared_library.h"
 
 namespace dtrain::cuda {
 
 struct Nccl {
   SharedLibrary library;
-  decltype(::ncclGetVersion)* get_version = library.function("ncclGetVersion");
-  decltype(::ncclGetErrorString)* get_error_string = library.function("ncclGetErrorString");
-  decltype(::ncclGetLastError)* get_last_error = library.function("ncclGetLastError");
-  decltype(::ncclGetUniqueId)* get_unique_id = library.function("ncclGetUniqueId");
-  decltype(::ncclCommInitRankConfig)* init_rank = library.function("ncclCommInitRankConfig");
-  decltype(::ncclCommFinalize)* finalize = library.function("ncclCommFinalize");
-  decltype(::ncclCommDestroy)* destroy = library.function("ncclCommDestroy");
-  decltype(::ncclCommAbort)* abort = library.function("ncclCommAbort");
-  decltype(::ncclCommGetAsyncError)* get_async_error = library.function("ncclCommGetAsyncError");
-  decltype(::ncclGroupStart)* group_start = library.function("ncclGroupStart");
-  decltype(::ncclGroupEnd)* group_end = library.function("ncclGroupEnd");
-  decltype(::ncclAllReduce)* all_reduce = library.function("ncclAllReduce");
-  decltype(::ncclBroadcast)* broadcast = library.function("ncclBroadcast");
+  decltype(::ncclGetVersion)* get_version = library.symbol("ncclGetVersion");
+  decltype(::ncclGetErrorString)* get_error_string = library.symbol("ncclGetErrorString");
+  decltype(::ncclGetLastError)* get_last_error = library.symbol("ncclGetLastError");
+  decltype(::ncclGetUniqueId)* get_unique_id = library.symbol("ncclGetUniqueId");
+  decltype(::ncclCommInitRankConfig)* init_rank = library.symbol("ncclCommInitRankConfig");
+  decltype(::ncclCommFinalize)* finalize = library.symbol("ncclCommFinalize");
+  decltype(::ncclCommDestroy)* destroy = library.symbol("ncclCommDestroy");
+  decltype(::ncclCommAbort)* abort = library.symbol("ncclCommAbort");
+  decltype(::ncclCommGetAsyncError)* get_async_error = library.symbol("ncclCommGetAsyncError");
+  decltype(::ncclGroupStart)* group_start = library.symbol("ncclGroupStart");
+  decltype(::ncclGroupEnd)* group_end = library.symbol("ncclGroupEnd");
+  decltype(::ncclAllReduce)* all_reduce = library.symbol("ncclAllReduce");
+  decltype(::ncclBroadcast)* broadcast = library.symbol("ncclBroadcast");
 
   // Version of the loaded library: 22809 is 2.28.9.
   int version() const {

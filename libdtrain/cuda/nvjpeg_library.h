@@ -1,26 +1,25 @@
 // nvJPEG functions, loaded with dlopen at first use.
 #pragma once
 
+#include "libdtrain/core/shared_library.h"
 #include "libdtrain/cuda/nvjpeg_interface.h"
-#include "libdtrain/cuda/shared_library.h"
 
 namespace dtrain::cuda {
 
 struct Nvjpeg {
   SharedLibrary library;
-  decltype(::nvjpegGetProperty)* get_property = library.function("nvjpegGetProperty");
-  decltype(::nvjpegCreateEx)* create = library.function("nvjpegCreateEx");
-  decltype(::nvjpegDestroy)* destroy = library.function("nvjpegDestroy");
-  decltype(::nvjpegJpegStateCreate)* state_create = library.function("nvjpegJpegStateCreate");
-  decltype(::nvjpegJpegStateDestroy)* state_destroy = library.function("nvjpegJpegStateDestroy");
-  decltype(::nvjpegJpegStreamCreate)* stream_create = library.function("nvjpegJpegStreamCreate");
-  decltype(::nvjpegJpegStreamDestroy)* stream_destroy = library.function("nvjpegJpegStreamDestroy");
-  decltype(::nvjpegJpegStreamParseHeader)* parse_header = library.function("nvjpegJpegStreamParseHeader");
-  decltype(::nvjpegJpegStreamGetFrameDimensions)* get_dimensions =
-      library.function("nvjpegJpegStreamGetFrameDimensions");
-  decltype(::nvjpegDecodeBatchedSupported)* is_supported = library.function("nvjpegDecodeBatchedSupported");
-  decltype(::nvjpegDecodeBatchedInitialize)* initialize = library.function("nvjpegDecodeBatchedInitialize");
-  decltype(::nvjpegDecodeBatched)* decode = library.function("nvjpegDecodeBatched");
+  decltype(::nvjpegGetProperty)* get_property = library.symbol("nvjpegGetProperty");
+  decltype(::nvjpegCreateEx)* create = library.symbol("nvjpegCreateEx");
+  decltype(::nvjpegDestroy)* destroy = library.symbol("nvjpegDestroy");
+  decltype(::nvjpegJpegStateCreate)* state_create = library.symbol("nvjpegJpegStateCreate");
+  decltype(::nvjpegJpegStateDestroy)* state_destroy = library.symbol("nvjpegJpegStateDestroy");
+  decltype(::nvjpegJpegStreamCreate)* stream_create = library.symbol("nvjpegJpegStreamCreate");
+  decltype(::nvjpegJpegStreamDestroy)* stream_destroy = library.symbol("nvjpegJpegStreamDestroy");
+  decltype(::nvjpegJpegStreamParseHeader)* parse_header = library.symbol("nvjpegJpegStreamParseHeader");
+  decltype(::nvjpegJpegStreamGetFrameDimensions)* get_dimensions = library.symbol("nvjpegJpegStreamGetFrameDimensions");
+  decltype(::nvjpegDecodeBatchedSupported)* is_supported = library.symbol("nvjpegDecodeBatchedSupported");
+  decltype(::nvjpegDecodeBatchedInitialize)* initialize = library.symbol("nvjpegDecodeBatchedInitialize");
+  decltype(::nvjpegDecodeBatched)* decode = library.symbol("nvjpegDecodeBatched");
 
   // Version of the loaded library: 130302 is 13.3.2.
   int version() const {

@@ -101,14 +101,6 @@ void Group::fail(const std::string& report, Fault fault) {
 
 std::unique_ptr<Group> make_single_group(const GroupOptions& options) { return std::make_unique<SingleGroup>(options); }
 
-#ifndef DTRAIN_WITH_MPI
-std::unique_ptr<Group> make_mpi_group(const GroupOptions&, int) {
-  throw Error("several ranks: built without MPI; install libopenmpi-dev and rebuild");
-}
-MpiVersions mpi_versions() { return {}; }
-std::vector<Link> measure_links(Group&) { return {}; }
-#endif
-
 LauncherRank launcher_rank(const Environment& environment) {
   struct Variables {
     const char *rank, *size, *local_rank;

@@ -132,9 +132,9 @@ void protect(TcpOptions& tcp, const Environment& environment);
 std::unique_ptr<Group> make_tcp_group(const GroupOptions& options, const TcpOptions& tcp);
 
 // Group over MPI: ranks started by mpirun, or by srun with PMI. `ranks`: their number by the launcher, to raise the
-// limit of open files before MPI starts. Throws Error(Fault::config) in builds without MPI and if MPI was started
-// before in this process; Error(Fault::resource) if too few files may be open; Error(Fault::communication) if MPI fails
-// to start.
+// limit of open files before MPI starts. Loads Open MPI 4 or 5 (libmpi.so.40) at run time. Throws Error(Fault::config)
+// if MPI was started before in this process; Error(Fault::resource) if Open MPI cannot be loaded or too few files may
+// be open; Error(Fault::communication) if MPI fails to start.
 std::unique_ptr<Group> make_mpi_group(const GroupOptions& options, int ranks);
 
 // Rank from the environment of a launcher: mpirun, srun, torchrun, PyTorchJob, or DTRAIN_RANK.

@@ -1,4 +1,4 @@
-// Properties of a group's transport: versions, latency and bandwidth between neighbours.
+// Properties of a group's transport: version, latency and bandwidth between neighbours.
 #pragma once
 
 #include <string>
@@ -8,11 +8,8 @@
 
 namespace dtrain {
 
-// "Open MPI v4.1.4": as loaded and as built against; empty in builds without MPI.
-struct MpiVersions {
-  std::string loaded, built;
-};
-MpiVersions mpi_versions();
+// "Open MPI v4.1.4": the library that ranks of mpirun use on this machine, or "none: " and the reason.
+std::string mpi_version();
 
 struct Link {
   int from = 0, to = 0;

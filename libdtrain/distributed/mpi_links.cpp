@@ -3,9 +3,11 @@
 #include <chrono>
 #include <cstring>
 
+#include "libdtrain/core/error.h"
 #include "libdtrain/distributed/links.h"
 #include "libdtrain/distributed/mpi_group.h"
 #include "libdtrain/distributed/mpi_transport.h"
+#include "libdtrain/distributed/open_mpi.h"
 #include "libdtrain/distributed/read_texts.h"
 
 namespace dtrain {
@@ -66,17 +68,16 @@ std::vector<std::vector<Link>> independent_links(int size) {
 }  // namespace
 }  // namespace mpi
 
-MpiVersions mpi_versions() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-  int length = 0;
-  mpi::check(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
-  std::string loaded(text, static_cast<size_t>(length));
-  loaded = loaded.substr(0, loaded.find_first_of(",\n"));
-#ifdef OMPI_MAJOR_VERSION
-  return {loaded, concat("Open MPI v", OMPI_MAJOR_VERSION, ".", OMPI_MINOR_VERSION, ".", OMPI_RELEASE_VERSION)};
-#else
-  return {loaded, concat("MPI ", MPI_VERSION, ".", MPI_SUBVERSION)};
-#endif
+std::string mpi_version() {
+  try {
+    char text[mpi::kMaxLibraryVersionString] = "";
+    int length = 0;
+    mpi::check(mpi::open_mpi().get_library_version(text, &length), "MPI_Get_library_version");
+    const std::string version(text, static_cast<size_t>(length));
+    return version.substr(0, version.find_first_of(",\n"));
+  } catch (const Error& error) {
+    return concat("none: ", error.what());
+  }
 }
 
 std::vector<Link> measure_links(Group& group) {

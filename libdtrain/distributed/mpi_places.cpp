@@ -3,10 +3,10 @@
 
 #include <map>
 
-#include <mpi.h>
 #include <unistd.h>
 
 #include "libdtrain/distributed/mpi_transport.h"
+#include "libdtrain/distributed/open_mpi.h"
 
 namespace dtrain::mpi {
 namespace {
@@ -19,20 +19,21 @@ struct Entry {
 }  // namespace
 
 std::vector<Place> gather_places() {
+  const OpenMpi& mpi = open_mpi();
   int rank = 0, size = 0;
-  check(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
-  check(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+  check(mpi.comm_rank(mpi.comm_world, &rank), "MPI_Comm_rank");
+  check(mpi.comm_size(mpi.comm_world, &size), "MPI_Comm_size");
   Entry mine;
   gethostname(mine.host, sizeof mine.host - 1);
   mine.pid = getpid();
-  MPI_Comm host;
-  check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
-  check(MPI_Comm_rank(host, &mine.local_rank), "MPI_Comm_rank");
-  check(MPI_Comm_size(host, &mine.local_size), "MPI_Comm_size");
-  check(MPI_Allreduce(&rank, &mine.first_rank, 1, MPI_INT, MPI_MIN, host), "MPI_Allreduce");
-  check(MPI_Comm_free(&host), "MPI_Comm_free");
+  Comm host;
+  check(mpi.comm_split_type(mpi.comm_world, kCommTypeShared, rank, mpi.info_null, &host), "MPI_Comm_split_type");
+  check(mpi.comm_rank(host, &mine.local_rank), "MPI_Comm_rank");
+  check(mpi.comm_size(host, &mine.local_size), "MPI_Comm_size");
+  check(mpi.allreduce(&rank, &mine.first_rank, 1, mpi.integer, mpi.min, host), "MPI_Allreduce");
+  check(mpi.comm_free(&host), "MPI_Comm_free");
   std::vector<Entry> entries(static_cast<size_t>(size));
-  check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, entries.data(), sizeof mine, MPI_BYTE, MPI_COMM_WORLD),
+  check(mpi.allgather(&mine, sizeof mine, mpi.byte, entries.data(), sizeof mine, mpi.byte, mpi.comm_world),
         "MPI_Allgather");
   std::vector<Place> places;
   std::map<int, int> nodes;  // by first rank

@@ -4,6 +4,7 @@
 #include "libdtrain/core/error.h"
 #include "libdtrain/distributed/mpi_memory.h"
 #include "libdtrain/distributed/mpi_places.h"
+#include "libdtrain/distributed/open_mpi.h"
 
 namespace dtrain::mpi {
 namespace {
@@ -14,11 +15,10 @@ class MpiTransport : public host::Transport {
  public:
   MpiTransport() {
     int provided = 0;
-    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
-    if (provided < MPI_THREAD_FUNNELED)
-      throw Error(Fault::communication, "this MPI does not allow threads beside its own");
-    check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
+    check(mpi_.init_thread(nullptr, nullptr, kThreadFunneled, &provided), "MPI_Init_thread");
+    if (provided < kThreadFunneled) throw Error(Fault::communication, "this MPI does not allow threads beside its own");
+    check(mpi_.comm_set_errhandler(mpi_.comm_world, mpi_.errors_return), "MPI_Comm_set_errhandler");
+    check(mpi_.comm_rank(mpi_.comm_world, &rank_), "MPI_Comm_rank");
   }
   const char* name() const override { return "MPI"; }
   int rank() const override { return rank_; }
@@ -26,7 +26,7 @@ class MpiTransport : public host::Transport {
 
   // The first channel is opened before shared memory is unlinked: by then all ranks of the host have mapped it.
   int open_channel() override {
-    check(MPI_Comm_dup(MPI_COMM_WORLD, &channels_.emplace_back(MPI_COMM_NULL)), "MPI_Comm_dup");
+    check(mpi_.comm_dup(mpi_.comm_world, &channels_.emplace_back()), "MPI_Comm_dup");
     if (channels_.size() == 1) {
       places_ = gather_places();
       memory_ = unlink_memory(places_[static_cast<size_t>(rank_)].local_rank);
@@ -36,20 +36,20 @@ class MpiTransport : public host::Transport {
 
   Request send(int channel, int peer, const std::byte* bytes, size_t count) override {
     const Request request = free_slot();
-    check(MPI_Isend(bytes, static_cast<int>(count), MPI_BYTE, peer, kTag, comm(channel), &requests_[request]),
+    check(mpi_.isend(bytes, static_cast<int>(count), mpi_.byte, peer, kTag, comm(channel), &requests_[request]),
           "MPI_Isend");
     return request;
   }
   Request receive(int channel, int peer, std::byte* bytes, size_t most) override {
     const Request request = free_slot();
-    check(MPI_Irecv(bytes, static_cast<int>(most), MPI_BYTE, peer, kTag, comm(channel), &requests_[request]),
+    check(mpi_.irecv(bytes, static_cast<int>(most), mpi_.byte, peer, kTag, comm(channel), &requests_[request]),
           "MPI_Irecv");
     return request;
   }
   bool done(Request request, size_t& count) override {
     int done = 0;
-    MPI_Status status;
-    check(MPI_Test(&requests_[request], &done, &status), "MPI_Test");
+    Status status;
+    check(mpi_.test(&requests_[request], &done, &status), "MPI_Test");
     if (!done) return false;
     count = bytes_of(status);
     free_.push_back(request);
@@ -57,58 +57,59 @@ class MpiTransport : public host::Transport {
   }
   bool take(int channel, int& peer, std::string& text) override {
     int there = 0;
-    MPI_Message message;
-    MPI_Status status;
-    check(MPI_Improbe(MPI_ANY_SOURCE, kTag, comm(channel), &there, &message, &status), "MPI_Improbe");
+    Message message;
+    Status status;
+    check(mpi_.improbe(kAnySource, kTag, comm(channel), &there, &message, &status), "MPI_Improbe");
     if (!there) return false;
-    peer = status.MPI_SOURCE;
+    peer = status.source;
     text.resize(bytes_of(status));
-    check(MPI_Mrecv(text.data(), static_cast<int>(text.size()), MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+    check(mpi_.mrecv(text.data(), static_cast<int>(text.size()), mpi_.byte, &message, nullptr), "MPI_Mrecv");
     return true;
   }
   void finish() override {
     name_again(memory_);
-    check(MPI_Finalize(), "MPI_Finalize");
+    check(mpi_.finalize(), "MPI_Finalize");
   }
 
  private:
-  MPI_Comm comm(int channel) const { return channels_[static_cast<size_t>(channel)]; }
-  static size_t bytes_of(const MPI_Status& status) {
+  Comm comm(int channel) const { return channels_[static_cast<size_t>(channel)]; }
+  size_t bytes_of(const Status& status) const {
     int bytes = 0;
-    check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+    check(mpi_.get_count(&status, mpi_.byte, &bytes), "MPI_Get_count");
     return static_cast<size_t>(bytes);
   }
   Request free_slot() {
     if (free_.empty()) {
       free_.push_back(requests_.size());
-      requests_.push_back(MPI_REQUEST_NULL);
+      requests_.push_back(mpi_.request_null);
     }
     const Request request = free_.back();
     free_.pop_back();
     return request;
   }
 
+  const OpenMpi& mpi_ = open_mpi();
   int rank_ = 0;
   std::vector<Place> places_;
   std::string memory_;  // former path of the shared-memory segment
-  std::vector<MPI_Comm> channels_;
-  std::vector<MPI_Request> requests_;
+  std::vector<Comm> channels_;
+  std::vector<mpi::Request> requests_;
   std::vector<Request> free_;
 };
 
 }  // namespace
 
 void check(int code, const char* call) {
-  if (code == MPI_SUCCESS) return;
-  char text[MPI_MAX_ERROR_STRING] = "";
+  if (code == kSuccess) return;
+  char text[kMaxErrorString] = "";
   int length = 0;
-  MPI_Error_string(code, text, &length);
+  open_mpi().error_string(code, text, &length);
   throw Error(Fault::communication, concat(call, ": ", std::string(text, static_cast<size_t>(length))));
 }
 
 void require_first_start() {
   int started_before = 0;
-  check(MPI_Initialized(&started_before), "MPI_Initialized");
+  check(open_mpi().initialized(&started_before), "MPI_Initialized");
   DT_CHECK(!started_before, "MPI group: MPI was already started in this process and can start only once");
 }
 

@@ -3,8 +3,6 @@
 
 #include <memory>
 
-#include <mpi.h>
-
 #include "libdtrain/distributed/transport.h"
 
 namespace dtrain::mpi {

@@ -104,7 +104,7 @@ TEST(AllReduceBenchmark, RefusesWhatIsNotASize) {
 TEST(InfoRanks, TellsWhoRunsWhereAndHowFastTheyTalk) {
   const ProgramResult run = run_ranks(3, "dtrain-info", {"--ranks", "--expect_ranks=3", "--expect_hosts=1"});
   ASSERT_EQ(run.code, 0) << run.err;
-  for (const char* text : {"3 ranks\n", "MPI, shared memory", ", built against ", "rank 0 - rank 1: latency ",
+  for (const char* text : {"3 ranks\n", "MPI, shared memory", "MPI: Open MPI v", "rank 0 - rank 1: latency ",
                            "rank 1 - rank 2: latency ", "rank 2 - rank 0: latency "})
     EXPECT_NE(run.out.find(text), std::string::npos) << text << " in\n" << run.out;
 }
@@ -150,6 +150,26 @@ TEST(Ranks, EndWhereTheLauncherSaysSomethingElse) {
   unsetenv("DTRAIN_SIZE");
   EXPECT_EQ(run.code, 1);
   EXPECT_NE(run.err.find("DTRAIN_RANK says rank 1 of 7, MPI says rank 0 of 2"), std::string::npos) << run.err;
+}
+
+// A file that is no library stands for a missing one.
+TEST(Ranks, EndWhereOpenMpiCannotBeLoaded) {
+  const TempDirectory folder;
+  std::ofstream(folder / "libmpi.so.40") << "not a library, but longer than the header of one, which has 64 bytes";
+  setenv("LD_LIBRARY_PATH", folder.c_str(), 1);
+  const ProgramResult info = run_program("dtrain-info", {"--ranks"});
+  setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  const ProgramResult run = run_program("dtrain-allreduce-benchmark", {"--sizes=4"});
+  unsetenv("OMPI_COMM_WORLD_RANK");
+  unsetenv("OMPI_COMM_WORLD_SIZE");
+  unsetenv("LD_LIBRARY_PATH");
+  EXPECT_EQ(run.code, static_cast<int>(Fault::resource));
+  EXPECT_NE(run.err.find("Open MPI 4 or 5 cannot be loaded: "), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("set DTRAIN_MASTER_ADDR\n"), std::string::npos) << run.err;
+  EXPECT_EQ(std::ranges::count(run.err, '\n'), 1) << run.err;
+  EXPECT_EQ(info.code, 0) << info.err;
+  EXPECT_NE(info.out.find("MPI: none: Open MPI 4 or 5 cannot be loaded: "), std::string::npos) << info.out;
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ TEST(Ranks, EndWhereTheLauncherSaysSomethingElse) {
 TEST(Ranks, EndWhereOpenMpiCannotBeLoaded) {
   const TempDirectory folder;
   std::ofstream(folder / "libmpi.so.40") << "not a library, but longer than the header of one, which has 64 bytes";
-  setenv("LD_LIBRARY_PATH", folder.c_str(), 1);
+  setenv("LD_LIBRARY_PATH", folder.path().c_str(), 1);
   const ProgramResult info = run_program("dtrain-info", {"--ranks"});
   setenv("OMPI_COMM_WORLD_RANK", "0", 1);
   setenv("OMPI_COMM_WORLD_SIZE", "2", 1);

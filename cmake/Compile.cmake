@@ -86,7 +86,7 @@ function(dtrain_add_library name)
   add_library(dtrain_${name} ${sources})
   add_library(dtrain::${name} ALIAS dtrain_${name})
   set_target_properties(dtrain_${name} PROPERTIES EXPORT_NAME ${name}
-    VERSION ${PROJECT_VERSION} SOVERSION ${DTRAIN_SOVERSION} INSTALL_RPATH "$ORIGIN"
+    SOVERSION ${DTRAIN_SOVERSION} INSTALL_RPATH "$ORIGIN"  # no VERSION: one file, because wheels have no links
     UNITY_BUILD ${dtrain_unity_build}
     DEFINE_SYMBOL "")  # same command lines for static and shared builds, so that ccache serves both
   target_compile_features(dtrain_${name} PUBLIC cxx_std_20)

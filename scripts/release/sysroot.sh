@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# sysroot.sh FOLDER: makes a root of Debian 11 (glibc 2.31) for compiling with the host's GCC 12, in FOLDER: C library and
+# kernel headers of Debian 11, C++ headers of GCC 12, and the shared runtimes that the artefacts carry, in FOLDER/runtime:
+#   libstdc++.so.6  of GCC 12, linked here against glibc 2.31
+#   libgomp.so.1    of Debian 11
+# The unwinder, libgcc_s.so.1, is the system's: it belongs to the C library.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$1
+# shellcheck source=scripts/release/debian_source.sh
+. "$here/debian_source.sh"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+rm -rf "$root"
+
+(debian_open "$work/apt" bullseye && debian_unpack "$root" libc6 libc6-dev linux-libc-dev libgcc-s1 libgomp1)
+gcc=12
+host=$(. /etc/os-release && echo "$VERSION_CODENAME")
+(debian_open "$work/host" "$host" && debian_unpack "$work/gcc" libstdc++-$gcc-dev libstdc++-$gcc-pic)
+
+# Absolute links would leave the root.
+find "$root" -type l -lname '/*' | while read -r link; do ln -sfn "$root$(readlink "$link")" "$link"; done
+libraries=$root/usr/lib/x86_64-linux-gnu
+mkdir -p "$root/usr/include/c++" "$root/usr/include/x86_64-linux-gnu/c++" "$root/runtime"
+cp -a "$work/gcc/usr/include/c++/$gcc" "$root/usr/include/c++/"
+cp -a "$work/gcc/usr/include/x86_64-linux-gnu/c++/$gcc" "$root/usr/include/x86_64-linux-gnu/c++/"
+echo 'GROUP ( libgcc_s.so.1 -lgcc )' >"$libraries/libgcc_s.so"
+cp -L "$libraries/libgomp.so.1" "$root/runtime/"
+ln -sf libgomp.so.1 "$libraries/libgomp.so"
+
+# Debian compiles libstdc++.a as position-independent code; libstdc++-pic's archive lacks istream::ignore.
+"gcc-$gcc" --sysroot="$root" -L"$libraries" -shared -O2 -fPIC -o "$root/runtime/libstdc++.so.6" \
+  "$here/glibc_compat.c" -Wl,--whole-archive "$work/gcc/usr/lib/gcc/x86_64-linux-gnu/$gcc/libstdc++.a" \
+  -Wl,--no-whole-archive -Wl,--version-script="$work/gcc/usr/lib/gcc/x86_64-linux-gnu/$gcc/libstdc++_pic.map" \
+  -Wl,-soname,libstdc++.so.6 -Wl,-z,relro,-z,now,-z,defs -Wl,-O1 -lpthread -lm -lc -lgcc_s
+ln -sf "$root/runtime/libstdc++.so.6" "$libraries/libstdc++.so"
+strip --strip-unneeded "$root"/runtime/*

@@ -1,0 +1,26 @@
+# Compiles for Debian 11's glibc 2.31 with the host's GCC 12. DTRAIN_PORTABLE is the folder that sysroot.sh and
+# dependencies.sh filled: sysroot/ and dependencies/. The programs run on the host, so this is no cross-compilation.
+if(NOT DTRAIN_PORTABLE)
+  set(DTRAIN_PORTABLE $ENV{DTRAIN_PORTABLE})
+endif()
+set(ENV{DTRAIN_PORTABLE} ${DTRAIN_PORTABLE})  # for CMake's compiler tests
+set(CMAKE_C_COMPILER gcc-12)
+set(CMAKE_CXX_COMPILER g++-12)
+set(CMAKE_SYSROOT ${DTRAIN_PORTABLE}/sysroot)
+set(CMAKE_FIND_ROOT_PATH ${DTRAIN_PORTABLE}/dependencies)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_FLAGS_INIT "-fPIC -ffile-prefix-map=${DTRAIN_PORTABLE}=portable")
+set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT}")
+# The sysroot's libstdc++.so, libgomp.so and libgcc_s.so are found before the host's. Symbols of static dependencies stay
+# private: a user's program may link other versions of them. The runtimes are installed to lib/dtrain.
+set(flags "-L${CMAKE_SYSROOT}/usr/lib/x86_64-linux-gnu -L${CMAKE_FIND_ROOT_PATH}/lib")
+string(APPEND flags " -Wl,--exclude-libs,ALL -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now")
+set(CMAKE_EXE_LINKER_FLAGS_INIT "${flags}")
+set(CMAKE_SHARED_LINKER_FLAGS_INIT "${flags} -Wl,-rpath,'\$ORIGIN/dtrain'")
+# What static libraries need themselves: libtiff JPEG, Zstandard and WebP; pthread, dl and rt are apart from glibc 2.31.
+set(CMAKE_CXX_STANDARD_LIBRARIES "-ljpeg -lzstd -lwebp -lsharpyuv -lz -lm -lpthread -ldl -lrt")
+set(Protobuf_LIBRARY ${CMAKE_FIND_ROOT_PATH}/lib/libprotobuf-lite.a CACHE FILEPATH "only the lite runtime is built")

@@ -8,7 +8,17 @@ set(DTRAIN_MPI AUTO CACHE STRING "tests and benchmarks under mpirun (Open MPI): 
 set(DTRAIN_NCCL AUTO CACHE STRING "multi-GPU training (NCCL): AUTO, ON or OFF")
 set(DTRAIN_TESTS AUTO CACHE STRING "tests (GoogleTest): AUTO, ON or OFF")
 set(DTRAIN_BENCHMARKS AUTO CACHE STRING "benchmarks (Google Benchmark): AUTO, ON or OFF")
-set(DTRAIN_CPU_ARCH x86-64-v3 CACHE STRING "-march of CPU code; default and minimum: x86-64-v3 (AVX2, FMA)")
+# On other processors than x86-64 the engine has the `scalar` kernels only; char is signed there, too.
+set(DTRAIN_X86 OFF)
+set(default_cpu_arch armv8-a)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  set(DTRAIN_X86 ON)
+  set(default_cpu_arch x86-64-v3)
+else()
+  add_compile_options(-fsigned-char)
+endif()
+set(DTRAIN_CPU_ARCH ${default_cpu_arch} CACHE STRING
+  "-march of CPU code; default and minimum: x86-64-v3 (AVX2, FMA), on aarch64 armv8-a")
 set(DTRAIN_CPU_ARCH_RESULT "-march=${DTRAIN_CPU_ARCH}")
 set(DTRAIN_SANITIZE OFF CACHE STRING "sanitizers: OFF, or e.g. address,undefined or thread")
 option(BUILD_SHARED_LIBS "shared libraries: all programs use one engine" ON)

@@ -11,7 +11,7 @@
 
 #include "libdtrain/core/error.h"
 
-#ifndef __AVX2__
+#if defined(__x86_64__) && !defined(__AVX2__)
 #error "resize.cpp needs AVX2: leave DTRAIN_CPU_ARCH at x86-64-v3 or set a newer one"
 #endif
 

@@ -134,6 +134,35 @@ TEST(Includes, FollowTheLevels) {
   EXPECT_GT(checked, 50);
 }
 
+// Everything else compiles for aarch64. There `data/` gets its intrinsics, up to AVX2's, from SIMDe.
+TEST(Includes, FewFilesAreForX86) {
+  static const std::regex kX86(R"(\b_(mm\d*|tile)_|__builtin_cpu_|__get_cpuid|arch_prctl|intrin\.h>)");
+  const std::vector<std::string> excused = {
+      "apps/cli/processor_check.cpp",
+      "apps/info/cpu_features.cpp",
+      "libdtrain/core/cpu_isa.cpp",
+      "libdtrain/core/context.cpp",
+      "libdtrain/cpu/gemm/non_temporal.h",
+      "libdtrain/cpu/kernels/isa/",
+      "libdtrain/io/crc32c.cpp",
+      "data/crop_and_resize.cpp",
+      "data/jpeg_bits.cpp",
+      "data/jpeg_idct.cpp",
+      "data/jpeg_rows.cpp",
+      "data/resize.cpp",
+  };
+  int found = 0;
+  for (const SourceFile& file : read_sources({"libdtrain", "models", "data", "apps", "benchmarks"})) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string code = file.lines[i].substr(0, file.lines[i].find("//"));
+      if (!std::regex_search(code, kX86)) continue;
+      EXPECT_TRUE(starts_with_any(file.path, excused)) << file.path << ":" << i + 1 << ": " << file.lines[i];
+      ++found;
+    }
+  }
+  EXPECT_GT(found, 50);
+}
+
 // Standard headers have no extension and no folder, the system's are in sys/; vendors' have one or the other. As a
 // public header includes nothing else but public headers of ours, no vendor's header is reachable from it.
 TEST(Includes, PublicHeadersReachOnlyTheStandardLibrary) {

@@ -1,7 +1,8 @@
 // Ends the program with one line if the processor lacks instructions that the program is compiled for. Linked into
-// every program and compiled for any x86-64 processor. It includes no C++ headers, because the linker might pick their
-// inline functions from objects compiled for newer processors. It runs before all constructors, including those of
-// shared libraries.
+// every program and compiled for any x86-64 processor; empty for others. It includes no C++ headers, because the linker
+// might pick their inline functions from objects compiled for newer processors. It runs before all constructors,
+// including those of shared libraries.
+#if defined(__x86_64__)
 #include <unistd.h>
 
 namespace {
@@ -18,3 +19,5 @@ void check_processor() {
 [[gnu::section(".preinit_array"), gnu::used]] void (*const check_first)() = check_processor;
 
 }  // namespace
+
+#endif

@@ -25,6 +25,7 @@
 #include "apps/cli/machine.h"
 #include "apps/cli/run_main.h"
 #include "apps/info/conv.h"
+#include "apps/info/cpu_features.h"
 #include "apps/info/host.h"
 #include "apps/info/models.h"
 #include "apps/info/ranks.h"
@@ -89,22 +90,6 @@ void print_libraries() {
   row("libtiff", fmt::format("{}  {}", version_of_tiff(), origin(TIFFGetVersion)));
   row("libwebp", fmt::format("{}  {}", version_of_webp(), origin(WebPGetDecoderVersion)));
   row("zlib", fmt::format("{}  {}", zlibVersion(), origin(zlibVersion)));
-}
-
-std::string cpu_features() {
-  __builtin_cpu_init();
-  std::string features;
-  const auto add = [&](bool has, const char* name) {
-    if (has) features += (features.empty() ? "" : " ") + std::string(name);
-  };
-  add(__builtin_cpu_supports("sse4.2"), "sse4.2");
-  add(__builtin_cpu_supports("avx2"), "avx2");
-  add(__builtin_cpu_supports("fma"), "fma");
-  add(__builtin_cpu_supports("avx512f"), "avx512f");
-  add(__builtin_cpu_supports("avx512vnni"), "avx512_vnni");
-  add(__builtin_cpu_supports("avx512bf16"), "avx512_bf16");
-  add(best_cpu_isa() >= CpuIsa::amx, "amx");
-  return features;
 }
 
 void print_gpus() {
@@ -178,7 +163,7 @@ int run(const std::vector<std::string>& argv) {
   row("dtrain", cli::version());
   row("compiler", fmt::format("GCC {}", __VERSION__));
   print_libraries();
-  row("CPU", cpu_features());
+  row("CPU", info::cpu_features());
   for (const std::string& line : info::topology_lines())
     line.starts_with(' ') ? fmt::print("{}\n", line) : row("machine", line);
   row("cores", fmt::format("{}", std::thread::hardware_concurrency()));

@@ -1,15 +1,20 @@
 #include "libdtrain/core/cpu_isa.h"
 
+#include <algorithm>
+#include <array>
+
+#if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <array>
+#endif
 
 namespace dtrain {
 namespace {
 
 constexpr std::array<const char*, 6> kNames{"scalar", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
+
+#if defined(__x86_64__)
 
 // CPUID, since compilers disagree on the names of these features.
 bool has_tiles() {
@@ -24,6 +29,22 @@ bool may_use_tiles() {
   static const bool granted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   return granted;
 }
+
+CpuIsa processor_isa() {
+  __builtin_cpu_init();
+  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  if (!wide) return CpuIsa::avx2;
+  if (!__builtin_cpu_supports("avx512vnni")) return CpuIsa::avx512;
+  if (!__builtin_cpu_supports("avx512bf16")) return CpuIsa::avx512_vnni;
+  return has_tiles() && may_use_tiles() ? CpuIsa::amx : CpuIsa::avx512_bf16;
+}
+
+#else
+
+CpuIsa processor_isa() { return CpuIsa::scalar; }
+
+#endif
 
 }  // namespace
 
@@ -41,17 +62,6 @@ std::string cpu_isa_names() {
   return names;
 }
 
-CpuIsa best_cpu_isa() {
-#ifdef DTRAIN_AVX2_ONLY  // a sanitized build
-  return CpuIsa::avx2;
-#endif
-  __builtin_cpu_init();
-  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (!wide) return CpuIsa::avx2;
-  if (!__builtin_cpu_supports("avx512vnni")) return CpuIsa::avx512;
-  if (!__builtin_cpu_supports("avx512bf16")) return CpuIsa::avx512_vnni;
-  return has_tiles() && may_use_tiles() ? CpuIsa::amx : CpuIsa::avx512_bf16;
-}
+CpuIsa best_cpu_isa() { return std::min(processor_isa(), CpuIsa::DTRAIN_HIGHEST_ISA); }
 
 }  // namespace dtrain

@@ -51,22 +51,16 @@ const Kernels& table() {
 }  // namespace
 
 const Kernels& kernels_of(CpuIsa isa) {
-  switch (isa) {
-#ifndef DTRAIN_AVX2_ONLY
-    case CpuIsa::amx:
-      return table<avx512_bf16::add_kernels, amx::add_gemm_amx, amx::add_peak>();
-    case CpuIsa::avx512_bf16:
-      return table<avx512_bf16::add_kernels>();
-    case CpuIsa::avx512_vnni:
-      return table<avx512::add_kernels, avx512_vnni::add_gemm_u8s8>();
-    case CpuIsa::avx512:
-      return table<avx512::add_kernels>();
-#endif
-    case CpuIsa::scalar:
-      return table<scalar::add_kernels>();
-    default:
-      return table<avx2::add_kernels>();
+  constexpr CpuIsa kHighest = CpuIsa::DTRAIN_HIGHEST_ISA;  // what is above it is not compiled
+  if constexpr (kHighest > CpuIsa::avx2) {
+    if (isa == CpuIsa::amx) return table<avx512_bf16::add_kernels, amx::add_gemm_amx, amx::add_peak>();
+    if (isa == CpuIsa::avx512_bf16) return table<avx512_bf16::add_kernels>();
+    if (isa == CpuIsa::avx512_vnni) return table<avx512::add_kernels, avx512_vnni::add_gemm_u8s8>();
+    if (isa == CpuIsa::avx512) return table<avx512::add_kernels>();
   }
+  if constexpr (kHighest >= CpuIsa::avx2)
+    if (isa != CpuIsa::scalar) return table<avx2::add_kernels>();
+  return table<scalar::add_kernels>();
 }
 
 }  // namespace dtrain::cpu

@@ -1,13 +1,12 @@
 #include "libdtrain/cpu/conv/amx_gemm.h"
 
-#include <xmmintrin.h>
-
 #include <algorithm>
 
 #include "libdtrain/core/context.h"
 #include "libdtrain/cpu/conv/amx_repack.h"
 #include "libdtrain/cpu/conv/im2col.h"
 #include "libdtrain/cpu/gemm/blocking.h"
+#include "libdtrain/cpu/gemm/non_temporal.h"
 #include "libdtrain/cpu/gemm/prefetch_schedule.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/threads/scratch.h"
@@ -73,7 +72,7 @@ void parallel_amx_gemm(const Context& context, const Im2colView<T>& view, const 
     RepackedBlock<T> block(view, layout, planes, padding, copies.data() + thread * copied);
     run_range(o, range, most, block, panels, columns,
               [&](const AmxGemm<T>& part, int64_t panel) { run(part, panel, chunk); });
-    _mm_sfence();  // before other threads read what was written by non-temporal stores
+    fence_non_temporal_stores();
   });
 }
 

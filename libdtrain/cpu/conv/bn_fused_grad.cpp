@@ -5,6 +5,7 @@
 #include "libdtrain/cpu/conv/implicit_gemm.h"
 #include "libdtrain/cpu/gemm/blocking.h"
 #include "libdtrain/cpu/gemm/gemm.h"
+#include "libdtrain/cpu/gemm/non_temporal.h"
 #include "libdtrain/cpu/gemm/packing.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/threads/scratch.h"

@@ -6,6 +6,7 @@
 #include "libdtrain/cpu/conv/im2col.h"
 #include "libdtrain/cpu/gemm/blocking.h"
 #include "libdtrain/cpu/gemm/gemm.h"
+#include "libdtrain/cpu/gemm/non_temporal.h"
 #include "libdtrain/cpu/gemm/packing.h"
 #include "libdtrain/cpu/kernels/table.h"
 

@@ -1,10 +1,9 @@
 #include "libdtrain/cpu/gemm/gemm.h"
 
-#include <xmmintrin.h>
-
 #include <algorithm>
 
 #include "libdtrain/core/context.h"
+#include "libdtrain/cpu/gemm/non_temporal.h"
 #include "libdtrain/cpu/gemm/tiles.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
@@ -99,16 +98,11 @@ void parallel_tiles(const Context& context, const MatrixA<T>& a, int64_t n, cons
       compute(tile);
     };
     BlockRunner(a, size, range, b, in_chunk).run();
-    _mm_sfence();  // before other threads read what was written by non-temporal stores
+    fence_non_temporal_stores();
   });
 }
 
 }  // namespace
-
-bool non_temporal_stores_pay() {
-  static const bool pays = !__builtin_cpu_is("intel");
-  return pays;
-}
 
 template <class T>
 void gemm(const Context& context, const MatrixA<T>& a, const T* packed_b, const Epilogue<T>& epilogue,
@@ -130,7 +124,7 @@ void gemm_on_this_thread(const Context& context, const MatrixA<T>& a, const T* p
     tiles(tile);
   };
   BlockRunner(a, size, {0, a.rows, 0, panels}, tiles.panels(), compute).run();
-  _mm_sfence();  // before other threads read what was written by non-temporal stores
+  fence_non_temporal_stores();
 }
 
 Requantize requantize_from(Requantize epilogue, int64_t column, int64_t offset) {

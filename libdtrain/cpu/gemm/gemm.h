@@ -42,8 +42,4 @@ void gemm(const Context&, const MatrixA<uint8_t>& a, const int8_t* packed_b, con
 Requantize requantize_from(Requantize, int64_t column, int64_t offset);
 RequantizeOutput output_from(const RequantizeOutput&, int64_t offset);
 
-// Whether non-temporal stores pay. Intel's cores stall for fill buffers until a tile of 24 lines is written so: on a
-// Cascade Lake a GEMM of depth 64 takes 1.2 times as long as with lines that are prefetched early.
-bool non_temporal_stores_pay();
-
 }  // namespace dtrain::cpu

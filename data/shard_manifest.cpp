@@ -8,12 +8,13 @@
 
 #include "libdtrain/core/error.h"
 #include "libdtrain/io/crc32c.h"
+#include "libdtrain/io/file_format.h"
 #include "libdtrain/io/input_file.h"
 
 namespace dtrain::data {
 namespace {
 
-constexpr const char* kTitle = "dtrain shards, version 1";
+constexpr const char* kTitle = "dtrain shards, version";  // and the number
 constexpr size_t kMaxBytes = size_t{64} << 20;
 
 std::string hex(uint32_t crc) {
@@ -37,7 +38,7 @@ bool read_number(const std::string& text, int base, T& value) {
 std::string to_text(const ShardFacts& facts) { return concat(facts.bytes, " bytes, CRC-32C ", hex(facts.crc)); }
 
 std::string to_text(const ShardManifest& manifest) {
-  std::string lines = concat(kTitle, "\n");
+  std::string lines = concat(kTitle, " ", kShardManifestFormat.newest, "\n");
   for (const auto& [name, facts] : manifest) lines += concat(name, " ", facts.bytes, " ", hex(facts.crc), "\n");
   return lines + last_line(lines);
 }
@@ -53,6 +54,7 @@ std::optional<ShardManifest> read_shard_manifest_file(const std::string& path) {
   ShardManifest manifest;
   std::string line, name, bytes, crc;
   std::getline(lines, line);
+  if (const auto number = format_number(line, kTitle)) require_readable(kShardManifestFormat, *number, path);
   while (std::getline(lines, line) && !line.starts_with("crc32c ")) {
     std::istringstream words(line);
     ShardFacts facts;
@@ -61,9 +63,7 @@ std::optional<ShardManifest> read_shard_manifest_file(const std::string& path) {
   }
   // Valid only if it equals the serialisation of its contents byte for byte.
   if (to_text(manifest) != lines.str())
-    throw Error(Fault::data, concat(path,
-                                    ": damaged, or of another version; if its shards are as they should be, delete "
-                                    "it"));
+    throw Error(Fault::data, concat(path, ": damaged; if its shards are as they should be, delete it"));
   return manifest;
 }
 

@@ -10,6 +10,7 @@
 
 #include "apps/report/read_run.h"
 #include "libdtrain/core/error.h"
+#include "libdtrain/io/file_format.h"
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 #include "libdtrain/io/text_lines.h"
@@ -118,8 +119,13 @@ void read_checkpoints(const std::string& folder, RunData& run) {
   for (const uint64_t step : list_checkpoints(checkpoints)) {
     const std::string path = checkpoint_path(checkpoints, step), manifest = path + "/MANIFEST.json";
     run.checkpoints.push_back({step, bytes_of(path), looks_complete(path), time_of(manifest)});
-    if (!run.checkpoints.back().complete)
+    if (run.checkpoints.back().complete) continue;
+    try {
+      require_known_format(path);
       run.notices.push_back(path + ": not all of its files are there with the sizes that its manifest has");
+    } catch (const FormatError& error) {
+      run.notices.emplace_back(error.what());
+    }
   }
   if (run.checkpoints.empty()) return;
   const std::string state = checkpoint_path(checkpoints, run.checkpoints.back().step) + "/state.json";

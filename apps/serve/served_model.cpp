@@ -121,8 +121,9 @@ void ServedModel::look(bool starting) {
   } catch (const std::exception& error) {
     const auto* const own = dynamic_cast<const Error*>(&error);
     if (starting && own && own->fault() == Fault::config) throw;
+    if (path.empty() && failed_ == error.what()) return;  // the folder, or a format, that the last poll reported
     changed_(nullptr);
-    failed_ = path;
+    failed_ = path.empty() ? error.what() : path;
     cli::print_message("warning", fmt::format("cannot load a checkpoint: {}", error.what()));
   }
 }

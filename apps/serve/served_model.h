@@ -46,7 +46,7 @@ class ServedModel {
   const ServedModelOptions options_;
   const cli::FlagSet& set_;
   const std::function<void(const Session*)> changed_;
-  std::string path_, failed_;  // served checkpoint, and last checkpoint that failed to load
+  std::string path_, failed_;  // served checkpoint; last failed checkpoint, or error without one
   mutable std::mutex mutex_;
   std::shared_ptr<const Session> session_;
   std::condition_variable wake_;

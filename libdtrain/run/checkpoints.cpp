@@ -80,6 +80,7 @@ std::optional<RestoreReport> RunCheckpoints::load_common(const TrainState& state
   std::optional<std::vector<uint64_t>> own;
   if (files_) {
     own = list_checkpoints(directory);
+    for (const uint64_t step : *own) require_known_format(checkpoint_path(directory, step));
     std::erase_if(*own, [&](uint64_t step) { return !looks_complete(checkpoint_path(directory, step)); });
   }
   const auto step = newest_common_step(group_, own, [&](uint64_t candidate) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "libdtrain/distributed/read_texts.h"
+#include "libdtrain/io/file_format.h"
 #include "libdtrain/train/checkpoint_files.h"
 #include "libdtrain/train/replicas.h"
 #include "libdtrain/train/weights.h"
@@ -47,6 +48,8 @@ std::optional<LoadedCheckpoint> load_newest_checkpoint(const std::string& train_
       try {
         state = verify_checkpoint(candidate).state;
         return true;
+      } catch (const FormatError&) {
+        throw;
       } catch (const Error& error) {
         if (error.fault() == Fault::resource) throw;  // not a sign of damage
         observer.noticed({error.what()});
@@ -82,6 +85,7 @@ std::vector<std::string> kept_checkpoints(const std::string& train_dir, size_t n
   std::string steps;  // to evaluate
   if (group.rank() == chief) {
     std::vector<uint64_t> kept = list_checkpoints(folder);
+    for (const uint64_t step : kept) require_known_format(checkpoint_path(folder, step));
     std::erase_if(kept, [&](uint64_t step) { return !looks_complete(checkpoint_path(folder, step)); });
     for (size_t i = 0; i < kept.size(); ++i)
       if (i % n == 0 || i + 1 == kept.size()) steps += fmt::format("{} ", kept[i]);

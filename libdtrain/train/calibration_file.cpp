@@ -6,6 +6,7 @@
 
 #include "libdtrain/io/crc32c.h"
 #include "libdtrain/io/digest.h"
+#include "libdtrain/io/file_format.h"
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 #include "libdtrain/io/result_file.h"
@@ -16,7 +17,7 @@ namespace {
 using Json = nlohmann::json;  // looks keys up in logarithmic time
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr const char* kFormat = "dtrain calibration 1";
+constexpr const char* kFormat = "dtrain calibration";  // and the number
 constexpr JsonLimits kLimits{.bytes = size_t{4} << 20, .depth = 4, .values = 100'000};
 constexpr uint64_t kMostImages = uint64_t{1} << 40;
 
@@ -47,7 +48,7 @@ QuantizedLayer layer_from(const Json& json, const std::string& where) {
 std::string text_of(const Calibration& calibration) {
   OrderedJson::object_t layers;  // built by appending: its operator[] is linear
   for (const auto& [name, layer] : calibration.layers) layers.emplace_back(name, json_of(layer));
-  OrderedJson json = {{"format", kFormat},
+  OrderedJson json = {{"format", concat(kFormat, " ", kCalibrationFormat.newest)},
                       {"identity", calibration.identity},
                       {"weights", calibration.weights},
                       {"ranges", calibration.ranges},
@@ -62,8 +63,9 @@ Calibration calibration_from(const std::string& text, const std::string& path) {
   const auto json = parse_json<Json>(text, path, Fault::data, kLimits);
   Calibration calibration;
   try {
-    if (!json.is_object() || json.value("format", "") != kFormat)
-      throw Error(Fault::data, path + ": not a calibration");
+    const auto format = json.is_object() ? format_number(json.value("format", ""), kFormat) : std::nullopt;
+    if (!format) throw Error(Fault::data, path + ": not a calibration");
+    require_readable(kCalibrationFormat, *format, path);
     json.at("identity").get_to(calibration.identity);
     json.at("weights").get_to(calibration.weights);
     json.at("ranges").get_to(calibration.ranges);
@@ -105,6 +107,8 @@ Calibration load_calibration(const std::string& path) {
   const std::string text = read_text(path, kLimits.bytes);
   try {
     return calibration_from(text, path);
+  } catch (const FormatError&) {  // with the way out
+    throw;
   } catch (const Error& error) {
     throw Error(error.fault(), concat(error.what(), "; make one by dtrain-classify calibrate"));
   }

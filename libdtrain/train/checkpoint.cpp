@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "libdtrain/io/atomic_file.h"
+#include "libdtrain/io/file_format.h"
 #include "libdtrain/io/file_lock.h"
 #include "libdtrain/train/agreement.h"
 #include "libdtrain/train/checkpoint_files.h"
@@ -318,6 +319,8 @@ std::optional<RestoreReport> Checkpointer::restore_latest(const TrainState& expe
     VerifiedCheckpoint verified;
     try {
       verified = verify_checkpoint(path);
+    } catch (const FormatError&) {
+      throw;
     } catch (const Error& error) {
       if (error.fault() == Fault::resource) throw;  // not a sign of damage
       problems.push_back(error.what());

@@ -10,6 +10,7 @@
 
 #include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/crc32c.h"
+#include "libdtrain/io/file_format.h"
 #include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 #include "libdtrain/io/safetensors.h"
@@ -30,7 +31,6 @@ constexpr const char* kManifest = "MANIFEST.json";
 constexpr const char* kAveraged = "averaged.safetensors";
 constexpr std::array kListed = {kModel, kState, kTrainState, kAveraged};
 constexpr size_t kAlways = 3;  // always present
-constexpr int kFormat = 1;
 constexpr JsonLimits kManifestLimits = {.bytes = size_t{64} << 10, .values = 100};
 constexpr JsonLimits kStateLimits = {};
 constexpr uint64_t kMaxCount = uint64_t{1} << 53;  // steps and samples: exact in double
@@ -57,7 +57,7 @@ std::string hex(uint32_t crc) {
 }
 
 std::string manifest_text(const Manifest& manifest) {
-  OrderedJson json = {{"format", kFormat}, {"step", manifest.step}, {"files", OrderedJson::object()}};
+  OrderedJson json = {{"format", kCheckpointFormat.newest}, {"step", manifest.step}, {"files", OrderedJson::object()}};
   for (const ListedFile& file : manifest.files)
     json["files"][file.name] = {{"bytes", file.bytes}, {"crc32c", file.crc}};
   const std::string unsigned_text = json.dump(2);
@@ -76,6 +76,12 @@ auto read_json(const std::string& path, const std::string& text, const JsonLimit
   }
 }
 
+// Version of dtrain that wrote a manifest. Format 1 does not have it.
+std::string writer_of(const Json& manifest) {
+  const auto found = manifest.find("version");
+  return found != manifest.end() && found->is_string() ? found->get<std::string>().substr(0, 40) : "";
+}
+
 // A manifest is intact if it equals the serialisation of its content byte for byte.
 Manifest read_manifest(const std::string& directory) {
   const std::string path = directory + "/" + kManifest;
@@ -84,8 +90,7 @@ Manifest read_manifest(const std::string& directory) {
     const auto count = [&](const Json& object, const char* key) {
       return count_at(object, key, UINT64_MAX, path + ": damaged", Fault::checkpoint);
     };
-    if (const uint64_t format = count(json, "format"); format != kFormat)
-      throw Error(Fault::checkpoint, concat(path, ": checkpoint format ", format, ", this version reads ", kFormat));
+    require_readable(kCheckpointFormat, count(json, "format"), path, writer_of(json));
     Manifest result{count(json, "step"), {}};
     const Json& files = json.at("files");
     const auto add = [&](const std::string& name) {
@@ -224,8 +229,11 @@ std::optional<std::string> newest_checkpoint(const std::string& train_dir,
   const fs::file_type type = fs::status(directory, failure).type();
   if (type != fs::file_type::directory && type != fs::file_type::none) return std::nullopt;
   std::vector<uint64_t> steps = list_checkpoints(directory);
-  for (; !steps.empty(); steps.pop_back())
-    if (std::string path = checkpoint_path(directory, steps.back()); usable(path)) return path;
+  for (; !steps.empty(); steps.pop_back()) {
+    std::string path = checkpoint_path(directory, steps.back());
+    require_known_format(path);
+    if (usable(path)) return path;
+  }
   return std::nullopt;
 }
 
@@ -285,6 +293,15 @@ VerifiedCheckpoint verify_checkpoint(const std::string& path) {
     if (name != kManifest && !listed) verified.extra.push_back(name);
   }
   return verified;
+}
+
+void require_known_format(const std::string& path) {
+  try {
+    read_manifest(path);
+  } catch (const FormatError&) {
+    throw;
+  } catch (const Error&) {  // damaged: for those who read all of it
+  }
 }
 
 bool looks_complete(const std::string& path) {

@@ -34,7 +34,7 @@ struct BrokenLink {
 std::vector<BrokenLink> list_broken_links(const std::string& directory);
 std::string checkpoint_path(const std::string& directory, uint64_t step);
 // Path of the newest checkpoint of `train_dir` for which usable(path) is true; nullopt if there is no such directory.
-// Throws Error if the directory cannot be read.
+// Throws Error if the directory cannot be read, and FormatError for a newer checkpoint of an unknown format.
 std::optional<std::string> newest_checkpoint(const std::string& train_dir,
                                              const std::function<bool(const std::string& path)>& usable);
 
@@ -55,6 +55,9 @@ struct VerifiedCheckpoint {
 // Reads and verifies all files of a checkpoint. Throws Error(Fault::checkpoint) naming the first file that differs from
 // the manifest or has implausible values.
 VerifiedCheckpoint verify_checkpoint(const std::string& path);
+// Throws FormatError for a checkpoint of a format that this version does not read. Unlike a damaged one, such a
+// checkpoint must not be passed over: the run would go back to an older one and set it aside.
+void require_known_format(const std::string& path);
 // Whether file sizes match the manifest; does not read the files.
 bool looks_complete(const std::string& path);
 

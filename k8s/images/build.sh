@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Builds the images dtrain-NAME:VERSION with docker or buildah; VERSION is the project's version.
-#     k8s/images/build.sh [--push REGISTRY | --output FILE.tar] [--base IMAGE] [--cuda IMAGE] [--tool docker|buildah]
-#                         [--prebuilt TREE] [NAME...]
-# NAME is cpu (default), cuda, cuda12 or efa.
+# Builds the images dtrain-NAME:VERSION from a release's packages; VERSION is the project's version.
+#     k8s/images/build.sh [--from FOLDER | --prebuilt TREE] [--push REGISTRY | --output FILE.tar] [NAME...]
+# NAME is cpu (default), cuda, cuda12 or efa. By default the images are written to FOLDER/dtrain-NAME-VERSION.tar.
+#   --from FOLDER    the packages libdtrain0 and dtrain for Debian 13, by default the folder dist of this repository;
+#                    those of cuda12, compiled by CUDA 12, are in FOLDER/cuda12. All other files are from packages of
+#                    Debian 13, which mmdebstrap installs to a temporary root.
+#   --prebuilt TREE  uses the programs in TREE, the output of
+#                    DESTDIR=TREE cmake --install build --component programs --strip --prefix /usr
+#                    and other files of this machine (Debian 12 or 13)
 #   --push REGISTRY  pushes to REGISTRY/dtrain-NAME:VERSION, and sets version and digest in the overlays that use
 #                    dtrain-NAME (k8s/set.sh OVERLAY IMAGE=...). Logs in to ECR and creates missing repositories with
 #                    the AWS CLI. A registry on localhost needs no TLS.
-#   --output FILE    writes one image to an archive for docker, podman and containerd
-#   --base IMAGE     Debian 12 base image (default debian:bookworm-slim)
-#   --cuda IMAGE     CUDA base image of cuda and cuda12; defaults are in cuda/Dockerfile and cuda12/arguments
-#   --prebuilt TREE  uses the programs in TREE, the output of
-#                    DESTDIR=TREE cmake --install build --component programs --strip --prefix /usr
-#                    and other files of this machine (Debian 12), without compiling
-# Exit codes: 0 done, 1 usage, 4 the registry rejects the request, 6 no tool, or the build failed.
+#   --output FILE    writes one image to FILE, an OCI archive for docker, podman, containerd and skopeo
+# The CUDA images get NVIDIA's libraries from PyPI (NAME/requirements.txt). Neither docker nor a base image is needed.
+# Exit codes: 0 done, 1 usage, 4 the registry rejects the request, 6 a tool is missing, or the build failed.
 set -euo pipefail
+shopt -s nullglob
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source=$(realpath "$here/../..")
 die() {
@@ -21,18 +23,16 @@ die() {
   exit "${2:-1}"
 }
 
-registry='' output='' base='' cuda='' tool='' tree=''
+registry='' output='' from='' tree=''
 names=()
 while [ $# != 0 ]; do
   case $1 in
-    --push | --output | --base | --cuda | --tool | --prebuilt)
+    --push | --output | --from | --prebuilt)
       [ -n "${2:-}" ] || die "$1 needs a value"
       case $1 in
         --push) registry=${2%/} ;;
         --output) output=$2 ;;
-        --base) base=$2 ;;
-        --cuda) cuda=$2 ;;
-        --tool) tool=$2 ;;
+        --from) from=$2 ;;
         --prebuilt) tree=$2 ;;
       esac
       shift
@@ -44,84 +44,119 @@ while [ $# != 0 ]; do
 done
 [ ${#names[@]} != 0 ] || names=(cpu)
 [ -z "$registry" ] || [ -z "$output" ] || die "--push and --output are mutually exclusive"
+[ -z "$from" ] || [ -z "$tree" ] || die "--from and --prebuilt are mutually exclusive"
 [ -z "$output" ] || [ ${#names[@]} = 1 ] || die "--output takes one image"
-[ -z "$tree" ] || [ "${names[*]}" != efa ] || die "--prebuilt does not support efa"
+[ -z "$output" ] || [[ $output == *.tar ]] || die "--output '$output': expected a name that ends with .tar"
+[ -z "$tree" ] || [[ " ${names[*]} " != *" efa "* ]] || die "--prebuilt does not support efa"
+[ -n "$from" ] || from=$source/dist
+tools=(python3)
+[ -n "$tree" ] || tools+=(mmdebstrap dpkg-deb)
+[ -z "$registry" ] || tools+=(skopeo)
+for tool in "${tools[@]}"; do command -v "$tool" >/dev/null || die "there is no $tool" 6; done
 version=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")
-if [ -z "$tool" ]; then
-  if docker info >/dev/null 2>&1; then tool=docker; elif command -v buildah >/dev/null; then tool=buildah; fi
-fi
-case $tool in
-  docker | buildah) ;;
-  '') die "neither a docker daemon nor buildah was found" 6 ;;
-  *) die "--tool is '$tool', expected docker or buildah" ;;
-esac
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 revision=$(git -C "$source" rev-parse HEAD 2>/dev/null || true)
-export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || date +%s)}
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH
+[ -z "$(git -C "$source" status --porcelain --untracked-files=no 2>/dev/null)" ] || revision=''  # of other files
 
-build() {
-  local name=$1 arguments argument dockerfile
-  dockerfile=$here/$name/Dockerfile
-  [ -e "$dockerfile" ] || dockerfile=$here/cuda/Dockerfile
-  arguments=(--file "$dockerfile" --tag "dtrain-$name:$version" --label "org.opencontainers.image.title=dtrain-$name"
-    --label org.opencontainers.image.vendor=dtrain --label org.opencontainers.image.licenses=Apache-2.0
-    --label "org.opencontainers.image.version=$version" --label "org.opencontainers.image.revision=$revision"
-    --label "org.opencontainers.image.created=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)")
-  if [ -e "$here/$name/arguments" ]; then
-    while read -r argument; do arguments+=(--build-arg "$argument"); done < <(grep -v '^#' "$here/$name/arguments")
-  fi
-  [ -z "$base" ] || arguments+=(--build-arg "BASE=$base")
-  [ -z "$cuda" ] || arguments+=(--build-arg "CUDA=$cuda")
-  [ "$name" != efa ] || arguments+=(--build-arg "CUDA_IMAGE=dtrain-cuda:$version")
-  if [ -n "$tree" ]; then
-    mkdir -p "$scratch/$name"
-    local libraries=()
-    [ "$name" = cpu ] || mapfile -t libraries < <("$here/common/cuda-libraries.sh")
-    "$here/common/root-filesystem.sh" "$tree" "$scratch/$name/root-filesystem" ${libraries[@]+"${libraries[@]}"} ||
-      die "the root file system could not be created" 6
-    arguments+=(--build-context "build=$scratch/$name")
-  fi
-  # The docker format supports health checks, unlike OCI.
-  [ "$tool" = docker ] || arguments+=(--format docker --timestamp "$SOURCE_DATE_EPOCH")
-  "$tool" build "${arguments[@]}" "$source" || die "dtrain-$name could not be built" 6
+# Unpacks dtrain's packages in FOLDER to TREE, and sets `depends`: unpack FOLDER TREE.
+unpack() {
+  local file name number sum
+  local files=("$1"/libdtrain[0-9]*_*.deb "$1"/dtrain_*.deb)
+  [ ${#files[@]} = 2 ] || die "'$1': expected one package libdtrain0 and one package dtrain, found ${#files[@]} packages: scripts/release.sh makes them"
+  mkdir -p "$2"
+  for file in "${files[@]}"; do
+    # shellcheck disable=SC2016  # dpkg's variables
+    read -r name number < <(dpkg-deb --show --showformat '${Package} ${Version}\n' "$file")
+    [[ $number == "$version"* ]] || die "'$file' has version $number, expected $version"
+    dpkg-deb --extract "$file" "$2"
+    sum=$(sha256sum "$file")
+    echo "$name $number pkg:deb/dtrain/$name@$number?arch=amd64 ${sum%% *}" >>"$2/packages"
+  done
+  depends=$(for file in "${files[@]}"; do dpkg-deb --field "$file" Depends; done |
+    tr ',' '\n' | sed 's/|.*//; s/(.*//; s/ //g; /^dtrain$/d; /^libdtrain/d' | sort -u | paste -sd ,)
 }
 
-# Docker uses plain HTTP for localhost by default.
-plain=()
-if [ "$tool" = buildah ]; then
-  host=${registry%%/*}
-  case ${host%:*} in localhost | *.localhost | 127.*) plain=(--tls-verify=false) ;; esac
-fi
+# Creates the layers of an image in a temporary Debian 13: assemble NAME WORK
+assemble() {
+  local name=$1 work=$2 command depends include=openmpi-bin,openssh-server,openssh-client,libnss-extrausers,mawk,hostname
+  unpack "$from$([ "$name" != cuda12 ] || echo /cuda12)" "$work/build/tree"
+  mkdir -p "$work"/build/{k8s,out}
+  cp -r "$here" "$work/build/k8s/"
+  cp "$source/LICENSE" "$work/build/"
+  # The digests of the archive's indices, which have the digests of all packages.
+  command='cd /var/lib/apt/lists && sha256sum *_InRelease | sed "s/ [^ ]*_dists_/ /" >/build/base &&
+    cd /build && k8s/images/common/root-filesystem.sh tree out/dtrain.tar'
+  [ "$name" = cpu ] || command+=' cuda'
+  if [ "$name" = efa ]; then
+    command+=' && k8s/images/efa/install.sh out/efa.tar'
+    include+=,ca-certificates,kmod,pciutils
+  fi
+  apt-config dump | grep '^Acquire::' >"$work/apt.conf"  # proxies and certificates of this machine
+  mmdebstrap --quiet --variant=apt --format=null --aptopt="$work/apt.conf" \
+    --include="$include,$depends" \
+    --customize-hook="sync-in $work/build /build" \
+    --customize-hook="chroot \"\$1\" env SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH bash -c '$command'" \
+    --customize-hook="sync-out /build/out $work" --customize-hook="download /build/base $work/base" trixie /dev/null
+}
+
+build() {
+  local name=$1 file=$2 work=$scratch/$1 layer bill layers=() options=()
+  mkdir -p "$work/build"
+  if [ "$name" != cpu ]; then
+    "$here/common/cuda-libraries.sh" "$here/${name/efa/cuda}/requirements.txt" "$work/build/cuda" || exit
+    mv "$work/build/cuda/layer.tar" "$work/cuda-libraries.tar"
+    layers+=("$work/cuda-libraries.tar")
+  fi
+  if [ -z "$tree" ]; then
+    assemble "$name" "$work" || die "the root file system could not be created" 6
+    options=(--base "$work/base")
+  else
+    local cuda=()
+    [ "$name" = cpu ] || cuda=("$work/build/cuda")
+    "$here/common/root-filesystem.sh" "$tree" "$work/dtrain.tar" "${cuda[@]}" ||
+      die "the root file system could not be created" 6
+  fi
+  rm -rf "$work/build"
+  layers+=("$work/dtrain.tar")
+  [ "$name" != efa ] || layers+=("$work/efa.tar")
+  for layer in "$work"/{dtrain,efa}.tar; do
+    [ ! -e "$layer" ] || tar -C "$work" --wildcards -xf "$layer" './usr/share/dtrain/sbom*.spdx.json'
+  done
+  for bill in "$work"/usr/share/dtrain/*; do options+=(--sbom "$bill"); done
+  "$here/image.py" "$name" "${layers[@]}" --version "$version" --revision "$revision" --epoch "$SOURCE_DATE_EPOCH" \
+    "${options[@]}" --output "$file" || die "$file could not be written" 6
+  rm -rf "$work"
+}
+
+# skopeo uses TLS by default.
+plain=() plain_copy=()
+host=${registry%%/*}
+case ${host%:*} in localhost | *.localhost | 127.*) plain=(--tls-verify=false) plain_copy=(--dest-tls-verify=false) ;; esac
 
 # Creates the ECR repository and logs in with the AWS CLI.
 prepare_ecr() {
-  local host=${registry%%/*} repository=$1 region=${registry#*.dkr.ecr.}
+  local repository=$1 region=${registry#*.dkr.ecr.}
   region=${region%%.*}
   command -v aws >/dev/null || die "$host is an ECR registry, which needs the AWS CLI" 6
   aws ecr describe-repositories --region "$region" --repository-names "$repository" >/dev/null 2>&1 ||
     aws ecr create-repository --region "$region" --repository-name "$repository" \
       --image-scanning-configuration scanOnPush=true >/dev/null || die "the repository $repository could not be created" 4
-  aws ecr get-login-password --region "$region" | "$tool" login "${plain[@]}" --username AWS --password-stdin "$host" >/dev/null ||
+  aws ecr get-login-password --region "$region" | skopeo login "${plain[@]}" --username AWS --password-stdin "$host" >/dev/null ||
     die "login to $host failed" 4
 }
 
-# Sets `digest`.
+# Sets `digest`: push NAME FILE
 push() {
-  local local_name=dtrain-$1:$version place=$registry/dtrain-$1 host=${registry%%/*} path=''
+  local place=$registry/dtrain-$1 path=''
   [ "$host" = "$registry" ] || path=${registry#*/}/
   case $host in *.dkr.ecr.*) prepare_ecr "${path}dtrain-$1" ;; esac
-  if [ "$tool" = docker ]; then
-    { docker tag "$local_name" "$place:$version" && docker push "$place:$version"; } || die "$host rejected $place" 4
-    digest=$(docker image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$place:$version" |
-      PLACE=$place@ awk 'index($0, ENVIRON["PLACE"]) == 1 { print substr($0, length(ENVIRON["PLACE"]) + 1); exit }')
-  else
-    local options=(--digestfile "$scratch/digest" --format v2s2)
-    buildah push "${plain[@]}" "${options[@]}" "$local_name" "docker://$place:$version" || die "$host rejected $place" 4
-    digest=$(cat "$scratch/digest")
-  fi
-  [[ $digest =~ ^sha256:[0-9a-f]{64}$ ]] || die "$host returned no digest of $place" 4
+  skopeo copy --quiet --all --preserve-digests "${plain_copy[@]}" --digestfile "$scratch/digest" "oci-archive:$2" \
+    "docker://$place:$version" || die "$host rejected $place" 4
+  digest=$(cat "$scratch/digest")
 }
 
 set_in_overlays() {
@@ -138,21 +173,15 @@ set_in_overlays() {
   done
 }
 
-case " ${names[*]} " in
-  *" efa "*) case " ${names[*]} " in *" cuda "*) ;; *) build cuda ;; esac ;;
-esac
-for name in "${names[@]}"; do build "$name"; done
-if [ -n "$registry" ]; then
-  for name in "${names[@]}"; do
-    push "$name"
+for name in "${names[@]}"; do
+  if [ -n "$registry" ]; then
+    build "$name" "$scratch/image.tar"
+    push "$name" "$scratch/image.tar"
     set_in_overlays "$name" "$registry/dtrain-$name:$version@$digest"
-  done
-elif [ -n "$output" ]; then
-  if [ "$tool" = docker ]; then
-    docker save --output "$output" "dtrain-${names[0]}:$version" || die "$output could not be written" 6
+    rm "$scratch"/image.*
   else
-    rm -f "$output"
-    buildah push "dtrain-${names[0]}:$version" "docker-archive:$output:dtrain-${names[0]}:$version" ||
-      die "$output could not be written" 6
+    file=${output:-$from/dtrain-$name-$version.tar}
+    build "$name" "$file"
+    echo "$file: $(($(stat -c %s "$file") / 1000000)) MB"
   fi
-fi
+done

@@ -12,6 +12,4 @@ if(Python3_FOUND AND NOT DTRAIN_SANITIZE AND NOT DTRAIN_CUDA STREQUAL "EMULATED"
   add_test(NAME k8s.image_push COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/image_push_test.sh ${image})
   set_tests_properties(k8s.image_push PROPERTIES LABELS k8s FIXTURES_REQUIRED k8s_image TIMEOUT 300
     SKIP_REGULAR_EXPRESSION "SKIPPED: ")
-  add_test(NAME k8s.dockerfiles COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/dockerfiles_test.py)
-  set_tests_properties(k8s.dockerfiles PROPERTIES LABELS k8s SKIP_RETURN_CODE 77)
 endif()

@@ -8,8 +8,8 @@ skip() {
   echo "SKIPPED: $1"
   exit 0
 }
-[ "$(id -u)" = 0 ] || skip "images are made by root, in namespaces"
-for program in buildah skopeo curl; do command -v $program >/dev/null || skip "there is no $program"; done
+[ "$(id -u)" = 0 ] || skip "namespaces are made by root"
+for program in skopeo curl; do command -v $program >/dev/null || skip "there is no $program"; done
 [ -d "$folder/rootfs" ] || skip "there is no image in $folder"
 [ -x "$source/k8s/set.sh" ] || skip "there is no k8s/set.sh"
 if [ -z "${DTRAIN_INSIDE:-}" ]; then
@@ -28,16 +28,14 @@ place=$DTRAIN_INSIDE
 ip link set lo up
 umount -l /sys/fs/cgroup/unified 2>/dev/null || true
 mount -t tmpfs -o mode=755 tmpfs /run
-printf '[storage]\ndriver = "overlay"\nrunroot = "/run/containers"\ngraphroot = "%s/storage"\n' "$place" >"$place/storage.conf"
-export CONTAINERS_STORAGE_CONF=$place/storage.conf
 expect() { grep -qF -- "$1" "$2" || { echo "expected '$1' in $2:"; cat "$2"; exit 1; }; }
 
-# A repository with modifiable overlays, and a tree with one program.
-mkdir -p "$place/project/k8s" "$place"/tree/usr/{bin,lib} "$place/bin" "$place/registry"
-cp "$source/CMakeLists.txt" "$source/LICENSE" "$source/.dockerignore" "$place/project/"
+# A repository with modifiable overlays. Its images have the SBOM alone: image_build.sh builds a whole image.
+mkdir -p "$place/project/k8s" "$place/bin" "$place/registry" "$place/tree/usr/share"
+cp "$source/CMakeLists.txt" "$place/project/"
 for name in images overlays set.sh; do cp -r "$source/k8s/$name" "$place/project/k8s/"; done
-cp "$folder"/rootfs/usr/bin/dtrain-info "$folder"/rootfs/usr/bin/dtrain-mpirun "$place/tree/usr/bin/"
-cp -a "$folder"/rootfs/usr/lib/libdtrain_* "$place/tree/usr/lib/"
+cp -r "$folder/rootfs/usr/share/dtrain" "$place/tree/usr/share/"
+printf '#!/bin/sh\ntar -C "$1" -cf "$2" .\n' >"$place/project/k8s/images/common/root-filesystem.sh"
 
 printf 'version: 0.1\nstorage: {filesystem: {rootdirectory: %s/registry}}\nhttp: {addr: "127.0.0.1:5000"}\n' "$place" \
   >"$place/registry.yml"
@@ -46,7 +44,7 @@ for _ in {1..600}; do
   if curl -s -o /dev/null http://127.0.0.1:5000/v2/; then break; fi
   sleep 0.1
 done
-build() { "$place/project/k8s/images/build.sh" --tool buildah --prebuilt "$place/tree" --push "$@" cpu >"$place/output" 2>&1; }
+build() { "$place/project/k8s/images/build.sh" --prebuilt "$place/tree" --push "$@" cpu >"$place/output" 2>&1; }
 
 version=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")
 build 127.0.0.1:5000/team || { cat "$place/output"; exit 1; }
@@ -54,7 +52,10 @@ digest=$(skopeo inspect --tls-verify=false "docker://127.0.0.1:5000/team/dtrain-
 image=127.0.0.1:5000/team/dtrain-cpu:$version@$digest
 expect "IMAGE: $image" <(tr -d '"' <"$place/project/k8s/overlays/smoke/parameters.yaml")
 expect "k8s/overlays/smoke: IMAGE=$image" "$place/output"
-skopeo inspect --tls-verify=false "docker://127.0.0.1:5000/team/dtrain-cpu@$digest" >/dev/null
+skopeo copy -q --src-tls-verify=false "docker://127.0.0.1:5000/team/dtrain-cpu@$digest" "dir:$place/pulled"
+# The digest names the index, which has the attestation, too.
+skopeo inspect --raw --tls-verify=false "docker://127.0.0.1:5000/team/dtrain-cpu@$digest" >"$place/index"
+expect '"vnd.docker.reference.type":"attestation-manifest"' "$place/index"
 for overlay in "$place"/project/k8s/overlays/*/parameters.yaml; do  # overlays of other images are unchanged
   if grep -q 'IMAGE: .*dtrain-cuda' "$overlay"; then expect 'IMAGE: dtrain-cuda' <(tr -d '"' <"$overlay"); fi
 done

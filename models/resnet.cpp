@@ -5,6 +5,7 @@
 
 #include "libdtrain/ops/pointwise.h"
 #include "models/conventions.h"
+#include "models/entry.h"
 #include "models/initializers.h"
 #include "models/resnet_info.h"
 

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "libdtrain/layers.h"
-#include "models/entry.h"
+#include "models/trace.h"
 
 namespace dtrain::models {
+
+struct Entry;  // of the catalogue
 
 // Padding of strided convolutions and pools.
 enum class StridedPadding {

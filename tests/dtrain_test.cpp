@@ -3,10 +3,6 @@
 
 #include <type_traits>
 
-// Deprecated headers.
-#include "libdtrain/autograd/op_watch.h"
-#include "libdtrain/core/moment.h"
-#include "libdtrain/ops/crop_runs.h"
 #include "tests/testing.h"
 
 namespace dtrain {

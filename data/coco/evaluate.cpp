@@ -6,6 +6,7 @@
 #include <future>
 #include <unordered_map>
 
+#include "data/coco/match.h"
 #include "libdtrain/core/error.h"
 
 namespace dtrain::data::coco {
@@ -194,6 +195,9 @@ Evaluator::Evaluator(const Annotations& truth, const EvaluationOptions& options)
   for_each(all->truths.size(), options_.threads, prepare);
   truth_ = std::move(all);
 }
+
+Evaluator::Evaluator(const Evaluator& other) = default;
+Evaluator::~Evaluator() = default;
 
 Found Evaluator::found(const Detection& detection, const Image& image) const {
   const auto refuse = [&](const std::string& problem) {

@@ -8,13 +8,18 @@
 #include <vector>
 
 #include "data/coco/annotations.h"
-#include "data/coco/match.h"
 #include "data/coco/results.h"
 
 namespace dtrain::data::coco {
 
 // numpy.linspace(first, last, count), bit for bit.
 std::vector<double> linspace(double first, double last, size_t count);
+
+// Inclusive range of object areas, in pixels.
+struct AreaRange {
+  std::string name{};
+  double least = 0, most = 1e10;
+};
 
 struct EvaluationOptions {
   enum class Compare { boxes, masks };
@@ -74,12 +79,29 @@ struct Evaluation {
   double average_precision(size_t category) const;
 };
 
+// Matches of one category in one image. Bit i of a mask belongs to IoU threshold i.
+struct Match {
+  // State of a detection in one area range. Ignored detections count neither as true nor as false positives.
+  struct Bits {
+    uint64_t matched = 0, ignored = 0;
+  };
+
+  uint32_t category = 0;
+  std::vector<double> scores{};    // descending
+  std::vector<Bits> bits{};        // [areas * detections]
+  std::vector<uint32_t> truths{};  // [areas] ground truths that are not ignored
+};
+
+struct Found;  // detection, prepared for matching
+
 // Ground truth and detections so far. A copy may be scored by another thread while detections are added to the
 // original.
 class Evaluator {
  public:
   // Skips objects without a mask when masks are compared. Throws Error for invalid options.
   explicit Evaluator(const Annotations& truth, const EvaluationOptions& options = {});
+  Evaluator(const Evaluator& other);
+  ~Evaluator();
 
   // Detections of equal score keep the order in which they were added. Unknown categories are skipped. Throws
   // Error(Fault::data) for an unknown image, a non-finite score, a detection without the box or mask to compare, and a

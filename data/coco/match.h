@@ -6,15 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "data/coco/evaluate.h"
 #include "data/coco/overlap.h"
 
 namespace dtrain::data::coco {
-
-// Inclusive range of object areas, in pixels.
-struct AreaRange {
-  std::string name{};
-  double least = 0, most = 1e10;
-};
 
 // Ground truth for matching, with either a box or a mask.
 struct Truth {
@@ -40,19 +35,6 @@ struct MatchOptions {
   std::span<const double> iou_thresholds{};  // at most 64
   std::span<const AreaRange> areas{};
   size_t max_detections = 100;  // per category
-};
-
-// Matches of one category in one image. Bit i of a mask belongs to IoU threshold i.
-struct Match {
-  // State of a detection in one area range. Ignored detections count neither as true nor as false positives.
-  struct Bits {
-    uint64_t matched = 0, ignored = 0;
-  };
-
-  uint32_t category = 0;
-  std::vector<double> scores{};    // descending
-  std::vector<Bits> bits{};        // [areas * detections]
-  std::vector<uint32_t> truths{};  // [areas] ground truths that are not ignored
 };
 
 // Returns one Match per category present in the image, in ascending order. Greedy matching as in COCO: detections by

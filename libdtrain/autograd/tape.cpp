@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libdtrain/core/profiler.h"
+#include "libdtrain/core/recording_thread.h"
 #include "libdtrain/ops/pointwise.h"
 
 namespace dtrain {

@@ -8,6 +8,7 @@
 
 #include "libdtrain/core/cores.h"
 #include "libdtrain/core/profiler.h"
+#include "libdtrain/core/recording_thread.h"
 #include "libdtrain/core/thread_count.h"
 #include "libdtrain/cpu/conv/algorithms.h"
 #include "libdtrain/cpu/kernels/table.h"
@@ -16,7 +17,7 @@
 namespace dtrain {
 
 Context::Context(Device device, std::shared_ptr<CachingAllocator> memory)
-    : device_(device), memory_(std::move(memory)) {}
+    : device_(device), memory_(std::move(memory)), recording_thread_(std::make_shared<RecordingThread>()) {}
 
 void Context::refuse(const Tensor& x, const char* what) const {
   DT_CHECK(x, what, ": an undefined tensor");

@@ -10,13 +10,13 @@
 #include "libdtrain/core/checked_ref.h"
 #include "libdtrain/core/context_options.h"
 #include "libdtrain/core/event.h"
-#include "libdtrain/core/recording_thread.h"
 #include "libdtrain/core/step_scalars.h"
 #include "libdtrain/core/tensor.h"
 
 namespace dtrain {
 
 class Profiler;
+class RecordingThread;
 namespace cpu {
 class PrimitiveCache;
 struct Kernels;
@@ -103,7 +103,7 @@ class Context {
 
   // Compute threads of a CPU context, whatever thread calls; 1 elsewhere.
   int threads() const { return threads_; }
-  RecordingThread& recording_thread() { return recording_thread_; }
+  RecordingThread& recording_thread() { return *recording_thread_; }  // see Tape
   // Warnings to print, e.g. an unusable plan file.
   std::vector<std::string>& notices() { return notices_; }
 
@@ -143,7 +143,7 @@ class Context {
   std::vector<std::string> notices_;
   bool capturing_ = false;
   int threads_ = 1;
-  RecordingThread recording_thread_;
+  std::shared_ptr<RecordingThread> recording_thread_;
   Lifetime lifetime_;
 };
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "libdtrain/distributed/communicator.h"
-#include "libdtrain/distributed/ring.h"
+#include "libdtrain/distributed/range.h"
 
 namespace dtrain {
 

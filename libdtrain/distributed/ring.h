@@ -2,18 +2,12 @@
 // transport.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 
-namespace dtrain {
+#include "libdtrain/distributed/range.h"
 
-// Element range [begin, end) of the reduced or copied data.
-struct Range {
-  int64_t begin = 0, end = 0;
-  int64_t count() const { return end - begin; }
-  bool overlaps(const Range& other) const { return begin < other.end && other.begin < end; }
-};
+namespace dtrain {
 
 // Step of a rank: sends to `to` and receives from `from`, -1 for none. Received elements are added or overwrite. The
 // send reads before the receive writes.

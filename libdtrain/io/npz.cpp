@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "libdtrain/io/half.h"
+#include "libdtrain/io/zip.h"
 
 namespace dtrain {
 namespace {
@@ -157,8 +158,11 @@ std::vector<float> row_major(const std::vector<float>& values, const Shape& shap
 
 NpyHeader parse_npy_header(std::string_view text, Fault fault) { return HeaderParser(text, fault).whole(); }
 
-NpzFile::NpzFile(const std::string& path, Fault fault) : zip_(path, fault), fault_(fault) {
-  for (size_t i = 0; i < zip_.members().size(); ++i) {
+const std::string& NpzFile::path() const { return zip_->path(); }
+
+NpzFile::NpzFile(const std::string& path, Fault fault)
+    : zip_(std::make_shared<const ZipFile>(path, fault)), fault_(fault) {
+  for (size_t i = 0; i < zip_->members().size(); ++i) {
     entries_.push_back(read_header(i));
     by_name_[entries_.back().name] = i;
   }
@@ -170,39 +174,39 @@ const NpzEntry* NpzFile::find(const std::string& name) const {
 }
 
 NpzEntry NpzFile::read_header(size_t index) const {
-  const ZipMember& member = zip_.members()[index];
+  const ZipMember& member = zip_->members()[index];
   NpzEntry entry{.name = member.name, .member = index};
-  if (!entry.name.ends_with(kNpySuffix)) zip_.fail(member, "expected a name that ends with .npy");
+  if (!entry.name.ends_with(kNpySuffix)) zip_->fail(member, "expected a name that ends with .npy");
   entry.name.resize(entry.name.size() - kNpySuffix.size());
 
-  ZipFile::Reader reader(zip_, member);
+  ZipFile::Reader reader(*zip_, member);
   char start[8];
   reader.read(start, sizeof start);
-  if (std::string_view(start, kMagic.size()) != kMagic) zip_.fail(member, "not a NumPy array: wrong magic bytes");
+  if (std::string_view(start, kMagic.size()) != kMagic) zip_->fail(member, "not a NumPy array: wrong magic bytes");
   const int version = start[6];
-  if (version < 1 || version > 3 || start[7] != 0) zip_.fail(member, "expected version 1.0, 2.0 or 3.0 of the format");
+  if (version < 1 || version > 3 || start[7] != 0) zip_->fail(member, "expected version 1.0, 2.0 or 3.0 of the format");
   uint32_t length = 0;
   reader.read(&length, version == 1 ? 2 : 4);
   if (length > kLongestHeader || length > reader.left())
-    zip_.fail(member, concat("a header of ", length, " bytes is longer than ",
-                             std::min<uint64_t>(kLongestHeader, reader.left())));
+    zip_->fail(member, concat("a header of ", length, " bytes is longer than ",
+                              std::min<uint64_t>(kLongestHeader, reader.left())));
   std::string text(length, '\0');
   reader.read(text.data(), length);
   try {
     entry.array = parse_npy_header(text, fault_);
   } catch (const Error& error) {
-    zip_.fail(member, error.what());
+    zip_->fail(member, error.what());
   }
   entry.data = member.size - reader.left();
   const uint64_t expected = static_cast<uint64_t>(entry.array.shape.count()) * entry.array.bytes_of_element();
   if (expected != reader.left())
-    zip_.fail(member,
-              concat(entry.array.dtype, " ", entry.array.shape, " takes ", expected, " bytes, found ", reader.left()));
+    zip_->fail(member,
+               concat(entry.array.dtype, " ", entry.array.shape, " takes ", expected, " bytes, found ", reader.left()));
   return entry;
 }
 
 std::vector<float> NpzFile::read(const NpzEntry& entry) const {
-  ZipFile::Reader reader(zip_, zip_.members()[entry.member]);
+  ZipFile::Reader reader(*zip_, zip_->members()[entry.member]);
   std::string header(static_cast<size_t>(entry.data), '\0');
   reader.read(header.data(), header.size());
   const size_t size = entry.array.bytes_of_element(), count = static_cast<size_t>(entry.array.shape.count());

@@ -3,14 +3,16 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "libdtrain/core/types.h"
-#include "libdtrain/io/zip.h"
 
 namespace dtrain {
+
+class ZipFile;
 
 struct NpyHeader {
   std::string dtype{};   // "f2", "f4", "f8", "i4", "i8" or "u1"
@@ -35,7 +37,7 @@ class NpzFile {
  public:
   explicit NpzFile(const std::string& path, Fault fault = Fault::data);
 
-  const std::string& path() const { return zip_.path(); }
+  const std::string& path() const;
   const std::vector<NpzEntry>& entries() const { return entries_; }  // in file order
   const NpzEntry* find(const std::string& name) const;
   // Elements in row-major order, whatever their order in the file, rounded to nearest f32.
@@ -44,7 +46,7 @@ class NpzFile {
  private:
   NpzEntry read_header(size_t member) const;
 
-  ZipFile zip_;
+  std::shared_ptr<const ZipFile> zip_;
   Fault fault_;
   std::vector<NpzEntry> entries_;
   std::map<std::string, size_t> by_name_;

@@ -6,22 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "libdtrain/distributed/group.h"
-#include "libdtrain/run/task.h"
+#include "libdtrain/run/run.h"
 
 namespace dtrain {
-
-// Direction of improvement of a metric.
-enum class Better : uint8_t { unset, higher, lower };
-
-// Metric that selects the best checkpoint and stops training.
-struct FollowOptions {
-  std::string metric{};           // a name in Evaluation::values; empty: none
-  Better better = Better::unset;  // required with a metric: e.g. higher for accuracy, lower for error
-  bool keep_best = false;         // keep the checkpoint of the best evaluation in addition to the newest
-  uint64_t patience = 0;          // stop after this many evaluations in a row without improvement; 0: never
-  double min_delta = 0;           // smallest change that counts as an improvement for `patience`
-};
 
 // <train_dir>/evaluations.json holds all evaluations by step, so that decisions do not depend on interruptions or on
 // the metric followed before. Rewritten atomically after each evaluation, without sync: a power failure may lose it.

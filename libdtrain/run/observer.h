@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "libdtrain/distributed/communicator.h"
-#include "libdtrain/run/stragglers.h"
 #include "libdtrain/run/task.h"
 #include "libdtrain/train/trainer.h"
 
@@ -22,6 +21,12 @@ struct Begun {
   std::string schedule{};                                     // Schedule::describe
   std::string update{};                                       // update rule, weight decay, loss scale
   std::map<std::string, std::string> identity{}, settings{};  // as recorded in checkpoints, see TrainState
+};
+
+// Rank that slows the others down.
+struct Straggler {
+  int rank = 0;
+  double factor = 0;  // multiple of the median over ranks; 0: unknown
 };
 
 // A step is done. Steps may be in flight ahead of it; events come in step order.

@@ -8,6 +8,8 @@
 
 #include "libdtrain/run/checkpoints.h"
 #include "libdtrain/run/evaluation.h"
+#include "libdtrain/run/evaluation_record.h"
+#include "libdtrain/run/faults.h"
 #include "libdtrain/run/speeds.h"
 #include "libdtrain/run/steps.h"
 #include "libdtrain/train/agreement.h"

@@ -9,18 +9,30 @@
 
 #include "libdtrain/distributed/group.h"
 #include "libdtrain/run/cadence.h"
-#include "libdtrain/run/evaluation_record.h"
-#include "libdtrain/run/faults.h"
 #include "libdtrain/run/observer.h"
 #include "libdtrain/run/task.h"
 #include "libdtrain/train/trainer.h"
 
 namespace dtrain {
 
+class Faults;  // fault injection of tests
+
 // Start of the run.
 enum class Resume {
   newest,  // newest complete checkpoint of train_dir, if any
   never,   // fresh start; a train_dir with a checkpoint is refused
+};
+
+// Direction of improvement of a metric.
+enum class Better : uint8_t { unset, higher, lower };
+
+// Metric that selects the best checkpoint and stops training.
+struct FollowOptions {
+  std::string metric{};           // a name in Evaluation::values; empty: none
+  Better better = Better::unset;  // required with a metric: e.g. higher for accuracy, lower for error
+  bool keep_best = false;         // keep the checkpoint of the best evaluation in addition to the newest
+  uint64_t patience = 0;          // stop after this many evaluations in a row without improvement; 0: never
+  double min_delta = 0;           // smallest change that counts as an improvement for `patience`
 };
 
 struct RunOptions {

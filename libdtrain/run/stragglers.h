@@ -3,12 +3,9 @@
 
 #include <vector>
 
-namespace dtrain {
+#include "libdtrain/run/observer.h"
 
-struct Straggler {
-  int rank = 0;
-  double factor = 0;  // multiple of the median over ranks; 0: unknown
-};
+namespace dtrain {
 
 class Stragglers {
  public:

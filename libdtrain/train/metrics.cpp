@@ -18,6 +18,7 @@
 #include "libdtrain/io/json_limits.h"
 #include "libdtrain/io/result_file.h"
 #include "libdtrain/io/text_lines.h"
+#include "libdtrain/train/metrics_csv.h"
 
 namespace dtrain {
 namespace {
@@ -108,7 +109,7 @@ double Throughput::jitter() const {
 }
 
 MetricsFile::MetricsFile(std::string path, uint64_t last_step) : path_(std::move(path)) {
-  if (path_.ends_with(".csv")) columns_.emplace();
+  if (path_.ends_with(".csv")) columns_ = std::make_unique<CsvColumns>();
   struct stat info;
   const bool exists = ::stat(path_.c_str(), &info) == 0;
   DT_CHECK(!exists || !S_ISDIR(info.st_mode), "metrics file ", path_, ": is a directory; choose another name");

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "libdtrain/train/metrics_csv.h"
-
 namespace dtrain {
+
+class CsvColumns;
 
 // Median; the mean of the middle two for an even count, as in numpy. Throws Error if `values` is empty.
 double median(std::vector<double> values);
@@ -63,8 +64,8 @@ class MetricsFile {
   void append_csv(uint64_t step, const Fields& fields);
 
   std::string path_;
-  std::optional<CsvColumns> columns_{};  // of a .csv file
-  int fd_ = -1;                          // of a stream; regular files are opened per line
+  std::unique_ptr<CsvColumns> columns_{};  // of a .csv file
+  int fd_ = -1;                            // of a stream; regular files are opened per line
 };
 
 }  // namespace dtrain

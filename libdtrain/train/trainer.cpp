@@ -7,6 +7,7 @@
 #include "libdtrain/io/crc32c.h"
 #include "libdtrain/ops/step_metrics.h"
 #include "libdtrain/train/agreement.h"
+#include "libdtrain/train/running_statistics.h"
 
 namespace dtrain {
 namespace {
@@ -63,7 +64,7 @@ Trainer::Trainer(ParameterStore& store, Optimizer& optimizer, Schedule schedule,
       optimizer_(optimizer, "a Trainer is used after its Optimizer has been destroyed; expected one that outlives it"),
       schedule_(std::move(schedule)),
       options_(options),
-      statistics_(store, options.micro_steps),
+      statistics_(std::make_shared<RunningStatistics>(store, options.micro_steps)),
       layout_version_(store.layout_version()) {
   DT_CHECK(&optimizer.store() == &store, "trainer: the optimizer updates the parameters of another store");
   DT_CHECK(options.micro_steps >= 1, "a step of ", options.micro_steps, " micro-steps");
@@ -176,10 +177,10 @@ void Trainer::run(const Forward& forward, Parts& parts) {
   bytes_ = static_cast<double>(store_->values().bytes()) *
            (3 + 2 * store_->optimizer_states() + (optimizer_->average() ? 3 : 0));
   for (int micro_step = 0; micro_step < options_.micro_steps; ++micro_step) {
-    statistics_.begin(micro_step);
+    statistics_->begin(micro_step);
     run_micro_step(forward, micro_step, parts);
   }
-  statistics_.end();
+  statistics_->end();
   if (bucketer_) all_reduce_step(parts);
   mark(parts, &StepTimes::update, "update");
   optimizer_->step();
@@ -235,10 +236,10 @@ void Trainer::all_reduce_step(Parts& parts) {
     options_.communicator->all_reduce(tail, "metrics", /*exact=*/true);
     return options_.communicator->join();
   }
-  const std::vector<Tensor> averaged = options_.equal_statistics ? std::vector<Tensor>() : statistics_.averaged();
+  const std::vector<Tensor> averaged = options_.equal_statistics ? std::vector<Tensor>() : statistics_->averaged();
   tail.insert(tail.end(), averaged.begin(), averaged.end());
   bucketer_->finish(std::move(tail));
-  if (!options_.equal_statistics) statistics_.divide(ranks());
+  if (!options_.equal_statistics) statistics_->divide(ranks());
 }
 
 // Work enqueued from here on belongs to `part`.

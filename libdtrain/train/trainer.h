@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,11 +13,12 @@
 #include "libdtrain/distributed/bucketer.h"
 #include "libdtrain/train/loss.h"
 #include "libdtrain/train/optimizer.h"
-#include "libdtrain/train/running_statistics.h"
 #include "libdtrain/train/schedule.h"
 #include "libdtrain/train/step_report.h"
 
 namespace dtrain {
+
+class RunningStatistics;
 
 struct TrainerOptions {
   int micro_steps = 1;              // gradient accumulation steps; gradients are averaged
@@ -111,7 +113,7 @@ class Trainer {
   Schedule schedule_;
   TrainerOptions options_;
   std::optional<Bucketer> bucketer_;
-  RunningStatistics statistics_;
+  std::shared_ptr<RunningStatistics> statistics_;
   MetricColumns columns_;
   Tensor row_, ring_;           // sums of a step [columns] and [kRing, columns], on the device, from the first step on
   Tensor host_ring_, host_l2_;  // host copies of the rows, and [kRing] L2 terms, in memory of host_allocator()

@@ -8,8 +8,8 @@
 
 #include "apps/cli/environment.h"
 #include "benchmarks/program.h"
-#include "libdtrain/core/rng.h"
-#include "libdtrain/ops/batch_norm.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/ops/batch_norm.h"
 #include "libdtrain/ops/batch_norm_math.h"
 #include "libdtrain/ops/batch_norm_schedule.h"
 #include "libdtrain/ops/batch_norm_tiling.h"

@@ -17,9 +17,9 @@
 #include "benchmarks/devices.h"
 #include "benchmarks/json.h"
 #include "benchmarks/program.h"
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/ops/conv_bn_act.h"
 #include "libdtrain/ops/batch_norm_schedule.h"
-#include "libdtrain/ops/conv_bn_act.h"
 
 namespace dtrain {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "benchmarks/json.h"
 #include "benchmarks/program.h"
-#include "data/coco/evaluate.h"
+#include "dtrain/data/coco/evaluate.h"
 
 namespace dtrain::data::coco {
 namespace {

@@ -20,11 +20,11 @@
 #include "benchmarks/devices.h"
 #include "benchmarks/json.h"
 #include "benchmarks/program.h"
-#include "libdtrain/core/dispatch.h"
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/dispatch.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/ops/conv2d.h"
 #include "libdtrain/cpu/conv/onednn.h"
 #include "libdtrain/cpu/elements.h"
-#include "libdtrain/ops/conv2d.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
 
 namespace dtrain {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "data/augment.h"
+#include "dtrain/data/augment.h"
 
 namespace dtrain::data {
 namespace {

@@ -3,10 +3,10 @@
 //   depthwise_bench --device cpu --batch 16 --benchmark_filter=forward
 #include "benchmarks/devices.h"
 #include "benchmarks/program.h"
-#include "libdtrain/core/dispatch.h"
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/dispatch.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/ops/conv2d.h"
 #include "libdtrain/ops/compute_copy.h"
-#include "libdtrain/ops/conv2d.h"
 
 namespace dtrain {
 namespace {

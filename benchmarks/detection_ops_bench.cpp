@@ -3,13 +3,13 @@
 //   detection_ops_bench --device cpu --images 2
 #include "benchmarks/devices.h"
 #include "benchmarks/program.h"
-#include "libdtrain/core/rng.h"
-#include "libdtrain/ops/anchors.h"
-#include "libdtrain/ops/boxes.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/ops/anchors.h"
+#include "dtrain/ops/boxes.h"
+#include "dtrain/ops/match_boxes.h"
+#include "dtrain/ops/roi_samples.h"
+#include "dtrain/ops/top_k.h"
 #include "libdtrain/ops/gather_rows.h"
-#include "libdtrain/ops/match_boxes.h"
-#include "libdtrain/ops/roi_samples.h"
-#include "libdtrain/ops/top_k.h"
 
 namespace dtrain {
 namespace {

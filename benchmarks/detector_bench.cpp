@@ -15,12 +15,12 @@
 #include "apps/cli/environment.h"
 #include "benchmarks/json.h"
 #include "benchmarks/program.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/metrics.h"
-#include "libdtrain/train/trainer.h"
-#include "libdtrain/train/weights.h"
-#include "models/detection/detector.h"
-#include "models/detection/presets.h"
+#include "dtrain/models/detection/detector.h"
+#include "dtrain/models/detection/presets.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/train/metrics.h"
+#include "dtrain/train/trainer.h"
+#include "dtrain/train/weights.h"
 #include "tests/parity/tensors.h"
 
 namespace dtrain {

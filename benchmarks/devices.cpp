@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "apps/cli/environment.h"
-#include "libdtrain/train/metrics.h"
+#include "dtrain/train/metrics.h"
 
 namespace dtrain {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace benchmark {
 class State;

@@ -9,11 +9,11 @@
 #include "apps/cli/environment.h"
 #include "benchmarks/json.h"
 #include "benchmarks/program.h"
-#include "libdtrain/autograd/prepared_weights.h"
-#include "libdtrain/core/rng.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/calibrator.h"
-#include "models/catalog.h"
+#include "dtrain/autograd/prepared_weights.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/train/calibrator.h"
 
 namespace dtrain {
 namespace {

@@ -7,11 +7,11 @@
 #include "apps/cli/environment.h"
 #include "benchmarks/json.h"
 #include "benchmarks/program.h"
-#include "data/augment.h"
-#include "data/imagenet.h"
-#include "data/loader.h"
-#include "libdtrain/ops/jpeg_decode.h"
-#include "libdtrain/train/batch_feed.h"
+#include "dtrain/data/augment.h"
+#include "dtrain/data/imagenet.h"
+#include "dtrain/data/loader.h"
+#include "dtrain/ops/jpeg_decode.h"
+#include "dtrain/train/batch_feed.h"
 
 namespace dtrain {
 namespace {

@@ -3,9 +3,9 @@
 //   op_bench --device gpu --batch 256 --benchmark_filter=max_pool
 #include "benchmarks/devices.h"
 #include "benchmarks/program.h"
-#include "libdtrain/ops/loss.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/ops/pool.h"
+#include "dtrain/ops/loss.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/ops/pool.h"
 
 namespace dtrain {
 namespace {

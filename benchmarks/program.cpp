@@ -11,7 +11,7 @@
 #include "apps/cli/command_line.h"
 #include "apps/cli/messages.h"
 #include "benchmarks/devices.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain {
 namespace {

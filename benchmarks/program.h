@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "apps/cli/flags.h"
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain {
 

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <vector>
 
-#include "data/example.h"
 #include "data/permutation.h"
-#include "data/record_index.h"
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/data/example.h"
+#include "dtrain/data/record_index.h"
 
 namespace {
 

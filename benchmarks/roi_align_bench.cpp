@@ -4,8 +4,8 @@
 
 #include "benchmarks/devices.h"
 #include "benchmarks/program.h"
-#include "libdtrain/ops/roi_align.h"
-#include "libdtrain/testing/array.h"
+#include "dtrain/ops/roi_align.h"
+#include "dtrain/testing/array.h"
 
 namespace dtrain {
 namespace {

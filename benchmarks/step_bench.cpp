@@ -15,11 +15,11 @@
 #include "apps/cli/synthetic_batch.h"
 #include "benchmarks/json.h"
 #include "benchmarks/program.h"
-#include "libdtrain/ops/peaks.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/metrics.h"
-#include "libdtrain/train/trainer.h"
-#include "models/catalog.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/ops/peaks.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/train/metrics.h"
+#include "dtrain/train/trainer.h"
 
 namespace dtrain {
 namespace {

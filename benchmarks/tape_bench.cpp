@@ -2,9 +2,9 @@
 // Times a chain of ops on eight floats, forward and backward together.
 #include <benchmark/benchmark.h>
 
-#include "libdtrain/ops/matmul.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/ops/pool.h"
+#include "dtrain/ops/matmul.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/ops/pool.h"
 
 namespace dtrain {
 namespace {

@@ -2,8 +2,8 @@
 //   update_bench --device gpu --model resnet50
 #include "benchmarks/devices.h"
 #include "benchmarks/program.h"
-#include "libdtrain/train/optimizer.h"
-#include "models/catalog.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/train/optimizer.h"
 
 namespace dtrain {
 namespace {

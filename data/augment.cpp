@@ -1,5 +1,5 @@
 // Crop windows, resizing and colour augmentation of the presets.
-#include "data/augment.h"
+#include "dtrain/data/augment.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "data/color.h"
 #include "data/crop_and_resize.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 

@@ -1,10 +1,10 @@
-#include "data/augmented.h"
+#include "dtrain/data/augmented.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "data/augment.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/augment.h"
 
 namespace dtrain::data {
 namespace {

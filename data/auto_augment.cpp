@@ -1,9 +1,9 @@
-#include "data/auto_augment.h"
+#include "dtrain/data/auto_augment.h"
 
 #include <array>
 #include <cmath>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

@@ -1,8 +1,8 @@
 // Learned policies of AutoAugment, as in torchvision.
 #include <array>
 
-#include "data/auto_augment.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/auto_augment.h"
 
 namespace dtrain::data {
 namespace {

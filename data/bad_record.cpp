@@ -1,9 +1,9 @@
-#include "data/bad_record.h"
+#include "dtrain/data/bad_record.h"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "libdtrain/io/input_file.h"
+#include "dtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 
 namespace dtrain::data {

@@ -1,4 +1,4 @@
-#include "data/batch.h"
+#include "dtrain/data/batch.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "data/image_formats.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

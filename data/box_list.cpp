@@ -4,8 +4,8 @@
 #include <charconv>
 #include <string_view>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
 
 namespace dtrain::data {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/preprocess.h"
+#include "dtrain/data/preprocess.h"
 
 namespace dtrain::data {
 

@@ -1,12 +1,12 @@
-#include "data/cache.h"
+#include "dtrain/data/cache.h"
 
 #include <sys/stat.h>
 
 #include <cstdio>
 #include <filesystem>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/file_system.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/file_system.h"
 
 namespace dtrain::data {
 

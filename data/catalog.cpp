@@ -1,19 +1,19 @@
-#include "data/catalog.h"
+#include "dtrain/data/catalog.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
-#include "data/cifar10.h"
-#include "data/example.h"
-#include "data/imagenet.h"
-#include "data/mnist.h"
 #include "data/shard_files.h"
 #include "data/whole_image.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/cifar10.h"
+#include "dtrain/data/example.h"
+#include "dtrain/data/imagenet.h"
+#include "dtrain/data/mnist.h"
+#include "dtrain/io/record_file.h"
 #include "libdtrain/core/lower_case.h"
-#include "libdtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {

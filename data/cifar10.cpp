@@ -1,15 +1,15 @@
-#include "data/cifar10.h"
+#include "dtrain/data/cifar10.h"
 
 #include <cstring>
 #include <filesystem>
 #include <memory>
 
-#include "data/augment.h"
-#include "data/png.h"
 #include "data/shards.h"
 #include "data/whole_image.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/augment.h"
+#include "dtrain/data/png.h"
+#include "dtrain/io/input_file.h"
 
 namespace dtrain::data {
 namespace {

@@ -1,11 +1,11 @@
-#include "data/class_names.h"
+#include "dtrain/data/class_names.h"
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
 
 namespace dtrain::data {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <numeric>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

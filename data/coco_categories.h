@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/detection_source.h"
+#include "dtrain/data/detection_source.h"
 
 namespace dtrain::data {
 

@@ -5,10 +5,10 @@
 #include <span>
 #include <unordered_map>
 
-#include "data/image.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
-#include "libdtrain/io/record_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/image.h"
+#include "dtrain/io/input_file.h"
+#include "dtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "data/coco/annotations.h"
+#include "dtrain/data/coco/annotations.h"
 
 namespace dtrain::data {
 

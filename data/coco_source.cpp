@@ -4,10 +4,10 @@
 #include <sstream>
 
 #include "data/coco_images.h"
-#include "data/detection_source.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
-#include "libdtrain/io/record_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/detection_source.h"
+#include "dtrain/io/input_file.h"
+#include "dtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {

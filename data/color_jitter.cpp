@@ -1,4 +1,4 @@
-#include "data/color_jitter.h"
+#include "dtrain/data/color_jitter.h"
 
 #include <algorithm>
 #include <array>

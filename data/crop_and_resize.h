@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "data/image.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::data {
 

@@ -1,10 +1,10 @@
 // Crop samplers of TensorFlow and torchvision.
-#include "data/crop_sampler.h"
+#include "dtrain/data/crop_sampler.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

@@ -1,6 +1,6 @@
-#include "data/dataset.h"
+#include "dtrain/data/dataset.h"
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 

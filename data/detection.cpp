@@ -1,4 +1,4 @@
-#include "data/detection.h"
+#include "dtrain/data/detection.h"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 #include "data/color.h"
 #include "data/detection_masks.h"
 #include "data/object_crop.h"
-#include "data/resize.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/resize.h"
 
 namespace dtrain::data {
 namespace {

@@ -1,9 +1,9 @@
-#include "data/detection_geometry.h"
+#include "dtrain/data/detection_geometry.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/coco/annotations.h"
-#include "data/detection_geometry.h"
+#include "dtrain/data/coco/annotations.h"
+#include "dtrain/data/detection_geometry.h"
 
 namespace dtrain::data {
 
-// Appends the ends of the runs of the object's mask, column by column, in the format of libdtrain/ops/crop_masks.h: the
+// Appends the ends of the runs of the object's mask, column by column, in the format of dtrain/ops/crop_masks.h: the
 // first run is of zeros, the last ends at the last pixel of placement.to. Polygons are rasterised by COCO's rules, at
 // the new size or as Placement::resizes_masks states; RLE masks are resampled to the nearest pixel; an object without
 // segmentation has no runs. Throws Error(Fault::data) for an invalid mask or one of another size than placement.from.

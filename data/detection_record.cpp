@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "data/png.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/png.h"
 
 namespace dtrain::data {
 namespace {

@@ -15,10 +15,10 @@
 #include <string_view>
 #include <vector>
 
-#include "data/coco/annotations.h"
-#include "data/detection_geometry.h"
-#include "data/example.h"
-#include "data/image.h"
+#include "dtrain/data/coco/annotations.h"
+#include "dtrain/data/detection_geometry.h"
+#include "dtrain/data/example.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::data {
 

@@ -3,10 +3,10 @@
 #include <map>
 
 #include "data/detection_record.h"
-#include "data/detection_source.h"
-#include "data/record_shards.h"
 #include "data/shard_files.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/detection_source.h"
+#include "dtrain/data/record_shards.h"
 #include "libdtrain/core/nearest.h"
 
 namespace dtrain::data {

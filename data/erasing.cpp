@@ -1,8 +1,8 @@
-#include "data/erasing.h"
+#include "dtrain/data/erasing.h"
 
 #include <cmath>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 

@@ -1,9 +1,9 @@
-#include "data/example.h"
+#include "dtrain/data/example.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

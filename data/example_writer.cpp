@@ -1,8 +1,8 @@
 #include <limits>
 
-#include "data/example.h"
 #include "data/example.pb.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/example.h"
 
 namespace dtrain::data {
 

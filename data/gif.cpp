@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/image_formats.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

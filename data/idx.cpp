@@ -1,4 +1,4 @@
-#include "data/idx.h"
+#include "dtrain/data/idx.h"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
 #include "libdtrain/io/gzip.h"
-#include "libdtrain/io/input_file.h"
 
 namespace dtrain::data {
 namespace {

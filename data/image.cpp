@@ -1,5 +1,5 @@
 // Detection of image formats and dispatch to their decoders.
-#include "data/image.h"
+#include "dtrain/data/image.h"
 
 #include <algorithm>
 #include <array>
@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "data/image_formats.h"
-#include "data/jpeg.h"
 #include "data/orientation.h"
-#include "data/png.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/jpeg.h"
+#include "dtrain/data/png.h"
 #include "libdtrain/core/lower_case.h"
 
 namespace dtrain::data {

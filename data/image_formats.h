@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "data/image.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::data {
 

@@ -1,11 +1,11 @@
-#include "data/image_ops.h"
+#include "dtrain/data/image_ops.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <utility>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

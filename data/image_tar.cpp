@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "data/tar.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <map>
 
-#include "data/image.h"
-#include "data/jpeg.h"
 #include "data/label_file.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/image.h"
+#include "dtrain/data/jpeg.h"
+#include "dtrain/io/file_system.h"
+#include "dtrain/io/record_file.h"
 #include "libdtrain/core/lower_case.h"
-#include "libdtrain/io/file_system.h"
-#include "libdtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/shards.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/io/input_file.h"
 
 namespace dtrain::data {
 

@@ -1,7 +1,7 @@
-#include "data/imagenet.h"
+#include "dtrain/data/imagenet.h"
 
-#include "data/example.h"
 #include "data/shard_files.h"
+#include "dtrain/data/example.h"
 
 namespace dtrain::data {
 namespace {

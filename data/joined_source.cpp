@@ -1,8 +1,8 @@
 // Concatenation of DetectionSources.
 #include <algorithm>
 
-#include "data/detection_source.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/detection_source.h"
 
 namespace dtrain::data {
 namespace {

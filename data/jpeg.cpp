@@ -1,6 +1,6 @@
 // JpegDecoder: libjpeg-turbo parses the markers, and decodes whatever BaselineDecoder does not support or gives up on.
 // For the rules of its calls see jpeg_errors.h.
-#include "data/jpeg.h"
+#include "dtrain/data/jpeg.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "data/jpeg_baseline.h"
 #include "data/jpeg_errors.h"
 #include "data/jpeg_rows.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

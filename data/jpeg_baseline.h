@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "data/image.h"
 #include "data/jpeg_huffman.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::data {
 

@@ -2,9 +2,9 @@
 #include <array>
 #include <cstdlib>
 
-#include "data/jpeg.h"
 #include "data/jpeg_errors.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/jpeg.h"
 
 namespace dtrain::data {
 namespace {

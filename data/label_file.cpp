@@ -6,9 +6,9 @@
 #include <set>
 #include <string_view>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
 #include "libdtrain/io/foreign_file.h"
-#include "libdtrain/io/input_file.h"
 
 namespace dtrain::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/layout.h"
+#include "dtrain/data/layout.h"
 
 #include <algorithm>
 

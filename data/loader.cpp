@@ -1,4 +1,4 @@
-#include "data/loader.h"
+#include "dtrain/data/loader.h"
 
 #include <algorithm>
 #include <chrono>
@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "data/sample_order.h"
+#include "dtrain/io/record_file.h"
 #include "libdtrain/core/cores.h"
-#include "libdtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {

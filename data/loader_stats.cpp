@@ -1,7 +1,7 @@
 // Merging of loader statistics.
 #include <algorithm>
 
-#include "data/loader.h"
+#include "dtrain/data/loader.h"
 
 namespace dtrain::data {
 

@@ -1,10 +1,10 @@
-#include "data/mixing.h"
+#include "dtrain/data/mixing.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/error.h"
+#include "dtrain/core/rng.h"
 
 namespace dtrain::data {
 namespace {

@@ -1,13 +1,13 @@
-#include "data/mnist.h"
+#include "dtrain/data/mnist.h"
 
 #include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
 
-#include "data/imagenet.h"
 #include "data/whole_image.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/imagenet.h"
 #include "libdtrain/io/crc32c.h"
 
 namespace dtrain::data {

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/record_file.h"
+#include "dtrain/io/atomic_file.h"
+#include "dtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {

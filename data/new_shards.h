@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "data/bad_record.h"
 #include "data/shard_manifest.h"
 #include "data/shards.h"
+#include "dtrain/data/bad_record.h"
 #include "libdtrain/io/file_lock.h"
 
 namespace dtrain::data {

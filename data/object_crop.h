@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "data/image.h"
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::data {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "data/image.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::data {
 

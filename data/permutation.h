@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 
 namespace dtrain::data {
 

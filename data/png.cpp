@@ -1,5 +1,5 @@
 // PNG decoding and encoding by libpng, whose errors longjmp, as libjpeg's do: every call is made inside guarded().
-#include "data/png.h"
+#include "dtrain/data/png.h"
 
 #include <png.h>
 
@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

@@ -1,10 +1,10 @@
-#include "data/record_index.h"
+#include "dtrain/data/record_index.h"
 
 #include <cstring>
 #include <filesystem>
 
-#include "data/cache.h"
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/data/cache.h"
+#include "dtrain/io/atomic_file.h"
 #include "libdtrain/io/crc32c.h"
 
 namespace dtrain::data {

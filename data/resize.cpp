@@ -1,6 +1,6 @@
 // Filters of the supported libraries, and the resampling passes, in AVX2 intrinsics: GCC 12 does not vectorise plain
 // loops, which are five times slower.
-#include "data/resize.h"
+#include "dtrain/data/resize.h"
 
 #include <immintrin.h>
 
@@ -9,7 +9,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 #if defined(__x86_64__) && !defined(__AVX2__)
 #error "resize.cpp needs AVX2: leave DTRAIN_CPU_ARCH at x86-64-v3 or set a newer one"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "data/permutation.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "data/dataset.h"
+#include "dtrain/data/dataset.h"
 
 namespace dtrain::data {
 

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "data/hue.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/error.h"
+#include "dtrain/core/rng.h"
 
 namespace dtrain::data {
 namespace {

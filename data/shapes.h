@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/coco/annotations.h"
-#include "data/image.h"
+#include "dtrain/data/coco/annotations.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::data {
 

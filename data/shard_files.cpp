@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "data/shard_manifest.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/file_system.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/atomic_file.h"
+#include "dtrain/io/file_system.h"
 
 namespace dtrain::data {
 namespace {

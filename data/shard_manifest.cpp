@@ -6,10 +6,10 @@
 #include <regex>
 #include <sstream>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
 #include "libdtrain/io/crc32c.h"
 #include "libdtrain/io/file_format.h"
-#include "libdtrain/io/input_file.h"
 
 namespace dtrain::data {
 namespace {

@@ -13,15 +13,15 @@
 
 #include <fmt/format.h>
 
-#include "data/example.h"
 #include "data/new_shards.h"
 #include "data/shard_manifest.h"
+#include "dtrain/core/error.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/data/example.h"
+#include "dtrain/io/atomic_file.h"
+#include "dtrain/io/record_file.h"
 #include "libdtrain/core/cores.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/core/rng.h"
-#include "libdtrain/io/atomic_file.h"
 #include "libdtrain/io/file_lock.h"
-#include "libdtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {

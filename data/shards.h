@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "data/bad_record.h"
-#include "data/preprocess.h"
-#include "libdtrain/io/file_system.h"
+#include "dtrain/data/bad_record.h"
+#include "dtrain/data/preprocess.h"
+#include "dtrain/io/file_system.h"
 
 namespace dtrain::data {
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "data/bad_record.h"
-#include "data/example.h"
-#include "data/image.h"
-#include "data/jpeg.h"
-#include "data/resize.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/bad_record.h"
+#include "dtrain/data/example.h"
+#include "dtrain/data/image.h"
+#include "dtrain/data/jpeg.h"
+#include "dtrain/data/resize.h"
 
 namespace dtrain::data {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "data/image.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::data {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "data/loader.h"
+#include "dtrain/data/loader.h"
 
 namespace dtrain::data {
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/io/foreign_file.h"
 
 namespace dtrain::data {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/io/input_file.h"
+#include "dtrain/io/input_file.h"
 
 namespace dtrain::data {
 

@@ -9,7 +9,7 @@
 
 #include "data/image_formats.h"
 #include "data/tiff_file.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

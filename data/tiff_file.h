@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "data/image.h"
+#include "dtrain/data/image.h"
 
 struct tiff;  // libtiff's TIFF
 

@@ -11,11 +11,11 @@
 #include <optional>
 #include <string_view>
 
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/io/atomic_file.h"
+#include "dtrain/io/record_file.h"
 #include "libdtrain/io/digest.h"
 #include "libdtrain/io/file_lock.h"
 #include "libdtrain/io/gzip.h"
-#include "libdtrain/io/record_file.h"
 
 namespace dtrain::data {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "data/cache.h"
+#include "dtrain/data/cache.h"
 
 namespace dtrain::data {
 

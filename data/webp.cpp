@@ -6,7 +6,7 @@
 
 #include "data/image_formats.h"
 #include "data/orientation.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "data/image.h"
-#include "data/preprocess.h"
-#include "data/resize.h"
+#include "dtrain/data/image.h"
+#include "dtrain/data/preprocess.h"
+#include "dtrain/data/resize.h"
 
 namespace dtrain::data {
 

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "data/catalog.h"
-#include "libdtrain/dtrain.h"
-#include "models/catalog.h"
+#include "dtrain/data/catalog.h"
+#include "dtrain/dtrain.h"
+#include "dtrain/models/catalog.h"
 using namespace dtrain;
 
 // State shared by the threads, immutable after construction: one set of weights without gradients, and a context.

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "libdtrain/dtrain.h"
-#include "libdtrain/testing/check_op.h"
+#include "dtrain/dtrain.h"
+#include "dtrain/testing/check_op.h"
 using namespace dtrain;
 
 // An op computes its output and records a closure that captures what its gradient needs. This one is for CPUs; on a GPU

@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "data/catalog.h"
-#include "data/loader.h"
-#include "libdtrain/dtrain.h"
-#include "models/catalog.h"
+#include "dtrain/data/catalog.h"
+#include "dtrain/data/loader.h"
+#include "dtrain/dtrain.h"
+#include "dtrain/models/catalog.h"
 using namespace dtrain;
 
 // Requires matching weights for all layers except the classifier.

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <optional>
 
-#include "data/catalog.h"
-#include "data/loader.h"
-#include "libdtrain/dtrain.h"
-#include "models/catalog.h"
+#include "dtrain/data/catalog.h"
+#include "dtrain/data/loader.h"
+#include "dtrain/dtrain.h"
+#include "dtrain/models/catalog.h"
 using namespace dtrain;
 
 volatile std::sig_atomic_t stop_requested = 0;

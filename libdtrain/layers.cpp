@@ -1,11 +1,11 @@
-#include "libdtrain/layers.h"
+#include "dtrain/layers.h"
 
 #include <cmath>
 
-#include "libdtrain/ops/bn_relu_max_pool.h"
-#include "libdtrain/ops/conv_transpose2d.h"
-#include "libdtrain/ops/group_norm.h"
-#include "libdtrain/ops/matmul.h"
+#include "dtrain/ops/bn_relu_max_pool.h"
+#include "dtrain/ops/conv_transpose2d.h"
+#include "dtrain/ops/group_norm.h"
+#include "dtrain/ops/matmul.h"
 
 namespace dtrain {
 namespace {

@@ -1,6 +1,6 @@
 #include "models/alexnet.h"
 
-#include "libdtrain/ops/local_response_norm.h"
+#include "dtrain/ops/local_response_norm.h"
 #include "models/chain.h"
 
 namespace dtrain::models {

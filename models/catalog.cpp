@@ -1,17 +1,17 @@
-#include "models/catalog.h"
+#include "dtrain/models/catalog.h"
 
 #include <algorithm>
 
+#include "dtrain/models/conventions.h"
+#include "dtrain/models/resnet.h"
 #include "libdtrain/core/nearest.h"
 #include "models/alexnet.h"
-#include "models/conventions.h"
 #include "models/densenet.h"
 #include "models/googlenet.h"
 #include "models/inception.h"
 #include "models/mobilenet.h"
 #include "models/nasnet.h"
 #include "models/overfeat.h"
-#include "models/resnet.h"
 #include "models/resnet_v2.h"
 #include "models/small.h"
 #include "models/vgg.h"

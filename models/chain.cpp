@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "libdtrain/ops/concat_channels.h"
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/concat_channels.h"
+#include "dtrain/ops/pointwise.h"
 #include "models/initializers.h"
 
 namespace dtrain::models {

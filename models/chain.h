@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/layers.h"
+#include "dtrain/layers.h"
 #include "models/entry.h"
 
 namespace dtrain::models {

@@ -1,6 +1,6 @@
-#include "models/classifier.h"
+#include "dtrain/models/classifier.h"
 
-#include "libdtrain/ops/scalar_loss.h"
+#include "dtrain/ops/scalar_loss.h"
 
 namespace dtrain::models {
 

@@ -1,4 +1,4 @@
-#include "models/classifier_weights.h"
+#include "dtrain/models/classifier_weights.h"
 
 #include <algorithm>
 #include <ranges>

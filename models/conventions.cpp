@@ -1,4 +1,4 @@
-#include "models/conventions.h"
+#include "dtrain/models/conventions.h"
 
 #include <charconv>
 #include <cmath>
@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "dtrain/models/resnet.h"
 #include "models/initializers.h"
-#include "models/resnet.h"
 
 namespace dtrain::models {
 

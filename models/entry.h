@@ -4,8 +4,8 @@
 #include <concepts>
 #include <memory>
 
-#include "models/classifier.h"
-#include "models/trace.h"
+#include "dtrain/models/classifier.h"
+#include "dtrain/models/trace.h"
 
 namespace dtrain::models {
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "libdtrain/autograd/parameter.h"
+#include "dtrain/autograd/parameter.h"
 
 namespace dtrain::models {
 

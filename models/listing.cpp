@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "libdtrain/core/profiler.h"
+#include "dtrain/core/profiler.h"
 
 namespace dtrain::models {
 namespace {

@@ -1,6 +1,6 @@
 #include "models/mobilenet.h"
 
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/pointwise.h"
 
 namespace dtrain::models {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "libdtrain/layers.h"
+#include "dtrain/layers.h"
 #include "models/entry.h"
 
 namespace dtrain::models {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "libdtrain/ops/concat_channels.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/ops/subsample.h"
+#include "dtrain/ops/concat_channels.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/ops/subsample.h"
 
 namespace dtrain::models {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/layers.h"
-#include "libdtrain/ops/drop_path.h"
+#include "dtrain/layers.h"
+#include "dtrain/ops/drop_path.h"
 #include "models/entry.h"
 
 namespace dtrain::models {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "models/classifier.h"
+#include "dtrain/models/classifier.h"
 
 namespace dtrain::models {
 

@@ -1,10 +1,10 @@
-#include "models/resnet.h"
+#include "dtrain/models/resnet.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "libdtrain/ops/pointwise.h"
-#include "models/conventions.h"
+#include "dtrain/models/conventions.h"
+#include "dtrain/ops/pointwise.h"
 #include "models/entry.h"
 #include "models/initializers.h"
 #include "models/resnet_info.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/classifier.h"
+#include "dtrain/models/classifier.h"
 
 namespace dtrain::models {
 

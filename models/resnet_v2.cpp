@@ -1,6 +1,6 @@
 #include "models/resnet_v2.h"
 
-#include "libdtrain/ops/concat_channels.h"
+#include "dtrain/ops/concat_channels.h"
 #include "models/chain.h"
 #include "models/initializers.h"
 #include "models/resnet_info.h"

@@ -1,20 +1,20 @@
-#include "models/ssd300.h"
+#include "dtrain/models/ssd300.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
+#include "dtrain/ops/concat_channels.h"
+#include "dtrain/ops/masked_losses.h"
+#include "dtrain/ops/match_boxes.h"
+#include "dtrain/ops/mined_cross_entropy.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/ops/scalar_loss.h"
+#include "dtrain/ops/top_k.h"
 #include "libdtrain/ops/anchor_targets.h"
 #include "libdtrain/ops/candidates.h"
 #include "libdtrain/ops/claim_boxes.h"
-#include "libdtrain/ops/concat_channels.h"
 #include "libdtrain/ops/gather_rows.h"
-#include "libdtrain/ops/masked_losses.h"
-#include "libdtrain/ops/match_boxes.h"
-#include "libdtrain/ops/mined_cross_entropy.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/ops/scalar_loss.h"
-#include "libdtrain/ops/top_k.h"
 #include "models/detection/rows.h"
 #include "models/initializers.h"
 

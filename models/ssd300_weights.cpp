@@ -1,10 +1,10 @@
-#include "models/ssd300_weights.h"
+#include "dtrain/models/ssd300_weights.h"
 
 #include <algorithm>
 #include <array>
 
+#include "dtrain/models/detection/weight_files.h"
 #include "libdtrain/train/checkpoint_files.h"
-#include "models/detection/weight_files.h"
 
 namespace dtrain::models {
 namespace {

@@ -1,8 +1,8 @@
 // Weight names of the timm library for models whose timm names are not torchvision's.
 #pragma once
 
-#include "models/classifier.h"
-#include "models/detection/weight_names.h"
+#include "dtrain/models/classifier.h"
+#include "dtrain/models/detection/weight_names.h"
 
 namespace dtrain::models {
 

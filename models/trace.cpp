@@ -1,4 +1,4 @@
-#include "models/trace.h"
+#include "dtrain/models/trace.h"
 
 namespace dtrain::models {
 

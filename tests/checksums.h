@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "dtrain/io/record_file.h"
 #include "libdtrain/io/crc32c.h"
-#include "libdtrain/io/record_file.h"
 
 namespace dtrain {
 

@@ -1,5 +1,5 @@
 // The umbrella header.
-#include "libdtrain/dtrain.h"
+#include "dtrain/dtrain.h"
 
 #include <type_traits>
 

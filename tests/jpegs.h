@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "data/augment.h"
-#include "data/jpeg.h"
+#include "dtrain/data/augment.h"
+#include "dtrain/data/jpeg.h"
 
 namespace dtrain {
 

@@ -1,9 +1,9 @@
 // Layers: arguments that they pass to ops.
-#include "libdtrain/layers.h"
+#include "dtrain/layers.h"
 
 #include <cmath>
 
-#include "libdtrain/ops/conv_transpose2d.h"
+#include "dtrain/ops/conv_transpose2d.h"
 #include "tests/testing.h"
 
 namespace dtrain {

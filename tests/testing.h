@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/testing/check_op.h"
+#include "dtrain/testing/check_op.h"
 
 namespace dtrain {
 

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libdtrain/io/file_system.h"
+#include "dtrain/io/file_system.h"
 
 namespace dtrain {
 

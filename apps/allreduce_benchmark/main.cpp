@@ -9,9 +9,9 @@
 #include "apps/cli/options/ranks.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/run_main.h"
-#include "data/catalog.h"
+#include "dtrain/data/catalog.h"
+#include "dtrain/models/catalog.h"
 #include "libdtrain/io/result_file.h"
-#include "models/catalog.h"
 
 namespace {
 

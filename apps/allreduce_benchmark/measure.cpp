@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "dtrain/train/metrics.h"
 #include "libdtrain/distributed/read_texts.h"
-#include "libdtrain/train/metrics.h"
 
 namespace dtrain::allreduce_benchmark {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "apps/allreduce_benchmark/messages.h"
-#include "libdtrain/distributed/communicator.h"
+#include "dtrain/distributed/communicator.h"
 
 namespace dtrain::allreduce_benchmark {
 

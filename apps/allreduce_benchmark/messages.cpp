@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "apps/cli/vision.h"
-#include "libdtrain/core/context.h"
-#include "models/catalog.h"
+#include "dtrain/core/context.h"
+#include "dtrain/models/catalog.h"
 
 namespace dtrain::allreduce_benchmark {
 namespace {

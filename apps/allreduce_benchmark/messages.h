@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/distributed/bucketer.h"
+#include "dtrain/distributed/bucketer.h"
 
 namespace dtrain::allreduce_benchmark {
 

@@ -11,9 +11,9 @@
 #include "apps/cli/command_line.h"
 #include "apps/cli/loaded_classifier.h"
 #include "apps/cli/messages.h"
-#include "data/loader.h"
-#include "libdtrain/train/calibration_file.h"
-#include "models/conventions.h"
+#include "dtrain/data/loader.h"
+#include "dtrain/models/conventions.h"
+#include "dtrain/train/calibration_file.h"
 
 namespace dtrain::classify {
 namespace {

@@ -13,11 +13,11 @@
 #include "apps/cli/input_notices.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/ranking.h"
-#include "libdtrain/io/input_file.h"
-#include "libdtrain/io/record_file.h"
-#include "libdtrain/ops/loss.h"
-#include "models/conventions.h"
-#include "models/onnx/classifier.h"
+#include "dtrain/io/input_file.h"
+#include "dtrain/io/record_file.h"
+#include "dtrain/models/conventions.h"
+#include "dtrain/models/onnx/classifier.h"
+#include "dtrain/ops/loss.h"
 
 namespace dtrain::classify {
 namespace {

@@ -8,7 +8,7 @@
 #include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
 #include "apps/cli/run_main.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "apps/cli/stop_signals.h"
-#include "libdtrain/run/evaluation.h"
+#include "dtrain/run/evaluation.h"
 
 namespace dtrain::cli {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <functional>
 
-#include "libdtrain/distributed/group.h"
+#include "dtrain/distributed/group.h"
 
 namespace dtrain::cli {
 

@@ -13,7 +13,7 @@
 
 #include "apps/cli/environment.h"
 #include "apps/cli/messages.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cli {
 namespace {

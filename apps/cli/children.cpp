@@ -14,7 +14,7 @@
 #include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
 #include "apps/cli/stop_signals.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cli {
 namespace {

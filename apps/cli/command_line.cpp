@@ -6,8 +6,8 @@
 #include "apps/cli/environment.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/distributed/group.h"
+#include "dtrain/core/error.h"
+#include "dtrain/distributed/group.h"
 
 namespace dtrain::cli {
 namespace {

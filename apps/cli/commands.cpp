@@ -5,7 +5,7 @@
 #include "apps/cli/flags.h"
 #include "apps/cli/man_page.h"
 #include "apps/cli/run_main.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/core/nearest.h"
 
 namespace dtrain::cli {

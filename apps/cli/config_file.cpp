@@ -12,8 +12,8 @@
 #include "apps/cli/messages.h"
 #include "apps/cli/toml_depth.h"
 #include "apps/cli/values.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
 
 namespace dtrain::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "apps/cli/flags.h"
-#include "models/classifier.h"
+#include "dtrain/models/classifier.h"
 
 namespace dtrain::cli {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/core/context.h"
-#include "libdtrain/distributed/group.h"
+#include "dtrain/core/context.h"
+#include "dtrain/distributed/group.h"
 
 namespace dtrain::cli {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/values.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "apps/cli/pictures.h"
-#include "data/loader.h"
-#include "libdtrain/run/task.h"
+#include "dtrain/data/loader.h"
+#include "dtrain/run/task.h"
 
 namespace dtrain::cli {
 

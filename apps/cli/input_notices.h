@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "apps/cli/log.h"
-#include "data/image.h"
-#include "data/loader.h"
-#include "libdtrain/distributed/group.h"
+#include "dtrain/data/image.h"
+#include "dtrain/data/loader.h"
+#include "dtrain/distributed/group.h"
 
 namespace dtrain::cli {
 

@@ -12,7 +12,7 @@
 #include "apps/cli/log.h"
 #include "apps/cli/output.h"
 #include "apps/cli/rank_table.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cli {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "apps/cli/messages.h"
 #include "apps/cli/vision.h"
-#include "libdtrain/train/calibration_file.h"
-#include "models/catalog.h"
-#include "models/classifier_weights.h"
-#include "models/conventions.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/models/classifier_weights.h"
+#include "dtrain/models/conventions.h"
+#include "dtrain/train/calibration_file.h"
 
 namespace dtrain::cli {
 namespace {

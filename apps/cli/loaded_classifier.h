@@ -9,11 +9,11 @@
 #include "apps/cli/conventions.h"
 #include "apps/cli/machine.h"
 #include "apps/cli/recorded_weights.h"
-#include "data/catalog.h"
-#include "libdtrain/autograd/parameters.h"
-#include "libdtrain/autograd/prepared_weights.h"
-#include "libdtrain/ops/pointwise.h"
-#include "models/classifier.h"
+#include "dtrain/autograd/parameters.h"
+#include "dtrain/autograd/prepared_weights.h"
+#include "dtrain/data/catalog.h"
+#include "dtrain/models/classifier.h"
+#include "dtrain/ops/pointwise.h"
 
 namespace dtrain::cli {
 

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "data/loader.h"
+#include "dtrain/data/loader.h"
 #include "libdtrain/io/trace_file.h"
 
 namespace dtrain::cli {

@@ -8,7 +8,7 @@
 #include "apps/cli/children.h"
 #include "apps/cli/environment.h"
 #include "apps/cli/values.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/distributed/tcp_socket.h"
 
 namespace dtrain::cli {

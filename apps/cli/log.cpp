@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/messages.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cli {
 

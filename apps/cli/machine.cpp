@@ -11,8 +11,8 @@
 
 #include "apps/cli/environment.h"
 #include "apps/cli/rank_table.h"
+#include "dtrain/core/gpu_info.h"
 #include "libdtrain/core/cores.h"
-#include "libdtrain/core/gpu_info.h"
 
 namespace dtrain::cli {
 

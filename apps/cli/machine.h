@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/autograd/parameters.h"
-#include "libdtrain/core/context.h"
+#include "dtrain/autograd/parameters.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain::cli {
 

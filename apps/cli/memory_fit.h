@@ -5,8 +5,8 @@
 #include <string>
 
 #include "apps/cli/machine.h"
-#include "libdtrain/ops/pointwise.h"
-#include "models/catalog.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/ops/pointwise.h"
 
 namespace dtrain::cli {
 

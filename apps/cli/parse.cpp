@@ -4,7 +4,7 @@
 #include "apps/cli/config_file.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/values.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/core/nearest.h"
 
 namespace dtrain::cli {

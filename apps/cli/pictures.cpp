@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/png.h"
+#include "dtrain/data/png.h"
 
 namespace dtrain::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "data/image.h"
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::cli {
 

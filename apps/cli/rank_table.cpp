@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/messages.h"
-#include "libdtrain/core/gpu_info.h"
+#include "dtrain/core/gpu_info.h"
 #include "libdtrain/distributed/read_texts.h"
 
 namespace dtrain::cli {

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "apps/cli/machine.h"
-#include "libdtrain/distributed/group.h"
+#include "dtrain/distributed/group.h"
 
 namespace dtrain::cli {
 

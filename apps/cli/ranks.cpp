@@ -11,7 +11,7 @@
 #include "apps/cli/local_ranks.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/distributed/links.h"
 #include "libdtrain/train/agreement.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "apps/cli/flags.h"
-#include "libdtrain/distributed/group.h"
+#include "dtrain/distributed/group.h"
 #include "libdtrain/run/faults.h"
 
 namespace dtrain::cli {

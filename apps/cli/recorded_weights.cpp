@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/messages.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/io/input_file.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/models/conventions.h"
 #include "libdtrain/io/json_limits.h"
 #include "libdtrain/train/checkpoint_files.h"
-#include "models/catalog.h"
-#include "models/conventions.h"
 
 namespace dtrain::cli {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "apps/cli/flags.h"
+#include "dtrain/models/classifier.h"
+#include "dtrain/train/weights.h"
 #include "libdtrain/train/checkpoint_files.h"
-#include "libdtrain/train/weights.h"
-#include "models/classifier.h"
 
 namespace dtrain::cli {
 

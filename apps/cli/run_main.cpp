@@ -19,8 +19,8 @@
 
 #include "apps/cli/messages.h"
 #include "apps/cli/ranks.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/version.h"
+#include "dtrain/core/error.h"
+#include "dtrain/version.h"
 
 namespace dtrain::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "apps/cli/ranks.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 
 namespace dtrain::cli {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cli {
 namespace {

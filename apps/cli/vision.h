@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "data/catalog.h"
-#include "libdtrain/ops/mix_pixels.h"
-#include "libdtrain/ops/pointwise.h"
-#include "models/catalog.h"
+#include "dtrain/data/catalog.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/ops/mix_pixels.h"
+#include "dtrain/ops/pointwise.h"
 
 namespace dtrain::cli {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/environment.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "apps/cli/run_main.h"
 #include "apps/cli/vision.h"
 #include "apps/ssd/data.h"
-#include "libdtrain/run/evaluation.h"
+#include "dtrain/run/evaluation.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "apps/cli/image_task.h"
 #include "apps/cnn_benchmarks/training_job.h"
-#include "libdtrain/autograd/prepared_weights.h"
+#include "dtrain/autograd/prepared_weights.h"
 
 namespace dtrain::cnn_benchmarks {
 

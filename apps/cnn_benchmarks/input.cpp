@@ -7,9 +7,9 @@
 #include "apps/cli/progress.h"
 #include "apps/cli/synthetic_batch.h"
 #include "apps/ssd/data.h"
-#include "data/catalog.h"
-#include "data/class_names.h"
-#include "data/imagenet.h"
+#include "dtrain/data/catalog.h"
+#include "dtrain/data/class_names.h"
+#include "dtrain/data/imagenet.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {

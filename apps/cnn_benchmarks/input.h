@@ -6,11 +6,11 @@
 
 #include "apps/cnn_benchmarks/training_schedule.h"
 #include "apps/detection/detection_task.h"
-#include "data/mixing.h"
 #include "data/staged_loader.h"
-#include "libdtrain/ops/jpeg_decode.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/batch_feed.h"
+#include "dtrain/data/mixing.h"
+#include "dtrain/ops/jpeg_decode.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/train/batch_feed.h"
 
 namespace dtrain::cnn_benchmarks {
 

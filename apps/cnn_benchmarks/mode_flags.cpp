@@ -5,7 +5,7 @@
 #include <set>
 
 #include "apps/cli/options/run.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "apps/cli/vision.h"
 #include "apps/ssd/model.h"
-#include "data/catalog.h"
-#include "models/conventions.h"
+#include "dtrain/data/catalog.h"
+#include "dtrain/models/conventions.h"
 
 namespace dtrain::cnn_benchmarks {
 

@@ -7,8 +7,8 @@
 
 #include "apps/cli/conventions.h"
 #include "apps/cli/flags.h"
-#include "libdtrain/train/schedule.h"
-#include "models/catalog.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/train/schedule.h"
 
 namespace dtrain::cnn_benchmarks {
 

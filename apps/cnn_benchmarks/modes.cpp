@@ -16,9 +16,9 @@
 #include "apps/cnn_benchmarks/training_outputs.h"
 #include "apps/observers/model_details.h"
 #include "apps/observers/trace_tables.h"
-#include "libdtrain/run/evaluation.h"
-#include "libdtrain/run/load_checkpoint.h"
-#include "libdtrain/run/run.h"
+#include "dtrain/run/evaluation.h"
+#include "dtrain/run/load_checkpoint.h"
+#include "dtrain/run/run.h"
 #include "models/listing.h"
 
 namespace dtrain::cnn_benchmarks {

@@ -7,8 +7,8 @@
 #include "apps/cli/ranks.h"
 #include "apps/cli/recorded_weights.h"
 #include "apps/cli/vision.h"
-#include "libdtrain/ops/pointwise.h"
-#include "models/classifier_weights.h"
+#include "dtrain/models/classifier_weights.h"
+#include "dtrain/ops/pointwise.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "apps/cnn_benchmarks/input.h"
 #include "apps/ssd/model.h"
-#include "libdtrain/distributed/communicator.h"
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/distributed/communicator.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/run/run.h"
 #include "libdtrain/run/faults.h"
-#include "libdtrain/run/run.h"
 
 namespace dtrain::cnn_benchmarks {
 

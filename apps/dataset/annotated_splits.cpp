@@ -7,8 +7,8 @@
 
 #include "apps/cli/messages.h"
 #include "apps/dataset/writing.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/file_system.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/file_system.h"
 
 namespace dtrain::dataset {
 namespace {

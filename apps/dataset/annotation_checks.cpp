@@ -6,13 +6,13 @@
 #include "apps/cli/stop_signals.h"
 #include "apps/dataset/files.h"
 #include "apps/dataset/writing.h"
-#include "data/coco/annotations.h"
 #include "data/coco_images.h"
-#include "data/image.h"
 #include "data/orientation.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
-#include "libdtrain/io/record_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/coco/annotations.h"
+#include "dtrain/data/image.h"
+#include "dtrain/io/input_file.h"
+#include "dtrain/io/record_file.h"
 
 namespace dtrain::dataset {
 namespace {

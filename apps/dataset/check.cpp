@@ -14,8 +14,8 @@
 #include "apps/dataset/file_tree.h"
 #include "apps/dataset/files.h"
 #include "apps/dataset/writing.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/atomic_file.h"
 
 namespace dtrain::dataset {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "apps/dataset/writing.h"
-#include "data/cifar10.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/cifar10.h"
 
 namespace dtrain::dataset {
 

@@ -9,11 +9,11 @@
 #include "apps/dataset/annotated_splits.h"
 #include "apps/dataset/writing.h"
 #include "data/detection_record.h"
-#include "data/detection_source.h"
-#include "data/jpeg.h"
 #include "data/orientation.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/file_system.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/detection_source.h"
+#include "dtrain/data/jpeg.h"
+#include "dtrain/io/file_system.h"
 
 namespace dtrain::dataset {
 namespace {

@@ -8,16 +8,16 @@
 #include "apps/dataset/files.h"
 #include "apps/dataset/record_checker.h"
 #include "apps/dataset/writing.h"
-#include "data/idx.h"
 #include "data/image_tar.h"
 #include "data/image_tree.h"
 #include "data/label_file.h"
-#include "data/mnist.h"
 #include "data/shrink.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/input_file.h"
-#include "libdtrain/io/record_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/idx.h"
+#include "dtrain/data/mnist.h"
+#include "dtrain/io/atomic_file.h"
+#include "dtrain/io/input_file.h"
+#include "dtrain/io/record_file.h"
 
 namespace dtrain::dataset {
 namespace {

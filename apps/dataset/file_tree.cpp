@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
-#include "data/bad_record.h"
 #include "data/image_tree.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/file_system.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/bad_record.h"
+#include "dtrain/io/file_system.h"
 
 namespace dtrain::dataset {
 namespace {

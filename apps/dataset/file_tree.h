@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::dataset {
 

@@ -13,10 +13,10 @@
 #include "apps/cli/command_line.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/progress.h"
-#include "data/idx.h"
+#include "dtrain/data/idx.h"
+#include "dtrain/io/atomic_file.h"
+#include "dtrain/io/file_system.h"
 #include "libdtrain/core/cores.h"
-#include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/file_system.h"
 
 namespace dtrain::dataset {
 namespace {

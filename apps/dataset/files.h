@@ -10,7 +10,7 @@
 
 #include "apps/cli/flags.h"
 #include "apps/dataset/commands.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::dataset {
 

@@ -11,8 +11,8 @@
 #include "apps/cli/run_main.h"
 #include "apps/dataset/imagenet_images.h"
 #include "data/box_list.h"
-#include "data/cache.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/cache.h"
 #include "libdtrain/io/crc32c.h"
 
 namespace dtrain::dataset {

@@ -11,7 +11,7 @@
 #include "apps/cli/messages.h"
 #include "data/image_tar.h"
 #include "data/label_file.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::dataset {
 

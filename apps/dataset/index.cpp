@@ -6,8 +6,8 @@
 
 #include "apps/cli/options/cache.h"
 #include "apps/dataset/files.h"
-#include "data/record_index.h"
 #include "data/unpacked_file.h"
+#include "dtrain/data/record_index.h"
 
 namespace dtrain::dataset {
 

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/dataset/files.h"
-#include "data/example.h"
-#include "data/idx.h"
-#include "libdtrain/io/record_file.h"
+#include "dtrain/data/example.h"
+#include "dtrain/data/idx.h"
+#include "dtrain/io/record_file.h"
 
 namespace dtrain::dataset {
 namespace {

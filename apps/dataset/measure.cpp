@@ -13,9 +13,9 @@
 #include "apps/cli/messages.h"
 #include "apps/cli/options/cache.h"
 #include "apps/dataset/files.h"
-#include "data/catalog.h"
+#include "dtrain/data/catalog.h"
+#include "dtrain/io/record_file.h"
 #include "libdtrain/core/cores.h"
-#include "libdtrain/io/record_file.h"
 
 namespace dtrain::dataset {
 namespace {

@@ -1,6 +1,6 @@
 #include "apps/dataset/record_checker.h"
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::dataset {
 

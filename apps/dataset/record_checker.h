@@ -6,8 +6,8 @@
 #include <string>
 
 #include "data/detection_record.h"
-#include "data/image.h"
-#include "data/imagenet.h"
+#include "dtrain/data/image.h"
+#include "dtrain/data/imagenet.h"
 
 namespace dtrain::dataset {
 

@@ -9,12 +9,12 @@
 #include "apps/cli/run_main.h"
 #include "apps/dataset/resize_files.h"
 #include "apps/dataset/writing.h"
-#include "data/bad_record.h"
-#include "data/class_names.h"
-#include "data/record_shards.h"
 #include "data/shard_files.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/bad_record.h"
+#include "dtrain/data/class_names.h"
+#include "dtrain/data/record_shards.h"
+#include "dtrain/io/atomic_file.h"
 
 namespace dtrain::dataset {
 namespace {

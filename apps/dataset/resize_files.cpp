@@ -17,11 +17,11 @@
 #include "apps/cli/stop_signals.h"
 #include "apps/dataset/file_tree.h"
 #include "apps/dataset/files.h"
-#include "data/bad_record.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/bad_record.h"
+#include "dtrain/io/atomic_file.h"
+#include "dtrain/io/record_file.h"
 #include "libdtrain/io/file_lock.h"
-#include "libdtrain/io/record_file.h"
 
 namespace dtrain::dataset {
 namespace {

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "data/shard_files.h"
-#include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/io/atomic_file.h"
+#include "dtrain/io/input_file.h"
 
 namespace dtrain::dataset {
 namespace {

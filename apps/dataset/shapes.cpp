@@ -10,11 +10,11 @@
 #include "apps/dataset/files.h"
 #include "apps/dataset/writing.h"
 #include "data/coco/write_annotations.h"
-#include "data/jpeg.h"
-#include "data/png.h"
 #include "data/shapes.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/jpeg.h"
+#include "dtrain/data/png.h"
+#include "dtrain/io/atomic_file.h"
 
 namespace dtrain::dataset {
 namespace {

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "apps/dataset/writing.h"
-#include "data/jpeg.h"
 #include "data/synthetic.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/error.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/data/jpeg.h"
 
 namespace dtrain::dataset {
 namespace {

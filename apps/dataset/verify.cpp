@@ -7,9 +7,9 @@
 #include "apps/dataset/files.h"
 #include "apps/dataset/record_checker.h"
 #include "apps/dataset/set_checker.h"
-#include "data/bad_record.h"
-#include "data/mnist.h"
-#include "libdtrain/io/record_file.h"
+#include "dtrain/data/bad_record.h"
+#include "dtrain/data/mnist.h"
+#include "dtrain/io/record_file.h"
 
 namespace dtrain::dataset {
 namespace {

@@ -13,9 +13,9 @@
 #include "apps/cli/progress.h"
 #include "apps/cli/stop_signals.h"
 #include "apps/dataset/files.h"
-#include "data/class_names.h"
 #include "data/shard_manifest.h"
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/data/class_names.h"
+#include "dtrain/io/atomic_file.h"
 
 namespace dtrain::dataset {
 

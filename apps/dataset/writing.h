@@ -8,9 +8,9 @@
 
 #include "apps/cli/flags.h"
 #include "apps/dataset/commands.h"
-#include "data/bad_record.h"
 #include "data/image_tree.h"
 #include "data/shards.h"
+#include "dtrain/data/bad_record.h"
 
 namespace dtrain::dataset {
 

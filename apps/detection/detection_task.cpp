@@ -6,8 +6,8 @@
 #include "apps/cli/input_notices.h"
 #include "apps/detection/recorded_categories.h"
 #include "data/coco/detection_message.h"
+#include "dtrain/distributed/group.h"
 #include "libdtrain/core/cores.h"
-#include "libdtrain/distributed/group.h"
 #include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/io/json_limits.h"
 

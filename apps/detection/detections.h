@@ -6,10 +6,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "data/coco/annotations.h"
 #include "data/coco/paste.h"
-#include "data/coco/results.h"
-#include "models/detection/detector.h"
+#include "dtrain/data/coco/annotations.h"
+#include "dtrain/data/coco/results.h"
+#include "dtrain/models/detection/detector.h"
 
 namespace dtrain::detection {
 

@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "data/coco/annotations.h"
-#include "data/coco/results.h"
-#include "data/image.h"
+#include "dtrain/data/coco/annotations.h"
+#include "dtrain/data/coco/results.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::detection {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "apps/detection/detections.h"
-#include "data/detection.h"
-#include "data/loader.h"
-#include "libdtrain/train/batch_feed.h"
-#include "models/detection/truth.h"
+#include "dtrain/data/detection.h"
+#include "dtrain/data/loader.h"
+#include "dtrain/models/detection/truth.h"
+#include "dtrain/train/batch_feed.h"
 
 namespace dtrain::detection {
 

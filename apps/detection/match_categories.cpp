@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "apps/detection/recorded_categories.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::detection {
 namespace {

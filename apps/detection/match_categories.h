@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/coco/annotations.h"
+#include "dtrain/data/coco/annotations.h"
 
 namespace dtrain::detection {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "libdtrain/io/input_file.h"
-#include "libdtrain/io/record_file.h"
+#include "dtrain/io/input_file.h"
+#include "dtrain/io/record_file.h"
 
 namespace dtrain::detection {
 namespace {

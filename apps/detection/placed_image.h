@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "apps/detection/detections.h"
-#include "data/detection_geometry.h"
-#include "data/image.h"
-#include "data/preprocess.h"
-#include "data/resize.h"
+#include "dtrain/data/detection_geometry.h"
+#include "dtrain/data/image.h"
+#include "dtrain/data/preprocess.h"
+#include "dtrain/data/resize.h"
 
 namespace dtrain::detection {
 

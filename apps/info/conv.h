@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain::info {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "libdtrain/core/rng.h"
-#include "libdtrain/ops/conv2d.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/ops/conv2d.h"
 
 namespace dtrain::info {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain::info {
 

@@ -1,6 +1,6 @@
 #include "apps/info/cpu_features.h"
 
-#include "libdtrain/core/cpu_isa.h"
+#include "dtrain/core/cpu_isa.h"
 
 namespace dtrain::info {
 

@@ -31,8 +31,8 @@
 #include "apps/info/ranks.h"
 #include "apps/info/selftest.h"
 #include "apps/info/topology.h"
-#include "libdtrain/core/context.h"
-#include "libdtrain/core/gpu_info.h"
+#include "dtrain/core/context.h"
+#include "dtrain/core/gpu_info.h"
 
 namespace {
 

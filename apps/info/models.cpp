@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "libdtrain/autograd/parameters.h"
-#include "libdtrain/core/context.h"
-#include "models/catalog.h"
+#include "dtrain/autograd/parameters.h"
+#include "dtrain/core/context.h"
+#include "dtrain/models/catalog.h"
 #include "models/references.h"
 
 namespace dtrain::info {

@@ -11,7 +11,7 @@
 #include "apps/cli/machine.h"
 #include "apps/info/convolution_case.h"
 #include "apps/info/nvml.h"
-#include "libdtrain/core/gpu_info.h"
+#include "dtrain/core/gpu_info.h"
 
 namespace dtrain::info {
 namespace {

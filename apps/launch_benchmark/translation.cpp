@@ -9,7 +9,7 @@
 
 #include "apps/cli/arguments.h"
 #include "apps/cli/values.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::launch_benchmark {
 namespace {

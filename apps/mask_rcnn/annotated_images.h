@@ -5,8 +5,8 @@
 #include <string>
 
 #include "apps/mask_rcnn/draw_objects.h"
-#include "data/coco/annotations.h"
-#include "data/image.h"
+#include "dtrain/data/coco/annotations.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::mask_rcnn {
 

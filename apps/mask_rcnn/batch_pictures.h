@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "apps/detection/input.h"
-#include "data/coco/annotations.h"
-#include "data/image.h"
+#include "dtrain/data/coco/annotations.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::mask_rcnn {
 

@@ -11,8 +11,8 @@
 #include "apps/cli/output.h"
 #include "apps/mask_rcnn/canvas.h"
 #include "apps/mask_rcnn/latency.h"
-#include "data/jpeg.h"
 #include "data/synthetic.h"
+#include "dtrain/data/jpeg.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

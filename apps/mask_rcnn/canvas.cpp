@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "data/png.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/png.h"
 #include "libdtrain/io/result_file.h"
 
 namespace dtrain::mask_rcnn {

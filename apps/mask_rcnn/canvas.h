@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "data/image.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::mask_rcnn {
 

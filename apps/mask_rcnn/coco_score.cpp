@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

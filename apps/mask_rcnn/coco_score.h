@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "apps/detection/detection_task.h"
-#include "data/coco/annotations.h"
-#include "data/coco/evaluate.h"
-#include "data/coco/results.h"
-#include "libdtrain/train/loss.h"
+#include "dtrain/data/coco/annotations.h"
+#include "dtrain/data/coco/evaluate.h"
+#include "dtrain/data/coco/results.h"
+#include "dtrain/train/loss.h"
 
 namespace dtrain::mask_rcnn {
 

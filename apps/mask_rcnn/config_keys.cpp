@@ -1,6 +1,6 @@
 #include "apps/mask_rcnn/config_keys.h"
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/core/nearest.h"
 
 namespace dtrain::mask_rcnn {

@@ -13,7 +13,7 @@
 #include "apps/mask_rcnn/coco_score.h"
 #include "data/coco_categories.h"
 #include "data/coco_images.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "apps/mask_rcnn/text.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "apps/mask_rcnn/canvas.h"
-#include "data/coco/annotations.h"
-#include "data/coco/results.h"
+#include "dtrain/data/coco/annotations.h"
+#include "dtrain/data/coco/results.h"
 
 namespace dtrain::mask_rcnn {
 

@@ -12,9 +12,9 @@
 #include "apps/mask_rcnn/model.h"
 #include "apps/mask_rcnn/score_results.h"
 #include "apps/mask_rcnn/training_log.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/distributed/group.h"
-#include "libdtrain/run/evaluation.h"
+#include "dtrain/core/error.h"
+#include "dtrain/distributed/group.h"
+#include "dtrain/run/evaluation.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

@@ -10,7 +10,7 @@
 #include "apps/mask_rcnn/annotated_images.h"
 #include "apps/mask_rcnn/image_ranking.h"
 #include "apps/mask_rcnn/panels.h"
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/io/atomic_file.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "apps/mask_rcnn/gallery.h"
-#include "data/coco/annotations.h"
-#include "data/coco/evaluate.h"
-#include "data/coco/results.h"
-#include "data/image.h"
+#include "dtrain/data/coco/annotations.h"
+#include "dtrain/data/coco/evaluate.h"
+#include "dtrain/data/coco/results.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::mask_rcnn {
 

@@ -7,7 +7,7 @@
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/loaded_detector.h"
 #include "apps/mask_rcnn/predictor.h"
-#include "models/detection/onnx.h"
+#include "dtrain/models/detection/onnx.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "apps/cli/command_line.h"
 #include "apps/cli/recorded_weights.h"
-#include "models/detection/presets.h"
+#include "dtrain/models/detection/presets.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

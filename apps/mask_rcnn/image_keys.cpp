@@ -3,7 +3,7 @@
 
 #include "apps/cli/values.h"
 #include "apps/mask_rcnn/config_keys.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/mask_rcnn/config_keys.h"
-#include "models/detection/presets.h"
+#include "dtrain/models/detection/presets.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

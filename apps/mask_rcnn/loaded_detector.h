@@ -5,8 +5,8 @@
 #include <string>
 
 #include "apps/mask_rcnn/settings.h"
-#include "models/detection/detector.h"
-#include "models/detection/weight_files.h"
+#include "dtrain/models/detection/detector.h"
+#include "dtrain/models/detection/weight_files.h"
 
 namespace dtrain::mask_rcnn {
 

@@ -8,10 +8,10 @@
 #include "apps/cli/machine.h"
 #include "apps/detection/detection_task.h"
 #include "apps/mask_rcnn/settings.h"
-#include "libdtrain/distributed/communicator.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/weights.h"
-#include "models/detection/detector.h"
+#include "dtrain/distributed/communicator.h"
+#include "dtrain/models/detection/detector.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/train/weights.h"
 
 namespace dtrain::mask_rcnn {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "apps/mask_rcnn/text.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::mask_rcnn {
 

@@ -17,7 +17,7 @@
 #include "apps/mask_rcnn/draw_objects.h"
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/predictor.h"
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/io/atomic_file.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

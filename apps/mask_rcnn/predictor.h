@@ -8,7 +8,7 @@
 #include "apps/detection/image_detector.h"
 #include "apps/detection/placed_image.h"
 #include "apps/mask_rcnn/model.h"
-#include "libdtrain/autograd/prepared_weights.h"
+#include "dtrain/autograd/prepared_weights.h"
 
 namespace dtrain::mask_rcnn {
 

@@ -1,6 +1,6 @@
 // Presets beyond the detector: learning rates, schedules, data.
 #include "apps/mask_rcnn/settings.h"
-#include "models/detection/presets.h"
+#include "dtrain/models/detection/presets.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

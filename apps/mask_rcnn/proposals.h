@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "apps/detection/detections.h"
-#include "data/coco/annotations.h"
+#include "dtrain/data/coco/annotations.h"
 
 namespace dtrain::mask_rcnn {
 

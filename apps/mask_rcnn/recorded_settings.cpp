@@ -3,7 +3,7 @@
 
 #include "apps/mask_rcnn/config_keys.h"
 #include "apps/mask_rcnn/settings.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "apps/mask_rcnn/config_keys.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

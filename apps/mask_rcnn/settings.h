@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "data/coco/paste.h"
-#include "data/detection.h"
-#include "models/detection/options.h"
+#include "dtrain/data/detection.h"
+#include "dtrain/models/detection/options.h"
 
 namespace dtrain::mask_rcnn {
 

@@ -13,7 +13,7 @@
 #include "apps/mask_rcnn/training_job.h"
 #include "apps/mask_rcnn/training_outputs.h"
 #include "apps/observers/model_details.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/train/agreement.h"
 
 namespace dtrain::mask_rcnn {

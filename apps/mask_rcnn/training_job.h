@@ -11,9 +11,9 @@
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/model.h"
 #include "apps/mask_rcnn/training_schedule.h"
-#include "libdtrain/distributed/communicator.h"
+#include "dtrain/distributed/communicator.h"
+#include "dtrain/run/run.h"
 #include "libdtrain/run/faults.h"
-#include "libdtrain/run/run.h"
 
 namespace dtrain::mask_rcnn {
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "apps/mask_rcnn/config_keys.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

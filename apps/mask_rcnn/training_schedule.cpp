@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "apps/cli/range.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "apps/cli/options/run.h"
 #include "apps/mask_rcnn/settings.h"
-#include "libdtrain/train/schedule.h"
+#include "dtrain/train/schedule.h"
 
 namespace dtrain::mask_rcnn {
 

@@ -15,7 +15,7 @@
 #include "apps/mask_rcnn/panels.h"
 #include "apps/mask_rcnn/predictor.h"
 #include "apps/mask_rcnn/proposals.h"
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/io/atomic_file.h"
 
 namespace dtrain::mask_rcnn {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "libdtrain/run/observer.h"
+#include "dtrain/run/observer.h"
 
 namespace dtrain::observers {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "apps/observers/scalar_tags.h"
-#include "libdtrain/io/event_file.h"
+#include "dtrain/io/event_file.h"
 
 namespace dtrain::observers {
 

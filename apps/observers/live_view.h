@@ -10,7 +10,7 @@
 #include "apps/cli/options/display.h"
 #include "apps/observers/metrics_endpoint.h"
 #include "apps/observers/progress_block.h"
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain::observers {
 

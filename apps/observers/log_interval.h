@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "libdtrain/run/observer.h"
+#include "dtrain/run/observer.h"
 
 namespace dtrain::observers {
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/machine.h"
-#include "libdtrain/core/gpu_info.h"
+#include "dtrain/core/gpu_info.h"
 
 namespace dtrain::observers {
 namespace {

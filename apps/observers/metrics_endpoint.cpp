@@ -16,7 +16,7 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::observers {
 namespace {

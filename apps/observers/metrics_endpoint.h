@@ -6,7 +6,7 @@
 #include <string>
 
 #include "apps/observers/step_figures.h"
-#include "libdtrain/core/memory.h"
+#include "dtrain/core/memory.h"
 
 namespace dtrain::observers {
 

@@ -9,7 +9,7 @@
 #include <source_location>
 #include <string>
 
-#include "libdtrain/run/observer.h"
+#include "dtrain/run/observer.h"
 
 namespace dtrain::observers {
 

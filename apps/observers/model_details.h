@@ -6,7 +6,7 @@
 
 #include "apps/cli/pictures.h"
 #include "apps/observers/event_files.h"
-#include "libdtrain/train/trainer.h"
+#include "dtrain/train/trainer.h"
 
 namespace dtrain::observers {
 

@@ -8,7 +8,7 @@
 
 #include "apps/cli/live_block.h"
 #include "apps/observers/step_figures.h"
-#include "libdtrain/core/memory.h"
+#include "dtrain/core/memory.h"
 
 namespace dtrain::observers {
 

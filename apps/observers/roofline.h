@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/train/profile.h"
+#include "dtrain/train/profile.h"
 
 namespace dtrain::observers {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/run/observer.h"
+#include "dtrain/run/observer.h"
 
 namespace dtrain::observers {
 

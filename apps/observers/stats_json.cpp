@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/io/atomic_file.h"
+#include "dtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 
 namespace dtrain::observers {

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <optional>
 
-#include "libdtrain/run/observer.h"
-#include "libdtrain/train/metrics.h"
+#include "dtrain/run/observer.h"
+#include "dtrain/train/metrics.h"
 
 namespace dtrain::observers {
 

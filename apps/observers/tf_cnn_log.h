@@ -10,7 +10,7 @@
 #include "apps/cli/log.h"
 #include "apps/cli/machine.h"
 #include "apps/observers/step_statistics.h"
-#include "libdtrain/distributed/communicator.h"
+#include "dtrain/distributed/communicator.h"
 
 namespace dtrain::observers {
 

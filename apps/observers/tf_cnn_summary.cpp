@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "apps/observers/tf_cnn_log.h"
-#include "libdtrain/core/gpu_info.h"
+#include "dtrain/core/gpu_info.h"
 
 namespace dtrain::observers {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "libdtrain/core/profiler.h"
-#include "libdtrain/distributed/communicator.h"
+#include "dtrain/core/profiler.h"
+#include "dtrain/distributed/communicator.h"
 #include "libdtrain/io/trace_file.h"
 
 namespace dtrain::observers {

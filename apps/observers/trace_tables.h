@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/train/profile.h"
 #include "libdtrain/io/trace_file.h"
-#include "libdtrain/train/profile.h"
 
 namespace dtrain::observers {
 

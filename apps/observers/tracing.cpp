@@ -6,8 +6,8 @@
 
 #include "apps/observers/trace_spans.h"
 #include "apps/observers/trace_tables.h"
+#include "dtrain/ops/peaks.h"
 #include "libdtrain/io/result_file.h"
-#include "libdtrain/ops/peaks.h"
 
 namespace dtrain::observers {
 namespace {

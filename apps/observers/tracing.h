@@ -10,9 +10,9 @@
 #include "apps/cli/log.h"
 #include "apps/cli/options/tracing.h"
 #include "apps/observers/roofline.h"
-#include "libdtrain/core/profiler.h"
+#include "dtrain/core/profiler.h"
+#include "dtrain/run/observer.h"
 #include "libdtrain/io/trace_file.h"
-#include "libdtrain/run/observer.h"
 
 namespace dtrain::observers {
 

@@ -11,8 +11,8 @@
 #include "apps/report/page.h"
 #include "apps/report/read_run.h"
 #include "apps/report/sections.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
 #include "libdtrain/io/result_file.h"
 
 namespace {

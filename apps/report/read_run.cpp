@@ -9,7 +9,7 @@
 #include "apps/report/metrics.h"
 #include "apps/report/samples.h"
 #include "apps/report/timelines.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/io/text_lines.h"
 
 namespace dtrain::report {

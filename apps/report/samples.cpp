@@ -11,10 +11,10 @@
 
 #include "apps/cli/html.h"
 #include "data/shrink.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
+#include "dtrain/io/record_file.h"
 #include "libdtrain/io/json_limits.h"
-#include "libdtrain/io/record_file.h"
 #include "libdtrain/io/text_lines.h"
 
 namespace dtrain::report {

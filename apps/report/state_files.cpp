@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/report/read_run.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
 #include "libdtrain/io/file_format.h"
-#include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 #include "libdtrain/io/text_lines.h"
 #include "libdtrain/train/checkpoint_files.h"

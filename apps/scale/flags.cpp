@@ -4,7 +4,7 @@
 
 #include "apps/cli/vision.h"
 #include "apps/scale/options.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::scale {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 
 namespace dtrain::scale {

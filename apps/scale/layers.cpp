@@ -8,8 +8,8 @@
 
 #include "apps/cli/vision.h"
 #include "apps/scale/json.h"
-#include "libdtrain/core/error.h"
-#include "models/catalog.h"
+#include "dtrain/core/error.h"
+#include "dtrain/models/catalog.h"
 
 namespace dtrain::scale {
 

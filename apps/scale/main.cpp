@@ -11,7 +11,7 @@
 #include "apps/scale/options.h"
 #include "apps/scale/report.h"
 #include "apps/scale/validation.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/io/result_file.h"
 
 namespace {

@@ -7,10 +7,10 @@
 #include "apps/cli/synthetic_batch.h"
 #include "apps/cli/vision.h"
 #include "apps/scale/layers.h"
-#include "libdtrain/core/gpu_info.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/metrics.h"
-#include "libdtrain/train/optimizer.h"
+#include "dtrain/core/gpu_info.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/train/metrics.h"
+#include "dtrain/train/optimizer.h"
 
 namespace dtrain::scale {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::scale {
 

@@ -5,7 +5,7 @@
 
 #include "apps/scale/layers.h"
 #include "apps/scale/network.h"
-#include "libdtrain/distributed/bucketer.h"
+#include "dtrain/distributed/bucketer.h"
 
 namespace dtrain::scale {
 

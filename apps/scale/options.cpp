@@ -7,7 +7,7 @@
 
 #include "apps/cli/machine.h"
 #include "apps/cli/values.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::scale {
 namespace {

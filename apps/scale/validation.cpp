@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "apps/scale/json.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::scale {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "data/image.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/ops/loss.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/image.h"
+#include "dtrain/ops/loss.h"
 
 namespace dtrain::serve {
 

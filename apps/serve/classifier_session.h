@@ -7,7 +7,7 @@
 
 #include "apps/cli/loaded_classifier.h"
 #include "apps/serve/session.h"
-#include "data/preprocess.h"
+#include "dtrain/data/preprocess.h"
 
 namespace dtrain::serve {
 

@@ -4,8 +4,8 @@
 
 #include "apps/serve/http_server.h"
 #include "apps/serve/json_forms.h"
-#include "data/image.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::serve {
 namespace {

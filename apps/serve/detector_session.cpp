@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "apps/detection/placed_image.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::serve {
 

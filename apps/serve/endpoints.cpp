@@ -5,7 +5,7 @@
 
 #include "apps/serve/answer_form.h"
 #include "apps/serve/page.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::serve {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "apps/serve/browser_rules.h"
 #include "apps/serve/json_forms.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::serve {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "apps/cli/ranking.h"
 #include "apps/detection/detections.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/io/json_limits.h"
 
 namespace dtrain::serve {

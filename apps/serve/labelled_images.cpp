@@ -7,12 +7,12 @@
 
 #include "apps/cli/messages.h"
 #include "apps/cli/stop_signals.h"
-#include "data/coco/annotations.h"
 #include "data/coco_images.h"
-#include "data/image.h"
 #include "data/image_tree.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/coco/annotations.h"
+#include "dtrain/data/image.h"
+#include "dtrain/io/input_file.h"
 
 namespace dtrain::serve {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "apps/serve/session.h"
-#include "data/coco/rle.h"
+#include "dtrain/data/coco/rle.h"
 
 namespace dtrain::serve {
 

@@ -14,8 +14,8 @@
 #include "apps/serve/browser_rules.h"
 #include "apps/serve/endpoints.h"
 #include "apps/serve/token.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/train/calibration_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/train/calibration_file.h"
 
 namespace {
 

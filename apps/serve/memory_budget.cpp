@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::serve {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "apps/serve/memory_budget.h"
-#include "data/coco/annotations.h"
-#include "data/coco/results.h"
-#include "data/image.h"
+#include "dtrain/data/coco/annotations.h"
+#include "dtrain/data/coco/results.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::serve {
 

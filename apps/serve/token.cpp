@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
 
 namespace dtrain::serve {
 namespace {

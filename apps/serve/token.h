@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "libdtrain/distributed/group.h"
+#include "dtrain/distributed/group.h"
 
 namespace dtrain::serve {
 

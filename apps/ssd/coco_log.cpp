@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "apps/ssd/data.h"
-#include "data/coco/evaluate.h"
+#include "dtrain/data/coco/evaluate.h"
 
 namespace dtrain::ssd {
 

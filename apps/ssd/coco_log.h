@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/cli/log.h"
-#include "libdtrain/run/observer.h"
+#include "dtrain/run/observer.h"
 
 namespace dtrain::ssd {
 

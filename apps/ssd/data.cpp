@@ -7,11 +7,11 @@
 
 #include "apps/cli/stop_signals.h"
 #include "apps/detection/splits.h"
-#include "data/coco/evaluate.h"
 #include "data/coco_categories.h"
 #include "data/shard_files.h"
-#include "libdtrain/core/error.h"
-#include "models/ssd300.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/coco/evaluate.h"
+#include "dtrain/models/ssd300.h"
 
 namespace dtrain::ssd {
 namespace {

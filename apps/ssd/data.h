@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "apps/detection/detection_task.h"
-#include "data/cache.h"
+#include "dtrain/data/cache.h"
 
 namespace dtrain::ssd {
 

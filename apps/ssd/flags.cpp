@@ -1,6 +1,6 @@
 #include "apps/ssd/flags.h"
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::ssd {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "libdtrain/core/rng.h"
-#include "models/ssd300_weights.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/models/ssd300_weights.h"
 
 namespace dtrain::ssd {
 namespace {

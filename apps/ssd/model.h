@@ -4,9 +4,9 @@
 #include <string>
 
 #include "apps/detection/detection_task.h"
-#include "libdtrain/ops/pointwise.h"
-#include "models/classifier.h"
-#include "models/ssd300.h"
+#include "dtrain/models/classifier.h"
+#include "dtrain/models/ssd300.h"
+#include "dtrain/ops/pointwise.h"
 
 namespace dtrain::ssd {
 

@@ -6,7 +6,7 @@
 #include "apps/cli/vision.h"
 #include "apps/detection/placed_image.h"
 #include "data/coco_categories.h"
-#include "libdtrain/train/weights.h"
+#include "dtrain/train/weights.h"
 
 namespace dtrain::ssd {
 namespace {

@@ -6,7 +6,7 @@
 #include "apps/cli/machine.h"
 #include "apps/detection/image_detector.h"
 #include "apps/ssd/model.h"
-#include "libdtrain/autograd/prepared_weights.h"
+#include "dtrain/autograd/prepared_weights.h"
 
 namespace dtrain::ssd {
 

@@ -1,4 +1,4 @@
-#include "data/coco/annotations.h"
+#include "dtrain/data/coco/annotations.h"
 
 #include <algorithm>
 #include <numeric>
@@ -9,7 +9,7 @@
 #include "data/coco/image_record.h"
 #include "data/coco/object_record.h"
 #include "data/coco/read_records.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/core/nearest.h"
 
 namespace dtrain::data::coco {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data::coco {
 namespace {

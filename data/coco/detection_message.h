@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/coco/results.h"
+#include "dtrain/data/coco/results.h"
 
 namespace dtrain::data::coco {
 

@@ -1,4 +1,4 @@
-#include "data/coco/evaluate.h"
+#include "dtrain/data/coco/evaluate.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "data/coco/match.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data::coco {
 namespace {

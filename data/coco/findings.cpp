@@ -1,8 +1,8 @@
-#include "data/coco/findings.h"
+#include "dtrain/data/coco/findings.h"
 
 #include <algorithm>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data::coco {
 

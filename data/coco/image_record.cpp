@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "data/coco/object_record.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data::coco {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "data/coco/evaluate.h"
 #include "data/coco/overlap.h"
+#include "dtrain/data/coco/evaluate.h"
 
 namespace dtrain::data::coco {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/coco/rle.h"
+#include "dtrain/data/coco/rle.h"
 
 namespace dtrain::data::coco {
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "data/coco/rle.h"
+#include "dtrain/data/coco/rle.h"
 
 namespace dtrain::data::coco {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/coco/rle.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/coco/rle.h"
 
 namespace dtrain::data::coco {
 namespace {

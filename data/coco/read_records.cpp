@@ -5,7 +5,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data::coco {
 namespace {

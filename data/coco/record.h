@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/coco/annotations.h"
+#include "dtrain/data/coco/annotations.h"
 
 namespace dtrain::data::coco {
 

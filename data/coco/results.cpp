@@ -1,8 +1,8 @@
-#include "data/coco/results.h"
+#include "dtrain/data/coco/results.h"
 
 #include "data/coco/json_text.h"
 #include "data/coco/read_records.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data::coco {
 namespace {

@@ -1,10 +1,10 @@
-#include "data/coco/rle.h"
+#include "dtrain/data/coco/rle.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "data/coco/overlap.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data::coco {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/coco/evaluate.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/coco/evaluate.h"
 
 namespace dtrain::data::coco {
 namespace {

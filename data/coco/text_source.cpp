@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
 
 namespace dtrain::data::coco {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/coco/json_text.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::data::coco {
 namespace {

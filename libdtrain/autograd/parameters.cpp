@@ -1,8 +1,8 @@
-#include "libdtrain/autograd/parameters.h"
+#include "dtrain/autograd/parameters.h"
 
 #include <cmath>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "libdtrain/ops/compute_copy.h"
 
 namespace dtrain {

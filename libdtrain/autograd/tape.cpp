@@ -1,12 +1,12 @@
-#include "libdtrain/autograd/tape.h"
+#include "dtrain/autograd/tape.h"
 
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
-#include "libdtrain/core/profiler.h"
+#include "dtrain/core/profiler.h"
+#include "dtrain/ops/pointwise.h"
 #include "libdtrain/core/recording_thread.h"
-#include "libdtrain/ops/pointwise.h"
 
 namespace dtrain {
 namespace {

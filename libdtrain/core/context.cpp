@@ -1,4 +1,4 @@
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 #include <omp.h>
 
@@ -6,10 +6,10 @@
 
 #include <dnnl.hpp>
 
+#include "dtrain/core/profiler.h"
+#include "dtrain/core/thread_count.h"
 #include "libdtrain/core/cores.h"
-#include "libdtrain/core/profiler.h"
 #include "libdtrain/core/recording_thread.h"
-#include "libdtrain/core/thread_count.h"
 #include "libdtrain/cpu/conv/algorithms.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/onednn/primitive_cache.h"

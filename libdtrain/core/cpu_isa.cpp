@@ -1,4 +1,4 @@
-#include "libdtrain/core/cpu_isa.h"
+#include "dtrain/core/cpu_isa.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "libdtrain/core/cuda_stream.h"
+#include "dtrain/core/cuda_stream.h"
 
 #ifdef DTRAIN_WITH_CUDA
 #include "libdtrain/cuda/runtime.h"

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/core/host_device.h"
+#include "dtrain/core/error.h"
+#include "dtrain/core/host_device.h"
 
 namespace dtrain {
 

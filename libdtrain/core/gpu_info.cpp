@@ -1,8 +1,8 @@
-#include "libdtrain/core/gpu_info.h"
+#include "dtrain/core/gpu_info.h"
 
 #include <array>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain {
 namespace {

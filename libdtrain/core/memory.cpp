@@ -1,4 +1,4 @@
-#include "libdtrain/core/memory.h"
+#include "dtrain/core/memory.h"
 
 #include <sys/mman.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain {
 namespace {

@@ -1,7 +1,7 @@
 // Moments: mean and variance of data in parts, merged without cancellation.
 #pragma once
 
-#include "libdtrain/core/host_device.h"
+#include "dtrain/core/host_device.h"
 
 namespace dtrain {
 

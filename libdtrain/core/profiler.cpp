@@ -1,6 +1,6 @@
-#include "libdtrain/core/profiler.h"
+#include "dtrain/core/profiler.h"
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain {
 

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <thread>
 
-#include "libdtrain/core/types.h"
+#include "dtrain/core/types.h"
 
 namespace dtrain {
 

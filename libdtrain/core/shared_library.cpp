@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain {
 

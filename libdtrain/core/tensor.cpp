@@ -1,4 +1,4 @@
-#include "libdtrain/core/tensor.h"
+#include "dtrain/core/tensor.h"
 
 namespace dtrain {
 

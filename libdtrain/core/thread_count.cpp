@@ -1,4 +1,4 @@
-#include "libdtrain/core/thread_count.h"
+#include "dtrain/core/thread_count.h"
 
 #include <omp.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain {
 

@@ -1,4 +1,4 @@
-#include "libdtrain/core/types.h"
+#include "dtrain/core/types.h"
 
 #include <ostream>
 

@@ -1,4 +1,4 @@
-#include "libdtrain/core/widened.h"
+#include "dtrain/core/widened.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "libdtrain/core/types.h"
+#include "dtrain/core/types.h"
 
 namespace dtrain::cpu {
 

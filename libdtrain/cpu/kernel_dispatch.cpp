@@ -1,4 +1,4 @@
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/cpu/kernels/table.h"
 
 namespace dtrain::cpu {

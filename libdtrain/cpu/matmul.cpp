@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cpu/conv/amx_gemm.h"
 #include "libdtrain/cpu/gemm/gemm.h"
 #include "libdtrain/cpu/gemm/gemm_tn.h"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "libdtrain/core/types.h"
+#include "dtrain/core/types.h"
 
 namespace dtrain {
 class Context;

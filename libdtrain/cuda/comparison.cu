@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "libdtrain/cuda/kernels.cuh"
 
 namespace dtrain::cuda {

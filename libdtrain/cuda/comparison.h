@@ -1,7 +1,7 @@
 // Numerical comparison of two implementations on a GPU, on random inputs.
 #pragma once
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cuda {
 

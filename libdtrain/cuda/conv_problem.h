@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "libdtrain/core/types.h"
+#include "dtrain/core/types.h"
 
 namespace dtrain::cuda {
 

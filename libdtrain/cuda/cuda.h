@@ -6,7 +6,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cuda {
 

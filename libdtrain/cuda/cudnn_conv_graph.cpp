@@ -4,7 +4,7 @@
 // precompiled engines for f16 only, with f16 scale, shift and dw, f32 statistics, channels in multiples of 8, any
 // stride; tests query each. Engines compiled at run time support neither these reductions nor a wgrad prologue, by
 // cuDNN's documentation.
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/cuda/cudnn_graph.h"
 
 namespace dtrain::cuda {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/cuda/cudnn_library.h"
 
 namespace dtrain::cuda {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "libdtrain/core/memory.h"
+#include "dtrain/core/memory.h"
 
 namespace dtrain::cuda {
 

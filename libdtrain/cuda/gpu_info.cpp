@@ -1,8 +1,8 @@
-#include "libdtrain/core/gpu_info.h"
+#include "dtrain/core/gpu_info.h"
 
 #include <fmt/format.h>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cuda/cuda.h"
 #include "libdtrain/cuda/library_versions.h"
 

@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <type_traits>
 
-#include "libdtrain/core/tensor.h"
+#include "dtrain/core/tensor.h"
 #include "libdtrain/cuda/runtime.h"
 
 namespace dtrain {

@@ -1,6 +1,6 @@
 #include "libdtrain/cuda/library_versions.h"
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/cuda/cublas_library.h"
 #include "libdtrain/cuda/cudnn_library.h"
 #include "libdtrain/cuda/nvjpeg_library.h"

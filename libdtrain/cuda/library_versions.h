@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "libdtrain/core/gpu_info.h"
+#include "dtrain/core/gpu_info.h"
 
 namespace dtrain::cuda {
 

@@ -1,6 +1,6 @@
 #include "libdtrain/cuda/nvjpeg_library.h"
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cuda {
 

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/atomic_file.h"
 #include "libdtrain/io/crc32c.h"
 #include "libdtrain/io/file_lock.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <typeindex>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cuda/cuda.h"
 
 namespace dtrain::cuda {

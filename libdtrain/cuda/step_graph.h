@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "libdtrain/core/event.h"
-#include "libdtrain/core/memory.h"
+#include "dtrain/core/event.h"
+#include "dtrain/core/memory.h"
 #include "libdtrain/cuda/cuda.h"
 
 namespace dtrain::cuda {

@@ -1,7 +1,7 @@
 // Transfer of the host's part of StepScalars to the device.
 #pragma once
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain::cuda {
 

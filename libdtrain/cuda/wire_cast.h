@@ -1,7 +1,7 @@
 // Conversion between f32 and the 16-bit wire types of all-reduce, on any stream.
 #pragma once
 
-#include "libdtrain/core/tensor.h"
+#include "dtrain/core/tensor.h"
 #include "libdtrain/cuda/runtime.h"
 
 namespace dtrain::cuda {

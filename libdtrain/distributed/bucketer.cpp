@@ -1,5 +1,5 @@
 // Bucket partition, readiness counts and ordered sends.
-#include "libdtrain/distributed/bucketer.h"
+#include "dtrain/distributed/bucketer.h"
 
 namespace dtrain {
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <thread>
 
-#include "libdtrain/distributed/communicator.h"
+#include "dtrain/distributed/communicator.h"
 #include "libdtrain/distributed/exchange.h"
 #include "libdtrain/distributed/shared_memory.h"
 #include "libdtrain/distributed/watchdog.h"

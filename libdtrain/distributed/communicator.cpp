@@ -1,5 +1,5 @@
 // Single-rank communicator, and selection of the implementation for a group and a device.
-#include "libdtrain/distributed/communicator.h"
+#include "dtrain/distributed/communicator.h"
 
 #include "libdtrain/distributed/transports.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/distributed/wire.h"
 
 namespace dtrain::host {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/core/types.h"
+#include "dtrain/core/types.h"
 #include "libdtrain/distributed/ring.h"
 #include "libdtrain/distributed/transport.h"
 

@@ -1,5 +1,5 @@
 // Common parts of groups, the single-process group, and detection of launchers.
-#include "libdtrain/distributed/group.h"
+#include "dtrain/distributed/group.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/distributed/links.h"
 #include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/distributed/watchdog.h"

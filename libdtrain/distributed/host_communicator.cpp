@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/distributed/collective_thread.h"
 #include "libdtrain/distributed/transports.h"
 

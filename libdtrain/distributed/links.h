@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/distributed/group.h"
+#include "dtrain/distributed/group.h"
 
 namespace dtrain {
 

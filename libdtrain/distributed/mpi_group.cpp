@@ -8,7 +8,7 @@
 
 #include <sys/resource.h>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/distributed/mpi_transport.h"
 #include "libdtrain/distributed/read_texts.h"
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/distributed/links.h"
 #include "libdtrain/distributed/mpi_group.h"
 #include "libdtrain/distributed/mpi_transport.h"

@@ -1,7 +1,7 @@
 // Non-blocking MPI calls, one communicator per channel.
 #include "libdtrain/distributed/mpi_transport.h"
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/distributed/mpi_memory.h"
 #include "libdtrain/distributed/mpi_places.h"
 #include "libdtrain/distributed/open_mpi.h"

@@ -5,9 +5,9 @@
 #include <mutex>
 #include <string>
 
+#include "dtrain/distributed/group.h"
 #include "libdtrain/cuda/nccl_library.h"
 #include "libdtrain/cuda/runtime.h"
-#include "libdtrain/distributed/group.h"
 
 namespace dtrain::nccl {
 

@@ -1,6 +1,6 @@
 #include "libdtrain/distributed/open_mpi.h"
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::mpi {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "libdtrain/distributed/group.h"
+#include "dtrain/distributed/group.h"
 
 namespace dtrain {
 

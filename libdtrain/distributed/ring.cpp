@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain {
 namespace {

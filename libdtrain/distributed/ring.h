@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "libdtrain/distributed/range.h"
+#include "dtrain/distributed/range.h"
 
 namespace dtrain {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "dtrain/distributed/group.h"
 #include "libdtrain/distributed/exchange.h"
-#include "libdtrain/distributed/group.h"
 
 namespace dtrain::host {
 

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <thread>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/distributed/collective_thread.h"
 #include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/distributed/tcp_rendezvous.h"

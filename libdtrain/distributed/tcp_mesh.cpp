@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/distributed/read_texts.h"
 
 namespace dtrain::tcp {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/distributed/group.h"
+#include "dtrain/distributed/group.h"
 #include "libdtrain/distributed/tcp_socket.h"
 
 namespace dtrain::tcp {

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/distributed/group.h"
+#include "dtrain/core/error.h"
+#include "dtrain/distributed/group.h"
 
 namespace dtrain {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::tcp {
 namespace {

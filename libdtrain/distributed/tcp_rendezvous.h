@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "libdtrain/distributed/group.h"
+#include "dtrain/distributed/group.h"
 #include "libdtrain/distributed/tcp_socket.h"
 
 namespace dtrain::tcp {

@@ -3,7 +3,7 @@
 
 #include <sodium.h>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::tcp {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <poll.h>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/distributed/tcp_stream.h"
 
 namespace dtrain::tcp {

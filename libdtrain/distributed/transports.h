@@ -1,7 +1,7 @@
 // Implementations of Communicator; NCCL's exists in builds with CUDA.
 #pragma once
 
-#include "libdtrain/distributed/communicator.h"
+#include "dtrain/distributed/communicator.h"
 
 namespace dtrain {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "dtrain/distributed/group.h"
 #include "libdtrain/distributed/awake.h"
-#include "libdtrain/distributed/group.h"
 
 namespace dtrain {
 

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/core/float16.h"
+#include "dtrain/core/error.h"
+#include "dtrain/core/float16.h"
 
 namespace dtrain {
 namespace {

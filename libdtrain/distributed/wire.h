@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "libdtrain/core/types.h"
+#include "dtrain/core/types.h"
 
 namespace dtrain {
 

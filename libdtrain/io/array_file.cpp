@@ -1,10 +1,10 @@
-#include "libdtrain/io/array_file.h"
+#include "dtrain/io/array_file.h"
 
 #include <algorithm>
 #include <string_view>
 
+#include "dtrain/io/input_file.h"
 #include "libdtrain/io/foreign_file.h"
-#include "libdtrain/io/input_file.h"
 
 namespace dtrain {
 namespace {

@@ -1,4 +1,4 @@
-#include "libdtrain/io/event_file.h"
+#include "dtrain/io/event_file.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,9 +6,9 @@
 #include <span>
 #include <utility>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/record_file.h"
 #include "libdtrain/io/event.pb.h"
-#include "libdtrain/io/record_file.h"
 
 namespace dtrain {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "libdtrain/version.h"
+#include "dtrain/version.h"
 
 namespace dtrain {
 

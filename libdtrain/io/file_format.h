@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain {
 

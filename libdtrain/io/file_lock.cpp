@@ -11,8 +11,8 @@
 #include <string_view>
 #include <thread>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/file_system.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/file_system.h"
 
 namespace dtrain {
 namespace {

@@ -1,4 +1,4 @@
-#include "libdtrain/io/file_system.h"
+#include "dtrain/io/file_system.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

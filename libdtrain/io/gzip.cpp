@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/io/atomic_file.h"
+#include "dtrain/io/input_file.h"
 
 namespace dtrain {
 

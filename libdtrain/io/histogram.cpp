@@ -1,4 +1,4 @@
-#include "libdtrain/io/histogram.h"
+#include "dtrain/io/histogram.h"
 
 #include <algorithm>
 #include <array>

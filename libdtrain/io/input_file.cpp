@@ -1,4 +1,4 @@
-#include "libdtrain/io/input_file.h"
+#include "dtrain/io/input_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "dtrain/io/file_system.h"
 #include "libdtrain/io/crc32c.h"
-#include "libdtrain/io/file_system.h"
 
 namespace dtrain {
 

@@ -1,4 +1,4 @@
-#include "libdtrain/io/npz.h"
+#include "dtrain/io/npz.h"
 
 #include <algorithm>
 #include <array>

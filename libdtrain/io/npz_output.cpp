@@ -1,4 +1,4 @@
-#include "libdtrain/io/npz_output.h"
+#include "dtrain/io/npz_output.h"
 
 #include <zlib.h>
 

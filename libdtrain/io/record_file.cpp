@@ -1,4 +1,4 @@
-#include "libdtrain/io/record_file.h"
+#include "dtrain/io/record_file.h"
 
 #include <algorithm>
 #include <array>

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/io/atomic_file.h"
 
 namespace dtrain {
 

@@ -1,4 +1,4 @@
-#include "libdtrain/io/safetensors.h"
+#include "dtrain/io/safetensors.h"
 
 #include <algorithm>
 #include <cstring>

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libdtrain/io/safetensors.h"
+#include "dtrain/io/safetensors.h"
 
 namespace dtrain {
 

@@ -1,4 +1,4 @@
-#include "libdtrain/io/summary.h"
+#include "dtrain/io/summary.h"
 
 #include "libdtrain/io/event.pb.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "libdtrain/io/input_file.h"
+#include "dtrain/io/input_file.h"
 
 namespace dtrain {
 namespace {

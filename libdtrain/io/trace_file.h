@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/io/atomic_file.h"
 
 namespace dtrain {
 

@@ -1,6 +1,6 @@
 #include "libdtrain/ops/anchor_targets.h"
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/anchor_targets_math.h"
 

@@ -3,7 +3,7 @@
 
 #include <tuple>
 
-#include "libdtrain/ops/boxes.h"
+#include "dtrain/ops/boxes.h"
 
 namespace dtrain {
 

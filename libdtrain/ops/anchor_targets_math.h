@@ -1,8 +1,8 @@
 // Targets of one anchor, shared by the CPU and CUDA kernels.
 #pragma once
 
+#include "dtrain/ops/match_boxes.h"
 #include "libdtrain/ops/box_math.h"
-#include "libdtrain/ops/match_boxes.h"
 
 namespace dtrain {
 

@@ -1,10 +1,10 @@
-#include "libdtrain/ops/anchors.h"
+#include "dtrain/ops/anchors.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain {
 namespace {

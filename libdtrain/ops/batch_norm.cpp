@@ -1,11 +1,11 @@
 // Checks of batch_norm, what it saves, and its gradient closure.
 
-#include "libdtrain/core/dispatch.h"
-#include "libdtrain/distributed/communicator.h"
+#include "dtrain/core/dispatch.h"
+#include "dtrain/distributed/communicator.h"
+#include "dtrain/ops/relu6.h"
 #include "libdtrain/ops/batch_norm_math.h"
 #include "libdtrain/ops/batch_norm_parts.h"
 #include "libdtrain/ops/batch_norm_tiling.h"
-#include "libdtrain/ops/relu6.h"
 
 namespace dtrain {
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dtrain/distributed/communicator.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
-#include "libdtrain/distributed/communicator.h"
 #include "libdtrain/ops/batch_norm_math.h"
 #include "libdtrain/ops/batch_norm_parts.h"
 

@@ -1,6 +1,6 @@
 // CUDA arm of batch_norm, forward. Two schedules over the same tiling, with the same bits: two passes over memory, or
 // one launch of resident blocks that keep what they have read. Statistics of several ranks take two passes.
-#include "libdtrain/distributed/communicator.h"
+#include "dtrain/distributed/communicator.h"
 #include "libdtrain/ops/batch_norm_kernels.cuh"
 #include "libdtrain/ops/batch_norm_parts.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <tuple>
 
-#include "libdtrain/ops/batch_norm.h"
+#include "dtrain/ops/batch_norm.h"
 
 namespace dtrain {
 

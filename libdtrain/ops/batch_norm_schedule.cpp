@@ -1,6 +1,6 @@
 #include "libdtrain/ops/batch_norm_schedule.h"
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 
 namespace dtrain {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "libdtrain/core/host_device.h"
+#include "dtrain/core/host_device.h"
 #include "libdtrain/ops/batch_norm_math.h"
 
 namespace dtrain {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 
 namespace dtrain {

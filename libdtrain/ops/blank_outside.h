@@ -1,7 +1,7 @@
 // Zero padding of images in a batch, restored after ops that change zeros, e.g. normalisation.
 #pragma once
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain {
 

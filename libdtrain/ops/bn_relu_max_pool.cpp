@@ -1,9 +1,9 @@
-#include "libdtrain/ops/bn_relu_max_pool.h"
+#include "dtrain/ops/bn_relu_max_pool.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/threads/scratch.h"

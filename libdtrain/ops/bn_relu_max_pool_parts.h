@@ -1,8 +1,8 @@
 // Kernels of bn_relu_max_pool. Internal: users include bn_relu_max_pool.h.
 #pragma once
 
+#include "dtrain/ops/bn_relu_max_pool.h"
 #include "libdtrain/ops/batch_norm_parts.h"
-#include "libdtrain/ops/bn_relu_max_pool.h"
 
 namespace dtrain {
 

@@ -1,7 +1,7 @@
 // Argument checks of box ops.
 #pragma once
 
-#include "libdtrain/core/tensor.h"
+#include "dtrain/core/tensor.h"
 
 namespace dtrain {
 

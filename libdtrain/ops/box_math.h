@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "libdtrain/core/host_device.h"
-#include "libdtrain/ops/boxes.h"
+#include "dtrain/core/host_device.h"
+#include "dtrain/ops/boxes.h"
 
 namespace dtrain {
 

@@ -1,6 +1,6 @@
-#include "libdtrain/ops/boxes.h"
+#include "dtrain/ops/boxes.h"
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/box_checks.h"
 #include "libdtrain/ops/box_math.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/candidates_math.h"
 

@@ -1,7 +1,7 @@
 // Detection candidates before NMS: score thresholds and small-box filters. No gradient.
 #pragma once
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain {
 

@@ -1,7 +1,7 @@
 // Best box per ground truth: SSD's first matching rule, which ignores the IoU threshold (Liu et al. 2016).
 #pragma once
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain {
 

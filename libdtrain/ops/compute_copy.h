@@ -1,7 +1,7 @@
 // Compute copies of weights: conversion to 16 bits and channel padding. No gradients.
 #pragma once
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain {
 

@@ -1,8 +1,8 @@
-#include "libdtrain/ops/concat_channels.h"
+#include "dtrain/ops/concat_channels.h"
 
 #include <algorithm>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 
 namespace dtrain {

@@ -1,9 +1,9 @@
 // CUDA kernels of concatenation: vectorised 16-byte copies where channel ranges are aligned to them.
 #include <numeric>
 
+#include "dtrain/ops/concat_channels.h"
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
-#include "libdtrain/ops/concat_channels.h"
 
 namespace dtrain::cuda {
 namespace {

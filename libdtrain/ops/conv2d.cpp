@@ -1,12 +1,12 @@
-#include "libdtrain/ops/conv2d.h"
+#include "dtrain/ops/conv2d.h"
 
 #include <algorithm>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
+#include "dtrain/ops/inferred_conv.h"
 #include "libdtrain/cpu/conv/algorithms.h"
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
-#include "libdtrain/ops/inferred_conv.h"
 
 namespace dtrain {
 namespace {

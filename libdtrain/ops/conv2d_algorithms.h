@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/core/context.h"
-#include "libdtrain/ops/conv2d.h"
+#include "dtrain/core/context.h"
+#include "dtrain/ops/conv2d.h"
 
 namespace dtrain {
 

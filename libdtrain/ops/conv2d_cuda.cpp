@@ -1,10 +1,10 @@
 // Convolution by cuDNN, but for depthwise ones: each call as a problem with a plan, fused with its bias or its addition
 // where that is faster.
 #include "libdtrain/ops/conv2d_cuda.h"
+#include "dtrain/ops/pointwise.h"
 #include "libdtrain/cuda/comparison.h"
 #include "libdtrain/cuda/cudnn_plan.h"
 #include "libdtrain/ops/depthwise_cuda.h"
-#include "libdtrain/ops/pointwise.h"
 
 namespace dtrain::cuda {
 namespace {

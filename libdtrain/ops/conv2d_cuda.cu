@@ -1,8 +1,8 @@
 // Bias, its gradient, and the way of a gradient into its place. All bound by memory bandwidth.
 #include "libdtrain/ops/conv2d_cuda.h"
 
+#include "dtrain/ops/conv2d.h"
 #include "libdtrain/cuda/kernels.cuh"
-#include "libdtrain/ops/conv2d.h"
 
 namespace dtrain::cuda {
 namespace {

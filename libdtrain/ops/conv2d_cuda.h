@@ -1,7 +1,7 @@
 // CUDA convolution helpers for other ops: cuDNN problems, conversion of gradients.
 #pragma once
 
-#include "libdtrain/ops/conv2d.h"
+#include "dtrain/ops/conv2d.h"
 
 namespace dtrain::cuda {
 

@@ -1,11 +1,11 @@
-#include "libdtrain/ops/conv_bn_act.h"
+#include "dtrain/ops/conv_bn_act.h"
 
 #include <limits>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
+#include "dtrain/ops/inferred_conv.h"
+#include "dtrain/ops/relu6.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
-#include "libdtrain/ops/inferred_conv.h"
-#include "libdtrain/ops/relu6.h"
 
 namespace dtrain {
 namespace {

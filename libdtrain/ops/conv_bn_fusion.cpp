@@ -1,7 +1,7 @@
 #include "libdtrain/ops/conv_bn_fusion.h"
 
-#include "libdtrain/core/dispatch.h"
-#include "libdtrain/core/profiler.h"
+#include "dtrain/core/dispatch.h"
+#include "dtrain/core/profiler.h"
 #include "libdtrain/cpu/conv/algorithms.h"
 #include "libdtrain/cpu/conv/bn_fused_grad.h"
 #include "libdtrain/cpu/elements.h"

@@ -3,8 +3,8 @@
 // own gradients. On a GPU the batch norm before a convolution may be applied on load, where that is faster.
 #pragma once
 
+#include "dtrain/ops/conv2d.h"
 #include "libdtrain/ops/batch_norm_parts.h"
-#include "libdtrain/ops/conv2d.h"
 
 namespace dtrain {
 

@@ -1,7 +1,7 @@
-#include "libdtrain/ops/conv_transpose2d.h"
+#include "dtrain/ops/conv_transpose2d.h"
 
-#include "libdtrain/core/dispatch.h"
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/core/dispatch.h"
+#include "dtrain/ops/pointwise.h"
 
 namespace dtrain {
 namespace {

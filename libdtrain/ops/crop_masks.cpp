@@ -1,8 +1,8 @@
-#include "libdtrain/ops/crop_masks.h"
+#include "dtrain/ops/crop_masks.h"
 
 #include <algorithm>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/crop_masks_math.h"
 

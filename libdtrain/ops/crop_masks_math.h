@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "libdtrain/ops/crop_masks.h"
+#include "dtrain/ops/crop_masks.h"
 #include "libdtrain/ops/roi_align_math.h"
 
 namespace dtrain {

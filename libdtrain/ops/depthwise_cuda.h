@@ -1,7 +1,7 @@
 // Depthwise convolution kernels for CUDA; cuDNN's are tuned for groups of many channels.
 #pragma once
 
-#include "libdtrain/ops/conv2d.h"
+#include "dtrain/ops/conv2d.h"
 
 namespace dtrain::cuda {
 

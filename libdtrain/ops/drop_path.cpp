@@ -1,8 +1,8 @@
-#include "libdtrain/ops/drop_path.h"
+#include "dtrain/ops/drop_path.h"
 
 #include <algorithm>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/drop_path_math.h"
 

@@ -1,5 +1,5 @@
+#include "dtrain/ops/drop_path.h"
 #include "libdtrain/cuda/kernels.cuh"
-#include "libdtrain/ops/drop_path.h"
 #include "libdtrain/ops/drop_path_math.h"
 
 namespace dtrain::cuda {

@@ -1,8 +1,8 @@
 // Per-image arithmetic of drop_path, shared by the CPU and CUDA kernels.
 #pragma once
 
-#include "libdtrain/core/step_scalars.h"
-#include "libdtrain/ops/drop_path.h"
+#include "dtrain/core/step_scalars.h"
+#include "dtrain/ops/drop_path.h"
 #include "libdtrain/ops/pointwise_math.h"
 
 namespace dtrain {

@@ -1,7 +1,7 @@
 // Gather of rows within each image of a batch. No gradient: for boxes and scores.
 #pragma once
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain {
 

@@ -1,6 +1,6 @@
-#include "libdtrain/ops/gating.h"
+#include "dtrain/ops/gating.h"
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/gating_math.h"
 

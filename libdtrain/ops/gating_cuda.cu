@@ -1,5 +1,5 @@
 // CUDA kernels of gating ops: memory-bound, one pass.
-#include "libdtrain/ops/gating.h"
+#include "dtrain/ops/gating.h"
 #include "libdtrain/ops/gating_math.h"
 #include "libdtrain/ops/pointwise_kernels.cuh"
 

@@ -1,9 +1,9 @@
 // CUDA kernels of group_norm. One block per group of an image reads it three times (mean, deviation, output), from
 // cache except the first time if the group is small. Parameter gradients are column sums.
+#include "dtrain/ops/group_norm.h"
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/batch_norm_math.h"
-#include "libdtrain/ops/group_norm.h"
 
 namespace dtrain::cuda {
 namespace {

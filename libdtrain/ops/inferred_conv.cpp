@@ -1,14 +1,14 @@
-#include "libdtrain/ops/inferred_conv.h"
+#include "dtrain/ops/inferred_conv.h"
 
 #include <vector>
 
-#include "libdtrain/core/profiler.h"
-#include "libdtrain/core/thread_count.h"
+#include "dtrain/core/profiler.h"
+#include "dtrain/core/thread_count.h"
+#include "dtrain/ops/quantized_conv.h"
 #include "libdtrain/cpu/conv/algorithms.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/ops/batch_norm_math.h"
-#include "libdtrain/ops/quantized_conv.h"
 
 namespace dtrain {
 namespace {

@@ -1,5 +1,5 @@
 // Parts of GpuJpegDecoder that need no GPU.
-#include "libdtrain/ops/jpeg_decode.h"
+#include "dtrain/ops/jpeg_decode.h"
 
 namespace dtrain {
 

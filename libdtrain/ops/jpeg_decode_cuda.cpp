@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "dtrain/ops/jpeg_decode.h"
 #include "libdtrain/cuda/nvjpeg_library.h"
 #include "libdtrain/cuda/runtime.h"
-#include "libdtrain/ops/jpeg_decode.h"
 #include "libdtrain/ops/jpeg_decode_kernels.cuh"
 
 namespace dtrain {

@@ -1,6 +1,6 @@
 // Resampling of decoded images. Horizontal sums are recomputed for each row: with the few taps of typical photographs
 // this is cheaper than storing them.
-#include "libdtrain/core/encoded_image.h"
+#include "dtrain/core/encoded_image.h"
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/jpeg_decode_kernels.cuh"
 

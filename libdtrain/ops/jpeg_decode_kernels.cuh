@@ -1,7 +1,7 @@
 // Resampling kernel of the GPU JPEG decoder.
 #pragma once
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cuda/cuda.h"
 
 namespace dtrain::cuda {

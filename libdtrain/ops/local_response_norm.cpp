@@ -1,8 +1,8 @@
-#include "libdtrain/ops/local_response_norm.h"
+#include "dtrain/ops/local_response_norm.h"
 
 #include <vector>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/local_response_norm_math.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "libdtrain/core/host_device.h"
-#include "libdtrain/ops/local_response_norm.h"
+#include "dtrain/core/host_device.h"
+#include "dtrain/ops/local_response_norm.h"
 
 namespace dtrain {
 

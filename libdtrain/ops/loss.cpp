@@ -1,10 +1,10 @@
-#include "libdtrain/ops/loss.h"
+#include "dtrain/ops/loss.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/loss_math.h"
 

@@ -2,8 +2,8 @@
 // with reductions in fixed order. Rows are few and unaligned: 16-byte accesses would not help.
 #include <cmath>
 
+#include "dtrain/ops/loss.h"
 #include "libdtrain/cuda/kernels.cuh"
-#include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/loss_math.h"
 
 namespace dtrain::cuda {

@@ -1,8 +1,8 @@
-#include "libdtrain/ops/masked_losses.h"
+#include "dtrain/ops/masked_losses.h"
 
 #include <algorithm>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/masked_losses_math.h"

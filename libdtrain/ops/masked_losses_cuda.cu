@@ -1,9 +1,9 @@
 // CUDA kernels of masked losses: two-stage reduction in double; one block sums the partial sums.
 #include <cmath>
 
+#include "dtrain/ops/masked_losses.h"
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
-#include "libdtrain/ops/masked_losses.h"
 #include "libdtrain/ops/masked_losses_math.h"
 
 namespace dtrain::cuda {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "libdtrain/core/host_device.h"
+#include "dtrain/core/host_device.h"
 
 namespace dtrain {
 

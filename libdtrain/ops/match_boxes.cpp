@@ -1,10 +1,10 @@
-#include "libdtrain/ops/match_boxes.h"
+#include "dtrain/ops/match_boxes.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/box_checks.h"

@@ -1,9 +1,9 @@
 // Matching rule and random sampling keys of boxes, shared by the CPU and CUDA kernels.
 #pragma once
 
-#include "libdtrain/core/host_device.h"
-#include "libdtrain/core/rng.h"
-#include "libdtrain/ops/match_boxes.h"
+#include "dtrain/core/host_device.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/ops/match_boxes.h"
 
 namespace dtrain {
 

@@ -1,10 +1,10 @@
-#include "libdtrain/ops/matmul.h"
+#include "dtrain/ops/matmul.h"
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
+#include "dtrain/ops/conv2d.h"
+#include "dtrain/ops/inferred_conv.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/matmul.h"
-#include "libdtrain/ops/conv2d.h"
-#include "libdtrain/ops/inferred_conv.h"
 
 namespace dtrain {
 

@@ -1,9 +1,9 @@
 // The fully connected layer by cuBLASLt. A row-major matrix is its transpose to a column-major library.
 #include <algorithm>
 
+#include "dtrain/ops/matmul.h"
 #include "libdtrain/cuda/cublas_plan.h"
 #include "libdtrain/ops/conv2d_cuda.h"
-#include "libdtrain/ops/matmul.h"
 
 namespace dtrain::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/ops/pool_math.h"
 
 namespace dtrain::cpu {

@@ -1,12 +1,12 @@
-#include "libdtrain/ops/mined_cross_entropy.h"
+#include "dtrain/ops/mined_cross_entropy.h"
 
 #include <algorithm>
 #include <functional>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
+#include "dtrain/ops/loss.h"
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
-#include "libdtrain/ops/loss.h"
 #include "libdtrain/ops/loss_math.h"
 #include "libdtrain/ops/top_k_math.h"
 

@@ -1,7 +1,7 @@
 // CUDA kernels of the mined cross-entropy: one block per image selects its negatives.
+#include "dtrain/ops/mined_cross_entropy.h"
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/loss_math.h"
-#include "libdtrain/ops/mined_cross_entropy.h"
 #include "libdtrain/ops/selection_kernels.cuh"
 #include "libdtrain/ops/top_k_math.h"
 

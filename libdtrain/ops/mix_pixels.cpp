@@ -1,9 +1,9 @@
-#include "libdtrain/ops/mix_pixels.h"
+#include "dtrain/ops/mix_pixels.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/mix_pixels_math.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "libdtrain/core/rng.h"
-#include "libdtrain/ops/mix_pixels.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/ops/mix_pixels.h"
 #include "libdtrain/ops/pointwise_math.h"
 
 namespace dtrain {

@@ -1,13 +1,13 @@
-#include "libdtrain/ops/peaks.h"
+#include "dtrain/ops/peaks.h"
 
 #include <algorithm>
 #include <chrono>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
+#include "dtrain/ops/matmul.h"
+#include "dtrain/ops/pointwise.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
-#include "libdtrain/ops/matmul.h"
-#include "libdtrain/ops/pointwise.h"
 
 namespace dtrain {
 namespace {

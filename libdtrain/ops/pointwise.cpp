@@ -1,9 +1,9 @@
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/pointwise.h"
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
+#include "dtrain/ops/gating.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
-#include "libdtrain/ops/gating.h"
 #include "libdtrain/ops/pointwise_math.h"
 
 namespace dtrain {

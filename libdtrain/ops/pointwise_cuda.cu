@@ -1,5 +1,5 @@
 // CUDA kernels of element-wise ops: memory-bound, one pass of 16-byte accesses with a scalar remainder.
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/pointwise.h"
 #include "libdtrain/ops/pointwise_kernels.cuh"
 #include "libdtrain/ops/pointwise_math.h"
 

@@ -1,8 +1,8 @@
 // Per-element arithmetic of element-wise ops, shared by the CPU and CUDA kernels.
 #pragma once
 
-#include "libdtrain/core/host_device.h"
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/host_device.h"
+#include "dtrain/core/rng.h"
 
 namespace dtrain {
 

@@ -1,10 +1,10 @@
-#include "libdtrain/ops/pool.h"
+#include "dtrain/ops/pool.h"
 
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/threads/work_stealing.h"

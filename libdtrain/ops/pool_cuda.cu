@@ -2,9 +2,9 @@
 // atomics, same order of additions as on the CPU.
 #include <cmath>
 
+#include "dtrain/ops/pool.h"
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
-#include "libdtrain/ops/pool.h"
 #include "libdtrain/ops/pool_math.h"
 
 namespace dtrain::cuda {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "libdtrain/core/host_device.h"
-#include "libdtrain/ops/pool.h"
+#include "dtrain/core/host_device.h"
+#include "dtrain/ops/pool.h"
 
 namespace dtrain {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 
 namespace dtrain {
 namespace {

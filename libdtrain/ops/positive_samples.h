@@ -3,7 +3,7 @@
 
 #include <tuple>
 
-#include "libdtrain/ops/roi_samples.h"
+#include "dtrain/ops/roi_samples.h"
 
 namespace dtrain {
 

@@ -1,9 +1,9 @@
-#include "libdtrain/ops/quantized_conv.h"
+#include "dtrain/ops/quantized_conv.h"
 
 #include <limits>
 
-#include "libdtrain/core/profiler.h"
-#include "libdtrain/core/thread_count.h"
+#include "dtrain/core/profiler.h"
+#include "dtrain/core/thread_count.h"
 #include "libdtrain/cpu/conv/algorithms.h"
 #include "libdtrain/cpu/kernels/gemm.h"
 

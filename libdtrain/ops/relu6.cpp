@@ -1,6 +1,6 @@
-#include "libdtrain/ops/relu6.h"
+#include "dtrain/ops/relu6.h"
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/relu6_math.h"
 

@@ -1,5 +1,5 @@
+#include "dtrain/ops/relu6.h"
 #include "libdtrain/ops/pointwise_kernels.cuh"
-#include "libdtrain/ops/relu6.h"
 #include "libdtrain/ops/relu6_math.h"
 
 namespace dtrain::cuda {

@@ -1,7 +1,7 @@
 // Per-element arithmetic of relu6, shared by the CPU and CUDA kernels.
 #pragma once
 
-#include "libdtrain/core/host_device.h"
+#include "dtrain/core/host_device.h"
 
 namespace dtrain {
 

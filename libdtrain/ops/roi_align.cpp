@@ -1,8 +1,8 @@
-#include "libdtrain/ops/roi_align.h"
+#include "dtrain/ops/roi_align.h"
 
 #include <algorithm>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 
 namespace dtrain {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "dtrain/ops/roi_align.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
-#include "libdtrain/ops/roi_align.h"
 #include "libdtrain/ops/roi_align_math.h"
 
 namespace dtrain::cpu {

@@ -12,9 +12,9 @@
 // dominates: an estimated microsecond per eight regions.
 #include <cmath>
 
+#include "dtrain/ops/roi_align.h"
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
-#include "libdtrain/ops/roi_align.h"
 #include "libdtrain/ops/roi_align_math.h"
 
 namespace dtrain::cuda {

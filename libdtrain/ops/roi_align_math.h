@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "libdtrain/core/host_device.h"
+#include "dtrain/core/host_device.h"
 
 namespace dtrain {
 

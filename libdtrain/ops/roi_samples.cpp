@@ -1,8 +1,8 @@
-#include "libdtrain/ops/roi_samples.h"
+#include "dtrain/ops/roi_samples.h"
 
 #include <algorithm>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/box_checks.h"
 #include "libdtrain/ops/box_math.h"

@@ -1,11 +1,11 @@
-#include "libdtrain/ops/scalar_loss.h"
+#include "dtrain/ops/scalar_loss.h"
 
 #include <algorithm>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
+#include "dtrain/ops/gating.h"
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
-#include "libdtrain/ops/gating.h"
 
 namespace dtrain {
 

@@ -1,6 +1,6 @@
-#include "libdtrain/ops/slice_rows.h"
+#include "dtrain/ops/slice_rows.h"
 
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/pointwise.h"
 
 namespace dtrain {
 

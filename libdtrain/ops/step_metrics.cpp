@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 
 namespace dtrain {
 

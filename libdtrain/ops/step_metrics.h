@@ -3,8 +3,8 @@
 
 #include <span>
 
-#include "libdtrain/core/context.h"
-#include "libdtrain/core/host_device.h"
+#include "dtrain/core/context.h"
+#include "dtrain/core/host_device.h"
 
 namespace dtrain {
 

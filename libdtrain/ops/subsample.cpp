@@ -1,8 +1,8 @@
-#include "libdtrain/ops/subsample.h"
+#include "dtrain/ops/subsample.h"
 
 #include <algorithm>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/subsample_math.h"
 

@@ -1,5 +1,5 @@
+#include "dtrain/ops/subsample.h"
 #include "libdtrain/cuda/kernels.cuh"
-#include "libdtrain/ops/subsample.h"
 #include "libdtrain/ops/subsample_math.h"
 
 namespace dtrain::cuda {

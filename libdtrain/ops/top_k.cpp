@@ -1,10 +1,10 @@
-#include "libdtrain/ops/top_k.h"
+#include "dtrain/ops/top_k.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/box_checks.h"

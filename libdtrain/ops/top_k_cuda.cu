@@ -1,10 +1,10 @@
 // CUDA kernels of top_k and nms. top_k: radix select per row, one block each, then a bitonic sort of the selected keys
 // in shared memory, or in device memory if they do not fit. nms: a bit matrix of pairwise suppression, which one block
 // per row scans 64 boxes at a time.
+#include "dtrain/ops/top_k.h"
 #include "libdtrain/ops/box_math.h"
 #include "libdtrain/ops/match_math.h"
 #include "libdtrain/ops/selection_kernels.cuh"
-#include "libdtrain/ops/top_k.h"
 #include "libdtrain/ops/top_k_math.h"
 
 namespace dtrain::cuda {

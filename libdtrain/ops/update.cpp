@@ -1,8 +1,8 @@
-#include "libdtrain/ops/update.h"
+#include "dtrain/ops/update.h"
 
 #include <algorithm>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/update_norms_math.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "libdtrain/core/host_device.h"
-#include "libdtrain/ops/update.h"
+#include "dtrain/core/host_device.h"
+#include "dtrain/ops/update.h"
 
 namespace dtrain {
 

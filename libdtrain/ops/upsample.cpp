@@ -1,8 +1,8 @@
-#include "libdtrain/ops/upsample.h"
+#include "dtrain/ops/upsample.h"
 
 #include <algorithm>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/upsample_math.h"
 

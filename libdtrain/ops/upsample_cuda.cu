@@ -1,7 +1,7 @@
 // CUDA kernels of nearest up-sampling: one thread per pack of an output pixel; backward gathers.
+#include "dtrain/ops/upsample.h"
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
-#include "libdtrain/ops/upsample.h"
 #include "libdtrain/ops/upsample_math.h"
 
 namespace dtrain::cuda {

@@ -11,11 +11,11 @@
 
 #include <fmt/format.h>
 
+#include "dtrain/train/replicas.h"
 #include "libdtrain/distributed/awake.h"
 #include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/run/common_step.h"
 #include "libdtrain/train/checkpoint_files.h"
-#include "libdtrain/train/replicas.h"
 
 namespace dtrain {
 namespace {

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/io/file_system.h"
+#include "dtrain/io/file_system.h"
+#include "dtrain/run/observer.h"
+#include "dtrain/run/run.h"
 #include "libdtrain/run/crash_loop.h"
 #include "libdtrain/run/crash_marker.h"
-#include "libdtrain/run/observer.h"
-#include "libdtrain/run/run.h"
 
 namespace dtrain {
 

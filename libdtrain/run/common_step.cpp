@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/distributed/read_texts.h"
 
 namespace dtrain {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "libdtrain/distributed/group.h"
+#include "dtrain/distributed/group.h"
 
 namespace dtrain {
 

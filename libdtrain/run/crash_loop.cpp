@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtrain/io/atomic_file.h"
+#include "dtrain/io/input_file.h"
 #include "libdtrain/core/control_groups.h"
 #include "libdtrain/core/kernel_log.h"
-#include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 
 namespace dtrain {

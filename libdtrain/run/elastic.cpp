@@ -1,5 +1,5 @@
 // Partition of a checkpoint's global batch among ranks and micro-steps, and adoption of its order of additions.
-#include "libdtrain/run/elastic.h"
+#include "dtrain/run/elastic.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,12 +1,12 @@
-#include "libdtrain/run/evaluation.h"
+#include "dtrain/run/evaluation.h"
 
 #include <chrono>
 
 #include <fmt/format.h>
 
+#include "dtrain/train/averaged.h"
 #include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/ops/step_metrics.h"
-#include "libdtrain/train/averaged.h"
 
 namespace dtrain {
 namespace {

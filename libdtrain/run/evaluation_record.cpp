@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dtrain/io/atomic_file.h"
+#include "dtrain/io/input_file.h"
 #include "libdtrain/distributed/read_texts.h"
-#include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 
 namespace dtrain {

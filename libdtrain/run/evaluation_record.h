@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "libdtrain/run/run.h"
+#include "dtrain/run/run.h"
 
 namespace dtrain {
 

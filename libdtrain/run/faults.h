@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/autograd/parameters.h"
-#include "libdtrain/distributed/communicator.h"
+#include "dtrain/autograd/parameters.h"
+#include "dtrain/distributed/communicator.h"
 
 namespace dtrain {
 

@@ -1,16 +1,16 @@
 // Loads parameters only: inference needs no optimiser state.
-#include "libdtrain/run/load_checkpoint.h"
+#include "dtrain/run/load_checkpoint.h"
 
 #include <filesystem>
 #include <sstream>
 
 #include <fmt/format.h>
 
+#include "dtrain/train/replicas.h"
+#include "dtrain/train/weights.h"
 #include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/io/file_format.h"
 #include "libdtrain/train/checkpoint_files.h"
-#include "libdtrain/train/replicas.h"
-#include "libdtrain/train/weights.h"
 
 namespace dtrain {
 namespace {

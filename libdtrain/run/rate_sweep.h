@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "libdtrain/run/run.h"
+#include "dtrain/run/run.h"
 
 namespace dtrain {
 

@@ -1,13 +1,13 @@
 // Main loop: restore, step, report, save, evaluate, stop.
-#include "libdtrain/run/run.h"
+#include "dtrain/run/run.h"
 
 #include <algorithm>
 #include <chrono>
 
 #include <fmt/format.h>
 
+#include "dtrain/run/evaluation.h"
 #include "libdtrain/run/checkpoints.h"
-#include "libdtrain/run/evaluation.h"
 #include "libdtrain/run/evaluation_record.h"
 #include "libdtrain/run/faults.h"
 #include "libdtrain/run/speeds.h"

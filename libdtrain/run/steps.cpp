@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "libdtrain/run/elastic.h"
+#include "dtrain/run/elastic.h"
 #include "libdtrain/run/faults.h"
 
 namespace dtrain {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "libdtrain/run/run.h"
+#include "dtrain/run/run.h"
 #include "libdtrain/train/bucket_tuner.h"
 
 namespace dtrain {

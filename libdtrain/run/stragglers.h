@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "libdtrain/run/observer.h"
+#include "dtrain/run/observer.h"
 
 namespace dtrain {
 

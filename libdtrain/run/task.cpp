@@ -1,4 +1,4 @@
-#include "libdtrain/run/task.h"
+#include "dtrain/run/task.h"
 
 namespace dtrain {
 

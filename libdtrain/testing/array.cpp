@@ -1,10 +1,10 @@
-#include "libdtrain/testing/array.h"
+#include "dtrain/testing/array.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 
 namespace dtrain {
 namespace {

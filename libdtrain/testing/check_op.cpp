@@ -1,10 +1,10 @@
-#include "libdtrain/testing/check_op.h"
+#include "dtrain/testing/check_op.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 
 namespace dtrain {
 namespace {

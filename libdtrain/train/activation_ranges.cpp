@@ -1,9 +1,9 @@
-#include "libdtrain/train/activation_ranges.h"
+#include "dtrain/train/activation_ranges.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain {
 namespace {

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/distributed/read_texts.h"
 #include "libdtrain/io/crc32c.h"
 #include "libdtrain/io/json_limits.h"

@@ -1,4 +1,4 @@
-#include "libdtrain/train/averaged.h"
+#include "dtrain/train/averaged.h"
 
 namespace dtrain {
 

@@ -1,4 +1,4 @@
-#include "libdtrain/train/batch_feed.h"
+#include "dtrain/train/batch_feed.h"
 
 namespace dtrain {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "libdtrain/distributed/bucketer.h"
+#include "dtrain/distributed/bucketer.h"
 
 namespace dtrain {
 

@@ -1,13 +1,13 @@
-#include "libdtrain/train/calibration_file.h"
+#include "dtrain/train/calibration_file.h"
 
 #include <cmath>
 
 #include <nlohmann/json.hpp>
 
+#include "dtrain/io/input_file.h"
 #include "libdtrain/io/crc32c.h"
 #include "libdtrain/io/digest.h"
 #include "libdtrain/io/file_format.h"
-#include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 #include "libdtrain/io/result_file.h"
 

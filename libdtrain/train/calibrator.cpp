@@ -1,10 +1,10 @@
-#include "libdtrain/train/calibrator.h"
+#include "dtrain/train/calibrator.h"
 
 #include <algorithm>
 #include <any>
 
-#include "libdtrain/ops/conv2d.h"
-#include "libdtrain/ops/quantized_conv.h"
+#include "dtrain/ops/conv2d.h"
+#include "dtrain/ops/quantized_conv.h"
 
 namespace dtrain {
 namespace {

@@ -1,4 +1,4 @@
-#include "libdtrain/train/checkpoint.h"
+#include "dtrain/train/checkpoint.h"
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/io/atomic_file.h"
 #include "libdtrain/io/file_format.h"
 #include "libdtrain/io/file_lock.h"
 #include "libdtrain/train/agreement.h"

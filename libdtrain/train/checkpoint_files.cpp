@@ -8,13 +8,13 @@
 #include <iomanip>
 #include <nlohmann/json.hpp>
 
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/io/atomic_file.h"
+#include "dtrain/io/input_file.h"
+#include "dtrain/io/safetensors.h"
+#include "dtrain/train/weights.h"
 #include "libdtrain/io/crc32c.h"
 #include "libdtrain/io/file_format.h"
-#include "libdtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
-#include "libdtrain/io/safetensors.h"
-#include "libdtrain/train/weights.h"
 
 namespace dtrain {
 namespace {

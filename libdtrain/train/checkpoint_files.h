@@ -7,7 +7,7 @@
 #include <system_error>
 #include <vector>
 
-#include "libdtrain/train/checkpoint.h"
+#include "dtrain/train/checkpoint.h"
 
 namespace dtrain {
 

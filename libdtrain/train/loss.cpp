@@ -1,4 +1,4 @@
-#include "libdtrain/train/loss.h"
+#include "dtrain/train/loss.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "libdtrain/train/metrics.h"
+#include "dtrain/train/metrics.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,8 +13,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/io/input_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
 #include "libdtrain/io/json_limits.h"
 #include "libdtrain/io/result_file.h"
 #include "libdtrain/io/text_lines.h"

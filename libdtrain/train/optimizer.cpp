@@ -1,4 +1,4 @@
-#include "libdtrain/train/optimizer.h"
+#include "dtrain/train/optimizer.h"
 
 #include <limits>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "libdtrain/train/profile.h"
+#include "dtrain/train/profile.h"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // Broadcast and checksums of the arenas.
-#include "libdtrain/train/replicas.h"
+#include "dtrain/train/replicas.h"
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,6 @@
 #include "libdtrain/train/running_statistics.h"
 
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/pointwise.h"
 
 namespace dtrain {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "libdtrain/autograd/parameters.h"
+#include "dtrain/autograd/parameters.h"
 
 namespace dtrain {
 

@@ -1,4 +1,4 @@
-#include "libdtrain/train/schedule.h"
+#include "dtrain/train/schedule.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <functional>
 #include <numbers>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain {
 namespace {

@@ -1,4 +1,4 @@
-#include "libdtrain/train/step_report.h"
+#include "dtrain/train/step_report.h"
 
 namespace dtrain {
 

@@ -1,4 +1,4 @@
-#include "libdtrain/train/trainer.h"
+#include "dtrain/train/trainer.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "libdtrain/train/weights.h"
+#include "dtrain/train/weights.h"
 
 #include <algorithm>
 #include <cmath>

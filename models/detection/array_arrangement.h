@@ -1,8 +1,8 @@
 // Index mapping between a Detector's parameter and the array of another program.
 #pragma once
 
-#include "libdtrain/autograd/parameter.h"
-#include "models/detection/weight_names.h"
+#include "dtrain/autograd/parameter.h"
+#include "dtrain/models/detection/weight_names.h"
 
 namespace dtrain::models {
 

@@ -1,4 +1,4 @@
-#include "models/detection/canvas.h"
+#include "dtrain/models/detection/canvas.h"
 
 namespace dtrain::models {
 namespace {

@@ -2,9 +2,9 @@
 // matched with a higher IoU threshold. There is no gradient through the boxes.
 #pragma once
 
-#include "libdtrain/ops/roi_samples.h"
-#include "models/detection/options.h"
-#include "models/detection/truth.h"
+#include "dtrain/models/detection/options.h"
+#include "dtrain/models/detection/truth.h"
+#include "dtrain/ops/roi_samples.h"
 
 namespace dtrain::models {
 

@@ -1,13 +1,13 @@
 // Detector::detect: score threshold, per-class non-maximum suppression and masks.
 #include <algorithm>
 
+#include "dtrain/models/detection/detector.h"
+#include "dtrain/ops/gating.h"
+#include "dtrain/ops/masked_losses.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/ops/top_k.h"
 #include "libdtrain/ops/candidates.h"
-#include "libdtrain/ops/gating.h"
-#include "libdtrain/ops/masked_losses.h"
-#include "libdtrain/ops/pointwise.h"
 #include "libdtrain/ops/positive_samples.h"
-#include "libdtrain/ops/top_k.h"
-#include "models/detection/detector.h"
 #include "models/detection/rows.h"
 
 namespace dtrain::models {

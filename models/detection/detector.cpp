@@ -1,16 +1,16 @@
-#include "models/detection/detector.h"
+#include "dtrain/models/detection/detector.h"
 
 #include <algorithm>
 
-#include "libdtrain/ops/concat_channels.h"
-#include "libdtrain/ops/crop_masks.h"
-#include "libdtrain/ops/gating.h"
-#include "libdtrain/ops/masked_losses.h"
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/concat_channels.h"
+#include "dtrain/ops/crop_masks.h"
+#include "dtrain/ops/gating.h"
+#include "dtrain/ops/masked_losses.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/ops/roi_align.h"
+#include "dtrain/ops/scalar_loss.h"
+#include "dtrain/ops/slice_rows.h"
 #include "libdtrain/ops/positive_samples.h"
-#include "libdtrain/ops/roi_align.h"
-#include "libdtrain/ops/scalar_loss.h"
-#include "libdtrain/ops/slice_rows.h"
 #include "models/detection/cascade.h"
 
 namespace dtrain::models {

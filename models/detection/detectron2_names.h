@@ -3,7 +3,7 @@
 // background.
 #pragma once
 
-#include "models/detection/weight_names.h"
+#include "dtrain/models/detection/weight_names.h"
 
 namespace dtrain::models {
 

@@ -1,9 +1,9 @@
-#include "models/detection/fpn.h"
+#include "dtrain/models/detection/fpn.h"
 
 #include <cmath>
 
-#include "libdtrain/ops/upsample.h"
-#include "models/resnet.h"
+#include "dtrain/models/resnet.h"
+#include "dtrain/ops/upsample.h"
 
 namespace dtrain::models {
 namespace {

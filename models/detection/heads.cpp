@@ -1,8 +1,8 @@
-#include "models/detection/heads.h"
+#include "dtrain/models/detection/heads.h"
 
 #include <cmath>
 
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/pointwise.h"
 
 namespace dtrain::models {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/detection/onnx.h"
+#include "dtrain/models/detection/onnx.h"
 
 #include "models/detection/onnx_parts.h"
 

@@ -1,7 +1,7 @@
 // Heads of a detector's ONNX graph: ROI Align, classes and boxes, masks.
 #include <cmath>
 
-#include "libdtrain/ops/roi_align.h"
+#include "dtrain/ops/roi_align.h"
 #include "models/detection/onnx_parts.h"
 
 namespace dtrain::models {

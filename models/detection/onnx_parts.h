@@ -1,9 +1,9 @@
-// Parts of a detector as nodes of an ONNX graph, joined in models/detection/onnx.h.
+// Parts of a detector as nodes of an ONNX graph, joined in dtrain/models/detection/onnx.h.
 #pragma once
 
 #include <vector>
 
-#include "models/detection/onnx.h"
+#include "dtrain/models/detection/onnx.h"
 #include "models/onnx/layers.h"
 
 namespace dtrain::models {

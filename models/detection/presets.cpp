@@ -1,4 +1,4 @@
-#include "models/detection/presets.h"
+#include "dtrain/models/detection/presets.h"
 
 #include <cmath>
 

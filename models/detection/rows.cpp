@@ -1,7 +1,7 @@
 #include "models/detection/rows.h"
 
+#include "dtrain/ops/top_k.h"
 #include "libdtrain/ops/gather_rows.h"
-#include "libdtrain/ops/top_k.h"
 
 namespace dtrain::models {
 

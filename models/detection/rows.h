@@ -1,7 +1,7 @@
 // Gathering of boxes and scores per image.
 #pragma once
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain::models {
 

@@ -1,13 +1,13 @@
-#include "models/detection/rpn.h"
+#include "dtrain/models/detection/rpn.h"
 
 #include <algorithm>
 
+#include "dtrain/ops/concat_channels.h"
+#include "dtrain/ops/masked_losses.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/ops/top_k.h"
 #include "libdtrain/ops/anchor_targets.h"
 #include "libdtrain/ops/candidates.h"
-#include "libdtrain/ops/concat_channels.h"
-#include "libdtrain/ops/masked_losses.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/ops/top_k.h"
 #include "models/detection/rows.h"
 
 namespace dtrain::models {

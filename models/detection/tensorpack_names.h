@@ -2,7 +2,7 @@
 // class 0, boxes are (class, x, y, w, h) as here, and the background has no mask.
 #pragma once
 
-#include "models/detection/weight_names.h"
+#include "dtrain/models/detection/weight_names.h"
 
 namespace dtrain::models {
 

@@ -1,4 +1,4 @@
-#include "models/detection/weight_files.h"
+#include "dtrain/models/detection/weight_files.h"
 
 #include <algorithm>
 #include <cmath>

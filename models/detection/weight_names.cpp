@@ -1,4 +1,4 @@
-#include "models/detection/weight_names.h"
+#include "dtrain/models/detection/weight_names.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "models/onnx/classifier.h"
+#include "dtrain/models/onnx/classifier.h"
 
 #include <array>
 

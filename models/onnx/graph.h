@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "libdtrain/core/types.h"
+#include "dtrain/core/types.h"
 
 // The generated class of onnx.proto.
 namespace dtrain::onnx {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libdtrain/train/weights.h"
+#include "dtrain/train/weights.h"
 
 namespace dtrain::models {
 namespace {

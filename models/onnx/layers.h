@@ -1,11 +1,11 @@
-// Layers of libdtrain/layers.h as nodes of an ONNX graph, with the parameters of a store. Images are [n, c, h, w] in
+// Layers of dtrain/layers.h as nodes of an ONNX graph, with the parameters of a store. Images are [n, c, h, w] in
 // ONNX.
 #pragma once
 
 #include <set>
 #include <string>
 
-#include "libdtrain/layers.h"
+#include "dtrain/layers.h"
 #include "models/onnx/graph.h"
 
 namespace dtrain::models {

@@ -4,9 +4,9 @@
 #include <ranges>
 #include <string_view>
 
-#include "libdtrain/ops/batch_norm.h"
-#include "libdtrain/ops/local_response_norm.h"
-#include "libdtrain/ops/subsample.h"
+#include "dtrain/ops/batch_norm.h"
+#include "dtrain/ops/local_response_norm.h"
+#include "dtrain/ops/subsample.h"
 
 namespace dtrain::models {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "libdtrain/autograd/op_observer.h"
+#include "dtrain/autograd/op_observer.h"
 #include "models/onnx/layers.h"
 
 namespace dtrain::models {

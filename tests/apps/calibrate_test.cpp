@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/cli/vision.h"
-#include "data/jpeg.h"
-#include "libdtrain/train/weights.h"
+#include "dtrain/data/jpeg.h"
+#include "dtrain/train/weights.h"
 #include "tests/apps/program.h"
 #include "tests/files.h"
 #include "tests/testing.h"

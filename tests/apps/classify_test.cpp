@@ -5,11 +5,11 @@
 #include <sstream>
 
 #include "apps/cli/vision.h"
-#include "data/jpeg.h"
-#include "libdtrain/autograd/prepared_weights.h"
-#include "libdtrain/train/checkpoint.h"
-#include "libdtrain/train/weights.h"
-#include "models/onnx/classifier.h"
+#include "dtrain/autograd/prepared_weights.h"
+#include "dtrain/data/jpeg.h"
+#include "dtrain/models/onnx/classifier.h"
+#include "dtrain/train/checkpoint.h"
+#include "dtrain/train/weights.h"
 #include "tests/apps/program.h"
 #include "tests/data/exif.h"
 #include "tests/files.h"

@@ -5,7 +5,7 @@
 #include "apps/cli/command_line.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/run_main.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/testing.h"
 
 namespace dtrain::cli {

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "apps/cli/vision.h"
-#include "libdtrain/train/weights.h"
+#include "dtrain/train/weights.h"
 #include "tests/apps/cnn_benchmarks_fixture.h"
 
 namespace dtrain {

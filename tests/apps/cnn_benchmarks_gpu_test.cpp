@@ -3,9 +3,9 @@
 #include <regex>
 #include <sstream>
 
-#include "data/png.h"
 #include "data/shards.h"
-#include "libdtrain/core/gpu_info.h"
+#include "dtrain/core/gpu_info.h"
+#include "dtrain/data/png.h"
 #include "tests/apps/cnn_benchmarks_fixture.h"
 #include "tests/jpegs.h"
 

@@ -5,7 +5,7 @@
 #include <regex>
 #include <sstream>
 
-#include "libdtrain/io/safetensors.h"
+#include "dtrain/io/safetensors.h"
 #include "tests/apps/cnn_benchmarks_fixture.h"
 
 namespace dtrain {

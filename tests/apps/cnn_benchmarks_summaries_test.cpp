@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "libdtrain/io/safetensors.h"
+#include "dtrain/io/safetensors.h"
 #include "tests/apps/cnn_benchmarks_fixture.h"
 #include "tests/event_reader.h"
 

@@ -3,7 +3,7 @@
 
 #include "apps/cli/flags.h"
 #include "apps/cli/options/recipe.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/apps/cnn_benchmarks_fixture.h"
 
 namespace dtrain {

@@ -1,6 +1,6 @@
 // dtrain-data imagenet on ImageNet's archives, and resize.
-#include "data/example.h"
-#include "data/image.h"
+#include "dtrain/data/example.h"
+#include "dtrain/data/image.h"
 #include "tests/apps/dataset_fixture.h"
 #include "tests/data/tar_files.h"
 

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/example.h"
-#include "data/png.h"
+#include "dtrain/data/example.h"
+#include "dtrain/data/png.h"
 #include "libdtrain/io/file_lock.h"
 #include "tests/apps/dataset_fixture.h"
 #include "tests/data/coco_folder.h"

@@ -1,7 +1,7 @@
 // dtrain-data check: reports every kind of problem in one run.
 #include <nlohmann/json.hpp>
 
-#include "data/png.h"
+#include "dtrain/data/png.h"
 #include "tests/apps/dataset_fixture.h"
 #include "tests/data/coco_folder.h"
 #include "tests/data/exif.h"

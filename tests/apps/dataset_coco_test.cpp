@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "data/detection_record.h"
-#include "data/example.h"
-#include "data/image.h"
+#include "dtrain/data/example.h"
+#include "dtrain/data/image.h"
 #include "tests/apps/dataset_fixture.h"
 #include "tests/data/coco_folder.h"
 #include "tests/data/exif.h"

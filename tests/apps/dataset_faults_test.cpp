@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "data/example.h"
-#include "data/png.h"
+#include "dtrain/data/example.h"
+#include "dtrain/data/png.h"
 #include "tests/apps/dataset_fixture.h"
 
 namespace dtrain {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "data/jpeg.h"
 #include "data/shards.h"
 #include "data/synthetic.h"
-#include "libdtrain/io/record_file.h"
+#include "dtrain/data/jpeg.h"
+#include "dtrain/io/record_file.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

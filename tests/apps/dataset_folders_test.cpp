@@ -1,5 +1,5 @@
 // Folders and archives of other tools: dtrain-data recognises them or reports skipped files.
-#include "data/example.h"
+#include "dtrain/data/example.h"
 #include "tests/apps/dataset_fixture.h"
 #include "tests/data/tar_files.h"
 

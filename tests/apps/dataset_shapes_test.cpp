@@ -2,8 +2,8 @@
 #include <map>
 #include <set>
 
-#include "data/coco/annotations.h"
-#include "data/image.h"
+#include "dtrain/data/coco/annotations.h"
+#include "dtrain/data/image.h"
 #include "tests/apps/dataset_fixture.h"
 
 namespace dtrain {

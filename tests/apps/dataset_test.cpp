@@ -1,11 +1,11 @@
 // dtrain-data's writing commands: messages and output.
 #include <nlohmann/json.hpp>
 
-#include "data/cifar10.h"
-#include "data/example.h"
-#include "data/image.h"
 #include "data/image_tree.h"
-#include "data/png.h"
+#include "dtrain/data/cifar10.h"
+#include "dtrain/data/example.h"
+#include "dtrain/data/image.h"
+#include "dtrain/data/png.h"
 #include "tests/apps/dataset_fixture.h"
 #include "tests/data/image_files.h"
 

@@ -3,10 +3,10 @@
 #include <csignal>
 #include <thread>
 
+#include "dtrain/io/record_file.h"
 #include "libdtrain/io/digest.h"
 #include "libdtrain/io/file_lock.h"
 #include "libdtrain/io/gzip.h"
-#include "libdtrain/io/record_file.h"
 #include "tests/apps/cnn_benchmarks_fixture.h"
 
 namespace dtrain {

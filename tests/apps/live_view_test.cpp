@@ -12,7 +12,7 @@
 #include <regex>
 #include <sstream>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/apps/cnn_benchmarks_fixture.h"
 
 namespace dtrain {

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "apps/mask_rcnn/canvas.h"
-#include "libdtrain/io/array_file.h"
-#include "libdtrain/train/weights.h"
-#include "models/detection/detector.h"
-#include "models/detection/presets.h"
+#include "dtrain/io/array_file.h"
+#include "dtrain/models/detection/detector.h"
+#include "dtrain/models/detection/presets.h"
+#include "dtrain/train/weights.h"
 #include "tests/apps/program.h"
 #include "tests/files.h"
 #include "tests/npz_writer.h"

@@ -11,7 +11,7 @@
 
 #include "apps/mask_rcnn/canvas.h"
 #include "apps/mask_rcnn/config_keys.h"
-#include "data/png.h"
+#include "dtrain/data/png.h"
 #include "tests/apps/mask_rcnn_fixture.h"
 #include "tests/event_reader.h"
 #include "tests/files.h"

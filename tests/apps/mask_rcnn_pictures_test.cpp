@@ -9,8 +9,8 @@
 #include "apps/mask_rcnn/gallery.h"
 #include "apps/mask_rcnn/panels.h"
 #include "apps/mask_rcnn/text.h"
-#include "data/png.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/png.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

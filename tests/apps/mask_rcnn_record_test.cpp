@@ -6,9 +6,9 @@
 #include "apps/mask_rcnn/datasets.h"
 #include "apps/mask_rcnn/flags.h"
 #include "apps/mask_rcnn/training_job.h"
-#include "libdtrain/distributed/group.h"
-#include "libdtrain/train/checkpoint.h"
-#include "libdtrain/train/weights.h"
+#include "dtrain/distributed/group.h"
+#include "dtrain/train/checkpoint.h"
+#include "dtrain/train/weights.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

@@ -8,8 +8,8 @@
 #include "apps/mask_rcnn/config_keys.h"
 #include "apps/mask_rcnn/key_reference.h"
 #include "apps/mask_rcnn/literal.h"
-#include "libdtrain/core/error.h"
-#include "models/detection/presets.h"
+#include "dtrain/core/error.h"
+#include "dtrain/models/detection/presets.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

@@ -1,5 +1,5 @@
 // dtrain-mask-rcnn end to end: on generated shapes, other programs' results, and four COCO images.
-#include "data/jpeg.h"
+#include "dtrain/data/jpeg.h"
 #include "tests/apps/mask_rcnn_fixture.h"
 #include "tests/files.h"
 

@@ -2,7 +2,7 @@
 #include "apps/mask_rcnn/config_keys.h"
 #include "apps/mask_rcnn/training_job.h"
 #include "apps/mask_rcnn/training_schedule.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/testing.h"
 
 namespace dtrain::mask_rcnn {

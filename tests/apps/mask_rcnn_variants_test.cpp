@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "apps/mask_rcnn/settings.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/apps/mask_rcnn_fixture.h"
 #include "tests/files.h"
 

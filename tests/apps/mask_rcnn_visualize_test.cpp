@@ -8,7 +8,7 @@
 #include "apps/detection/placed_image.h"
 #include "apps/mask_rcnn/annotated_images.h"
 #include "apps/mask_rcnn/text.h"
-#include "data/jpeg.h"
+#include "dtrain/data/jpeg.h"
 #include "tests/apps/program.h"
 #include "tests/data/exif.h"
 #include "tests/files.h"

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/testing.h"
 
 namespace dtrain::serve {

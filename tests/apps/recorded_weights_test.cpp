@@ -2,8 +2,8 @@
 #include "apps/cli/recorded_weights.h"
 
 #include "apps/cli/conventions.h"
-#include "libdtrain/autograd/parameters.h"
-#include "libdtrain/train/weights.h"
+#include "dtrain/autograd/parameters.h"
+#include "dtrain/train/weights.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

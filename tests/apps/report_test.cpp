@@ -13,7 +13,7 @@
 #include "apps/report/page.h"
 #include "apps/report/read_run.h"
 #include "apps/report/sections.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/apps/cnn_benchmarks_fixture.h"
 
 namespace dtrain::report {

@@ -20,7 +20,7 @@
 #include "apps/cli/log.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/ranks.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/testing.h"
 
 namespace dtrain::cli {

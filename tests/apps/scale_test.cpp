@@ -6,7 +6,7 @@
 
 #include "apps/scale/report.h"
 #include "apps/scale/validation.h"
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "tests/apps/program.h"
 #include "tests/files.h"
 #include "tests/testing.h"

@@ -3,8 +3,8 @@
 
 #include "apps/ssd/data.h"
 #include "apps/ssd/model.h"
-#include "libdtrain/core/profiler.h"
-#include "libdtrain/distributed/group.h"
+#include "dtrain/core/profiler.h"
+#include "dtrain/distributed/group.h"
 #include "tests/apps/mask_rcnn_fixture.h"
 #include "tests/files.h"
 

@@ -1,8 +1,8 @@
 // OpObserver: inputs, outputs and attributes of ops, in order; composites as their parts.
-#include "libdtrain/autograd/op_observer.h"
+#include "dtrain/autograd/op_observer.h"
 
-#include "libdtrain/layers.h"
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/layers.h"
+#include "dtrain/ops/pointwise.h"
 #include "tests/testing.h"
 
 namespace dtrain {

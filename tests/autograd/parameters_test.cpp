@@ -1,10 +1,10 @@
 // ParameterStore: arena layout, initial values, names.
-#include "libdtrain/autograd/parameters.h"
+#include "dtrain/autograd/parameters.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "libdtrain/layers.h"
+#include "dtrain/layers.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,10 +1,10 @@
 // run_or_skip on the tape: skipping work without effect changes no bit; readiness of parameters; forbidden writes.
-#include "libdtrain/autograd/tape.h"
-#include "libdtrain/ops/concat_channels.h"
-#include "libdtrain/ops/masked_losses.h"
-#include "libdtrain/ops/matmul.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/ops/slice_rows.h"
+#include "dtrain/autograd/tape.h"
+#include "dtrain/ops/concat_channels.h"
+#include "dtrain/ops/masked_losses.h"
+#include "dtrain/ops/matmul.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/ops/slice_rows.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -3,19 +3,19 @@
 
 #include <thread>
 
-#include "libdtrain/autograd/tape.h"
-#include "libdtrain/ops/batch_norm.h"
-#include "libdtrain/ops/bn_relu_max_pool.h"
-#include "libdtrain/ops/concat_channels.h"
-#include "libdtrain/ops/conv_bn_act.h"
-#include "libdtrain/ops/group_norm.h"
-#include "libdtrain/ops/loss.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/ops/pool.h"
-#include "libdtrain/ops/scalar_loss.h"
+#include "dtrain/autograd/tape.h"
+#include "dtrain/ops/batch_norm.h"
+#include "dtrain/ops/bn_relu_max_pool.h"
+#include "dtrain/ops/concat_channels.h"
+#include "dtrain/ops/conv_bn_act.h"
+#include "dtrain/ops/group_norm.h"
+#include "dtrain/ops/loss.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/ops/pool.h"
+#include "dtrain/ops/scalar_loss.h"
+#include "dtrain/ops/update.h"
+#include "dtrain/testing/check_op.h"
 #include "libdtrain/ops/step_metrics.h"
-#include "libdtrain/ops/update.h"
-#include "libdtrain/testing/check_op.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,9 +1,9 @@
 // Tape bookkeeping, with ops whose gradients are predictable.
-#include "libdtrain/autograd/tape.h"
+#include "dtrain/autograd/tape.h"
 
 #include <cmath>
 
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/pointwise.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,5 +1,5 @@
 // Stream for custom ops.
-#include "libdtrain/core/cuda_stream.h"
+#include "dtrain/core/cuda_stream.h"
 
 #include "tests/testing.h"
 

@@ -1,5 +1,5 @@
 // DT_DISPATCH as an expression, and errors of builds without CUDA.
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 
 #include "tests/testing.h"
 

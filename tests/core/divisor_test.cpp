@@ -1,7 +1,7 @@
 // Invariant division against the processor's.
 #include "libdtrain/core/divisor.h"
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,10 +1,10 @@
 // Caching allocator: reuse, splitting, coalescing, limit, threads.
-#include "libdtrain/core/memory.h"
+#include "dtrain/core/memory.h"
 
 #include <cstring>
 #include <thread>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "tests/testing.h"
 
 namespace dtrain {

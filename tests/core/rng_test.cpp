@@ -1,5 +1,5 @@
 // Philox against Random123's published known answers (kat_vectors), and distributions.
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 
 #include <set>
 

@@ -1,5 +1,5 @@
 // Tensors as aliases of storage, and operations of a CPU context.
-#include "libdtrain/core/tensor.h"
+#include "dtrain/core/tensor.h"
 
 #include "tests/testing.h"
 

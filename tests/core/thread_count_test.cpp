@@ -1,11 +1,11 @@
 // Ops use their context's thread count on any calling thread.
-#include "libdtrain/core/thread_count.h"
+#include "dtrain/core/thread_count.h"
 
 #include <omp.h>
 
 #include <thread>
 
-#include "libdtrain/core/dispatch.h"
+#include "dtrain/core/dispatch.h"
 #include "tests/testing.h"
 
 namespace dtrain {

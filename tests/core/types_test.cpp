@@ -1,5 +1,5 @@
 // Shapes, element types, devices and the error type.
-#include "libdtrain/core/types.h"
+#include "dtrain/core/types.h"
 
 #include "tests/testing.h"
 

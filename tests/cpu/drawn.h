@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "libdtrain/cpu/elements.h"
 
 namespace dtrain {

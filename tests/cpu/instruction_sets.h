@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "libdtrain/core/context.h"
-#include "libdtrain/core/cpu_isa.h"
+#include "dtrain/core/context.h"
+#include "dtrain/core/cpu_isa.h"
 #include "libdtrain/cpu/kernels/table.h"
 
 namespace dtrain {

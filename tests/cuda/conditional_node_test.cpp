@@ -1,7 +1,7 @@
 // Conditional nodes: skipped by the device, decided anew in each launch.
 #include <set>
 
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/pointwise.h"
 #include "tests/testing.h"
 
 namespace dtrain {

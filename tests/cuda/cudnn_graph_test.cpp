@@ -3,8 +3,8 @@
 
 #include <numeric>
 
+#include "dtrain/ops/conv2d.h"
 #include "libdtrain/cuda/cudnn_library.h"
-#include "libdtrain/ops/conv2d.h"
 #include "tests/cuda/h200.h"
 #include "tests/testing.h"
 

@@ -1,11 +1,11 @@
 // Ops of a two-stage detector in a CUDA graph give the results of eager execution.
-#include "libdtrain/layers.h"
+#include "dtrain/layers.h"
+#include "dtrain/ops/crop_masks.h"
+#include "dtrain/ops/masked_losses.h"
+#include "dtrain/ops/roi_align.h"
+#include "dtrain/ops/scalar_loss.h"
+#include "dtrain/ops/upsample.h"
 #include "libdtrain/ops/blank_outside.h"
-#include "libdtrain/ops/crop_masks.h"
-#include "libdtrain/ops/masked_losses.h"
-#include "libdtrain/ops/roi_align.h"
-#include "libdtrain/ops/scalar_loss.h"
-#include "libdtrain/ops/upsample.h"
 #include "tests/testing.h"
 
 namespace dtrain {

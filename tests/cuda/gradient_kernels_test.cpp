@@ -1,5 +1,5 @@
 // Kernels that complement the libraries' convolutions and GEMMs, on each GPU, emulated ones included.
-#include "libdtrain/ops/conv2d.h"
+#include "dtrain/ops/conv2d.h"
 #include "libdtrain/ops/conv2d_cuda.h"
 #include "tests/testing.h"
 

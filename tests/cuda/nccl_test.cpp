@@ -1,6 +1,6 @@
 // NCCL with one rank, which executes all of its calls: available, sums unchanged, capturable.
-#include "libdtrain/distributed/communicator.h"
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/distributed/communicator.h"
+#include "dtrain/ops/pointwise.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,5 +1,5 @@
 // The installed nvJPEG provides all functions; the error without it.
-#include "libdtrain/core/gpu_info.h"
+#include "dtrain/core/gpu_info.h"
 #include "tests/testing.h"
 
 namespace dtrain {

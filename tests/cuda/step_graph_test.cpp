@@ -2,8 +2,8 @@
 #include <cstring>
 #include <set>
 
+#include "dtrain/ops/pointwise.h"
 #include "libdtrain/cuda/runtime.h"
-#include "libdtrain/ops/pointwise.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,14 +1,14 @@
 // Preprocessing: rules and statistics of crop samplers, colour ops, and presets against their definitions.
-#include "data/augment.h"
+#include "dtrain/data/augment.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "data/cifar10.h"
 #include "data/color.h"
-#include "data/jpeg.h"
-#include "data/png.h"
+#include "dtrain/data/cifar10.h"
+#include "dtrain/data/jpeg.h"
+#include "dtrain/data/png.h"
 #include "tests/data/noise.h"
 #include "tests/testing.h"
 

@@ -1,5 +1,5 @@
 // AugmentedDataset is a pure function of sample keys; random erasing; repeated augmentation; staged loading.
-#include "data/augmented.h"
+#include "dtrain/data/augmented.h"
 
 #include <cmath>
 #include <set>

@@ -1,10 +1,10 @@
 // Image ops against their definitions, and sampling frequencies of policies. tests/parity compares with torchvision.
-#include "data/auto_augment.h"
+#include "dtrain/data/auto_augment.h"
 
 #include <cmath>
 #include <map>
 
-#include "data/color_jitter.h"
+#include "dtrain/data/color_jitter.h"
 #include "tests/data/noise.h"
 #include "tests/testing.h"
 

@@ -1,9 +1,9 @@
 // Batch layouts, rows and batches, for labelled images and for ragged boxes.
-#include "data/batch.h"
+#include "dtrain/data/batch.h"
 
 #include <algorithm>
 
-#include "data/loader.h"
+#include "dtrain/data/loader.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {

@@ -1,12 +1,12 @@
 // Catalogue of data sets, and names of preprocessing options.
-#include "data/catalog.h"
+#include "dtrain/data/catalog.h"
 
 #include <filesystem>
 
-#include "data/cifar10.h"
-#include "data/example.h"
 #include "data/shards.h"
-#include "libdtrain/io/record_file.h"
+#include "dtrain/data/cifar10.h"
+#include "dtrain/data/example.h"
+#include "dtrain/io/record_file.h"
 #include "tests/files.h"
 #include "tests/jpegs.h"
 #include "tests/testing.h"

@@ -1,10 +1,10 @@
 // CIFAR preprocessing: identity in evaluation, training crops, and resizing.
-#include "data/cifar10.h"
+#include "dtrain/data/cifar10.h"
 
-#include "data/augment.h"
-#include "data/image.h"
-#include "data/jpeg.h"
-#include "data/resize.h"
+#include "dtrain/data/augment.h"
+#include "dtrain/data/image.h"
+#include "dtrain/data/jpeg.h"
+#include "dtrain/data/resize.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {

@@ -1,8 +1,8 @@
 // Small data set in COCO's layout.
 #pragma once
 
-#include "data/jpeg.h"
-#include "data/png.h"
+#include "dtrain/data/jpeg.h"
+#include "dtrain/data/png.h"
 #include "tests/data/noise.h"
 #include "tests/files.h"
 #include "tests/testing.h"

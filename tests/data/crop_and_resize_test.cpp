@@ -1,8 +1,8 @@
 // crop_and_resize against hand-computed values, and the preprocessing of AWS's script.
 #include "data/crop_and_resize.h"
 
-#include "data/augment.h"
-#include "data/png.h"
+#include "dtrain/data/augment.h"
+#include "dtrain/data/png.h"
 #include "tests/data/noise.h"
 #include "tests/testing.h"
 

@@ -1,10 +1,10 @@
 // Deferred decoding: eligible images, resampling filters, and the loader's fallback to the host.
 #include <set>
 
-#include "data/imagenet.h"
-#include "data/loader.h"
-#include "data/png.h"
 #include "data/shards.h"
+#include "dtrain/data/imagenet.h"
+#include "dtrain/data/loader.h"
+#include "dtrain/data/png.h"
 #include "tests/files.h"
 #include "tests/jpegs.h"
 #include "tests/testing.h"

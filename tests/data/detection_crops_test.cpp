@@ -1,7 +1,7 @@
 // DetectionDataset with SSD crops.
 #include <set>
 
-#include "data/png.h"
+#include "dtrain/data/png.h"
 #include "tests/data/coco_folder.h"
 #include "tests/data/detection_sample.h"
 

@@ -1,4 +1,4 @@
-#include "data/detection_geometry.h"
+#include "dtrain/data/detection_geometry.h"
 
 #include "tests/testing.h"
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "data/png.h"
-#include "libdtrain/io/record_file.h"
+#include "dtrain/data/png.h"
+#include "dtrain/io/record_file.h"
 #include "tests/data/noise.h"
 #include "tests/testing.h"
 

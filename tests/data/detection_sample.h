@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "data/detection.h"
-#include "data/loader.h"
+#include "dtrain/data/detection.h"
+#include "dtrain/data/loader.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {

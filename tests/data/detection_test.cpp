@@ -1,11 +1,11 @@
-#include "data/detection.h"
+#include "dtrain/data/detection.h"
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "data/detection_masks.h"
-#include "data/resize.h"
+#include "dtrain/data/resize.h"
 #include "tests/data/coco_folder.h"
 #include "tests/data/detection_sample.h"
 

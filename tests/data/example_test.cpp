@@ -1,4 +1,4 @@
-#include "data/example.h"
+#include "dtrain/data/example.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -7,9 +7,9 @@
 #include <map>
 
 #include "data/tf_example.pb.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/core/rng.h"
-#include "libdtrain/io/record_file.h"
+#include "dtrain/core/error.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/io/record_file.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {

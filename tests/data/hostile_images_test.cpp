@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "data/jpeg.h"
-#include "data/png.h"
+#include "dtrain/data/jpeg.h"
+#include "dtrain/data/png.h"
 #include "tests/checksums.h"
 #include "tests/data/noise.h"
 #include "tests/testing.h"

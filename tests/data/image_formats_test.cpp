@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/checksums.h"
 #include "tests/data/image_files.h"
 #include "tests/testing.h"

@@ -1,4 +1,4 @@
-#include "data/imagenet.h"
+#include "dtrain/data/imagenet.h"
 
 #include <sys/resource.h>
 
@@ -9,10 +9,10 @@
 #include <limits>
 #include <set>
 
-#include "data/augment.h"
-#include "data/example.h"
-#include "data/image.h"
-#include "data/loader.h"
+#include "dtrain/data/augment.h"
+#include "dtrain/data/example.h"
+#include "dtrain/data/image.h"
+#include "dtrain/data/loader.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {

@@ -1,4 +1,4 @@
-#include "data/detection_source.h"
+#include "dtrain/data/detection_source.h"
 #include "tests/data/coco_folder.h"
 
 namespace dtrain::data {

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <deque>
 
-#include "data/jpeg.h"
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/data/jpeg.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

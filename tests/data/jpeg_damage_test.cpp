@@ -1,11 +1,11 @@
 // JPEG damage that loses pixels, and warnings that do not.
 #include <vector>
 
-#include "data/cifar10.h"
-#include "data/detection.h"
-#include "data/jpeg.h"
 #include "data/synthetic.h"
 #include "data/whole_image.h"
+#include "dtrain/data/cifar10.h"
+#include "dtrain/data/detection.h"
+#include "dtrain/data/jpeg.h"
 #include "tests/data/coco_folder.h"
 #include "tests/data/detection_sample.h"
 #include "tests/testing.h"

@@ -1,6 +1,6 @@
 // JPEG decoding and encoding: a corpus of corner cases against djpeg, windows against whole images, limits, round
 // trips.
-#include "data/jpeg.h"
+#include "dtrain/data/jpeg.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,9 @@
 #include <fstream>
 #include <numeric>
 
-#include "data/png.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/error.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/data/png.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "data/loader.h"
+#include "dtrain/data/loader.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {

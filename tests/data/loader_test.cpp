@@ -1,4 +1,4 @@
-#include "data/loader.h"
+#include "dtrain/data/loader.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,5 +1,5 @@
 // Mixup and CutMix: distribution of parameters, and their batch fields.
-#include "data/mixing.h"
+#include "dtrain/data/mixing.h"
 
 #include <cmath>
 

@@ -1,9 +1,9 @@
 // IDX files, valid and damaged, and their data sets.
-#include "data/mnist.h"
+#include "dtrain/data/mnist.h"
 
-#include "data/catalog.h"
-#include "data/png.h"
 #include "data/whole_image.h"
+#include "dtrain/data/catalog.h"
+#include "dtrain/data/png.h"
 #include "tests/data/idx_files.h"
 #include "tests/testing.h"
 

@@ -1,8 +1,8 @@
 // Noise image in which any wrong filter or window changes the result.
 #pragma once
 
-#include "data/image.h"
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/data/image.h"
 
 namespace dtrain::data {
 

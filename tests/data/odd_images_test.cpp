@@ -1,9 +1,9 @@
 // Corner cases of valid images: extreme sides, trailing bytes, truncation.
 #include <algorithm>
 
-#include "data/jpeg.h"
 #include "data/synthetic.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/jpeg.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {

@@ -1,11 +1,11 @@
 // EXIF orientation: parsing, and rotation of images and windows.
 #include "data/orientation.h"
 
-#include "data/cifar10.h"
-#include "data/detection.h"
-#include "data/jpeg.h"
 #include "data/shrink.h"
 #include "data/whole_image.h"
+#include "dtrain/data/cifar10.h"
+#include "dtrain/data/detection.h"
+#include "dtrain/data/jpeg.h"
 #include "tests/data/coco_folder.h"
 #include "tests/data/detection_sample.h"
 #include "tests/data/exif.h"

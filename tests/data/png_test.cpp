@@ -1,10 +1,10 @@
 // PNG: round trips, every colour type, damage, limits, and format detection.
-#include "data/png.h"
+#include "dtrain/data/png.h"
 
 #include <filesystem>
 #include <fstream>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/data/noise.h"
 #include "tests/testing.h"
 

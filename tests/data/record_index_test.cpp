@@ -1,10 +1,10 @@
-#include "data/record_index.h"
+#include "dtrain/data/record_index.h"
 
 #include <fstream>
 #include <set>
 #include <thread>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {

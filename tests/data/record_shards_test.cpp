@@ -1,4 +1,4 @@
-#include "data/record_shards.h"
+#include "dtrain/data/record_shards.h"
 
 #include <atomic>
 #include <filesystem>

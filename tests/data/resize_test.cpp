@@ -1,5 +1,5 @@
 // Resampling: TensorFlow's methods against a naive double-precision reference, PIL's against checksums of PIL's output.
-#include "data/resize.h"
+#include "dtrain/data/resize.h"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/io/atomic_file.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {

@@ -5,11 +5,11 @@
 #include <csignal>
 #include <filesystem>
 
-#include "data/record_shards.h"
 #include "data/shard_files.h"
 #include "data/shard_manifest.h"
 #include "data/shards.h"
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/data/record_shards.h"
+#include "dtrain/io/atomic_file.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

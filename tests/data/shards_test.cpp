@@ -5,14 +5,14 @@
 #include <fstream>
 #include <set>
 
-#include "data/cifar10.h"
-#include "data/example.h"
 #include "data/image_tree.h"
-#include "data/imagenet.h"
-#include "data/jpeg.h"
-#include "data/png.h"
 #include "data/synthetic.h"
-#include "libdtrain/io/record_file.h"
+#include "dtrain/data/cifar10.h"
+#include "dtrain/data/example.h"
+#include "dtrain/data/imagenet.h"
+#include "dtrain/data/jpeg.h"
+#include "dtrain/data/png.h"
+#include "dtrain/io/record_file.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {

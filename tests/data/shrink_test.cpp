@@ -1,11 +1,11 @@
 // Downscaling of images for faster reading.
 #include "data/shrink.h"
 
-#include "data/example.h"
-#include "data/jpeg.h"
-#include "data/png.h"
 #include "data/shards.h"
 #include "data/synthetic.h"
+#include "dtrain/data/example.h"
+#include "dtrain/data/jpeg.h"
+#include "dtrain/data/png.h"
 #include "tests/testing.h"
 
 namespace dtrain::data {

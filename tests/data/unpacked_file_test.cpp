@@ -9,10 +9,10 @@
 #include <optional>
 #include <thread>
 
-#include "data/record_index.h"
+#include "dtrain/data/record_index.h"
+#include "dtrain/io/record_file.h"
 #include "libdtrain/io/file_lock.h"
 #include "libdtrain/io/gzip.h"
-#include "libdtrain/io/record_file.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

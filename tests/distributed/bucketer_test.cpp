@@ -1,5 +1,5 @@
 // Gradient buckets: partition of the arena and order of messages.
-#include "libdtrain/distributed/bucketer.h"
+#include "dtrain/distributed/bucketer.h"
 
 #include "tests/testing.h"
 

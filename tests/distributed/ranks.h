@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/distributed/group.h"
+#include "dtrain/distributed/group.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

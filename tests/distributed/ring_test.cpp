@@ -5,7 +5,7 @@
 #include <deque>
 #include <map>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "tests/testing.h"
 
 namespace dtrain {

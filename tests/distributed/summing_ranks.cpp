@@ -7,11 +7,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "libdtrain/core/rng.h"
-#include "libdtrain/distributed/communicator.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/distributed/communicator.h"
+#include "dtrain/ops/batch_norm.h"
 #include "libdtrain/distributed/ring.h"
 #include "libdtrain/distributed/wire.h"
-#include "libdtrain/ops/batch_norm.h"
 
 namespace dtrain {
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "libdtrain/distributed/communicator.h"
+#include "dtrain/distributed/communicator.h"
 
 namespace dtrain {
 

@@ -1,7 +1,7 @@
 // Fused convolutions with wrong results are rejected.
+#include "dtrain/ops/pointwise.h"
 #include "libdtrain/ops/batch_norm_schedule.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
-#include "libdtrain/ops/pointwise.h"
 #include "tests/emulation/libraries.h"
 #include "tests/testing.h"
 

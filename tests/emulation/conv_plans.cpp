@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "dtrain/ops/conv2d.h"
+#include "dtrain/ops/pointwise.h"
 #include "libdtrain/cuda/cudnn_plan.h"
-#include "libdtrain/ops/conv2d.h"
-#include "libdtrain/ops/pointwise.h"
 #include "tests/emulation/libraries.h"
 
 namespace dtrain::cuda {

@@ -1,5 +1,5 @@
 // Scratch memory of a convolution, with a library that needs none.
-#include "libdtrain/ops/conv2d.h"
+#include "dtrain/ops/conv2d.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,5 +1,5 @@
 // Custom work on a context's stream.
-#include "libdtrain/core/cuda_stream.h"
+#include "dtrain/core/cuda_stream.h"
 
 #include <cuda_runtime.h>
 

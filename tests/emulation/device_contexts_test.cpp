@@ -4,7 +4,7 @@
 #include <memory>
 #include <thread>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cuda/device_memory.h"
 #include "tests/emulation/emulation.h"
 

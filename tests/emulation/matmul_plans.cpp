@@ -1,7 +1,7 @@
 #include <dnnl.h>
 
+#include "dtrain/ops/pointwise.h"
 #include "libdtrain/cuda/cublas_plan.h"
-#include "libdtrain/ops/pointwise.h"
 #include "tests/emulation/libraries.h"
 
 namespace dtrain::cuda {

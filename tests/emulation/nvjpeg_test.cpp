@@ -1,7 +1,7 @@
 // With an nvJPEG that decodes as libjpeg does, GPU samples equal the host's bitwise; and misuse that the emulation
 // detects.
+#include "dtrain/ops/jpeg_decode.h"
 #include "libdtrain/cuda/nvjpeg_interface.h"
-#include "libdtrain/ops/jpeg_decode.h"
 #include "tests/emulation/emulation.h"
 #include "tests/jpegs.h"
 #include "tests/testing.h"

@@ -1,5 +1,5 @@
 // Weight files in either format, detected by the first bytes.
-#include "libdtrain/io/array_file.h"
+#include "dtrain/io/array_file.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

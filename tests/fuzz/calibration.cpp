@@ -1,5 +1,5 @@
 // Calibration files for int8. Accepted input must be canonical: equal to its serialisation.
-#include "libdtrain/train/calibration_file.h"
+#include "dtrain/train/calibration_file.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 // Class-name files beside shards.
-#include "data/class_names.h"
+#include "dtrain/data/class_names.h"
 
 #include "tests/fuzz/fuzz.h"
 

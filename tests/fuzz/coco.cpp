@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "data/coco/detection_message.h"
-#include "data/coco/evaluate.h"
+#include "dtrain/data/coco/evaluate.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

@@ -1,7 +1,7 @@
 // Wire format of tf.Example, and the boxes in it.
-#include "data/example.h"
+#include "dtrain/data/example.h"
 
-#include "data/imagenet.h"
+#include "dtrain/data/imagenet.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/files.h"
 
 namespace dtrain::fuzz {

@@ -1,5 +1,5 @@
 // IDX files, plain and gzip.
-#include "data/idx.h"
+#include "dtrain/data/idx.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,9 +1,9 @@
 // Index files beside shards.
 #include <cstring>
 
-#include "data/record_index.h"
+#include "dtrain/data/record_index.h"
+#include "dtrain/io/record_file.h"
 #include "libdtrain/io/crc32c.h"
-#include "libdtrain/io/record_file.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

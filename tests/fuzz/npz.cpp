@@ -1,5 +1,5 @@
 // NumPy .npz archives.
-#include "libdtrain/io/npz.h"
+#include "dtrain/io/npz.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 // TFRecord files, plain and gzip: sequential reading past bad records, and by index.
-#include "data/record_index.h"
-#include "libdtrain/io/record_file.h"
+#include "dtrain/data/record_index.h"
+#include "dtrain/io/record_file.h"
 #include "tests/checksums.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 // Safetensors files.
-#include "libdtrain/io/safetensors.h"
+#include "dtrain/io/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,7 +1,7 @@
 // Lists of skipped images, and their round trip.
 #include <stdexcept>
 
-#include "data/bad_record.h"
+#include "dtrain/data/bad_record.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 // Durable output: order of system calls, failures, and directory locks.
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/io/atomic_file.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,10 +8,10 @@
 #include <csignal>
 #include <functional>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
 #include "libdtrain/io/crc32c.h"
 #include "libdtrain/io/file_lock.h"
-#include "libdtrain/io/input_file.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

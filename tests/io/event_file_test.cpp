@@ -1,12 +1,12 @@
 // Event files, read back without the engine: their bytes, their names, what is pending, and full disks.
-#include "libdtrain/io/event_file.h"
+#include "dtrain/io/event_file.h"
 
 #include <cerrno>
 #include <cmath>
 #include <limits>
 #include <memory>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/event_reader.h"
 #include "tests/testing.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "libdtrain/version.h"
+#include "dtrain/version.h"
 
 namespace dtrain {
 namespace {

@@ -1,7 +1,7 @@
 // Wrong file types given as weights: description and advice.
 #include "libdtrain/io/foreign_file.h"
 
-#include "libdtrain/io/array_file.h"
+#include "dtrain/io/array_file.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

@@ -1,7 +1,7 @@
 // NpzOutput: exact bytes, round trip, and rejected input.
-#include "libdtrain/io/npz_output.h"
+#include "dtrain/io/npz_output.h"
 
-#include "libdtrain/io/npz.h"
+#include "dtrain/io/npz.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

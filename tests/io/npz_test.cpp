@@ -5,9 +5,9 @@
 //     "int64": (a * 10**10).astype("<i8"), "scalar": numpy.float32(2.5), "empty": numpy.zeros((0, 3), "<f4")})
 //   numpy.savez_compressed("deflated.npz", ...the same...)
 //   numpy.savez("pickled.npz", objects=numpy.array([{}], dtype=object))
-#include "libdtrain/io/npz.h"
+#include "dtrain/io/npz.h"
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "tests/files.h"
 #include "tests/npz_writer.h"
 #include "tests/testing.h"

@@ -1,5 +1,5 @@
 // TFRecord framing: known bytes, round trips, and corruption.
-#include "libdtrain/io/record_file.h"
+#include "dtrain/io/record_file.h"
 
 #include <sys/stat.h>
 

@@ -9,7 +9,7 @@
 #include <iostream>
 #include <thread>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

@@ -1,5 +1,5 @@
 // safetensors: malformed files, and round trips with the writer.
-#include "libdtrain/io/safetensors.h"
+#include "dtrain/io/safetensors.h"
 
 #include <cstring>
 #include <random>

@@ -1,5 +1,5 @@
 // Histograms, images, texts and hyper-parameters of TensorBoard, read back without the engine.
-#include "libdtrain/io/summary.h"
+#include "dtrain/io/summary.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

@@ -1,5 +1,5 @@
 // Catalogue of classifiers against published parameter counts and multiply-adds.
-#include "models/catalog.h"
+#include "dtrain/models/catalog.h"
 
 #include <set>
 

@@ -1,7 +1,7 @@
 // Loading of classifier weights with other libraries' names and layouts. tests/parity loads real models.
-#include "models/classifier_weights.h"
+#include "dtrain/models/classifier_weights.h"
 
-#include "models/catalog.h"
+#include "dtrain/models/catalog.h"
 #include "models/timm_names.h"
 #include "tests/testing.h"
 

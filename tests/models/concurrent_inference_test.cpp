@@ -2,9 +2,9 @@
 #include <atomic>
 #include <thread>
 
-#include "libdtrain/autograd/prepared_weights.h"
-#include "libdtrain/ops/loss.h"
-#include "models/catalog.h"
+#include "dtrain/autograd/prepared_weights.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/ops/loss.h"
 #include "tests/testing.h"
 
 namespace dtrain::models {

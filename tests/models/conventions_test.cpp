@@ -1,10 +1,10 @@
 // Model conventions: each one changes the model that is built.
-#include "models/conventions.h"
+#include "dtrain/models/conventions.h"
 
 #include <cmath>
 
-#include "models/catalog.h"
-#include "models/resnet.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/models/resnet.h"
 #include "tests/testing.h"
 
 namespace dtrain::models {

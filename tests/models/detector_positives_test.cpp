@@ -2,7 +2,7 @@
 // results are bit-identical to steps that skip nothing, also across a resume.
 #include <array>
 
-#include "models/detection/detector.h"
+#include "dtrain/models/detection/detector.h"
 #include "tests/models/drawn_scene.h"
 
 namespace dtrain::models {

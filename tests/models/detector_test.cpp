@@ -1,9 +1,9 @@
 // A small detector: decreasing loss, bit-identical steps in all execution modes, presets.
-#include "models/detection/detector.h"
+#include "dtrain/models/detection/detector.h"
 
 #include <cmath>
 
-#include "models/detection/presets.h"
+#include "dtrain/models/detection/presets.h"
 #include "tests/models/drawn_scene.h"
 
 namespace dtrain::models {

@@ -1,6 +1,6 @@
 // Detector variants: cascade of box heads, single map (C4), other norms. Each learns, gives bit-identical steps in all
 // execution modes, and has correct gradients.
-#include "models/detection/detector.h"
+#include "dtrain/models/detection/detector.h"
 
 #include <cmath>
 #include <optional>

@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "libdtrain/core/rng.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/trainer.h"
-#include "models/detection/detector.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/models/detection/detector.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/train/trainer.h"
 #include "tests/testing.h"
 
 namespace dtrain::models {

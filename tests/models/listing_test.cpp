@@ -4,7 +4,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "models/catalog.h"
+#include "dtrain/models/catalog.h"
 #include "tests/testing.h"
 
 namespace dtrain::models {

@@ -1,9 +1,9 @@
 // NASNet: auxiliary head, drop path and parameter counts.
 #include "models/nasnet.h"
 
-#include "libdtrain/ops/loss.h"
-#include "libdtrain/ops/scalar_loss.h"
-#include "models/catalog.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/ops/loss.h"
+#include "dtrain/ops/scalar_loss.h"
 #include "tests/testing.h"
 
 namespace dtrain::models {

@@ -1,11 +1,11 @@
 // ONNX models: the bytes of a graph, its attributes, and what of a model is refused. tests/parity runs the models.
 #include "models/onnx/graph.h"
 
-#include "libdtrain/ops/gating.h"
-#include "libdtrain/ops/pointwise.h"
-#include "models/catalog.h"
-#include "models/detection/onnx.h"
-#include "models/onnx/classifier.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/models/detection/onnx.h"
+#include "dtrain/models/onnx/classifier.h"
+#include "dtrain/ops/gating.h"
+#include "dtrain/ops/pointwise.h"
 #include "models/onnx/layers.h"
 #include "tests/files.h"
 #include "tests/testing.h"

@@ -2,9 +2,9 @@
 // int8 kernel lie between quantised ones.
 #include <cmath>
 
-#include "libdtrain/autograd/prepared_weights.h"
-#include "libdtrain/train/calibrator.h"
-#include "models/catalog.h"
+#include "dtrain/autograd/prepared_weights.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/train/calibrator.h"
 #include "tests/testing.h"
 
 namespace dtrain::models {

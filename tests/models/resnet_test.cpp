@@ -1,9 +1,9 @@
 // ResNet as a component: features without classifier, and two networks in one store.
-#include "models/resnet.h"
+#include "dtrain/models/resnet.h"
 
-#include "libdtrain/ops/scalar_loss.h"
-#include "libdtrain/train/optimizer.h"
-#include "models/catalog.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/ops/scalar_loss.h"
+#include "dtrain/train/optimizer.h"
 #include "tests/testing.h"
 
 namespace dtrain::models {

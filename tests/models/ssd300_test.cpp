@@ -1,12 +1,12 @@
 // SSD300: published default boxes, loss and detections against double-precision references, and short trainings.
-#include "models/ssd300.h"
+#include "dtrain/models/ssd300.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/trainer.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/train/trainer.h"
 #include "tests/testing.h"
 
 namespace dtrain::models {

@@ -1,11 +1,11 @@
 // Loading of classifier weights into the backbone of SSD300.
-#include "models/ssd300_weights.h"
+#include "dtrain/models/ssd300_weights.h"
 
 #include <filesystem>
 #include <map>
 
-#include "libdtrain/train/checkpoint.h"
-#include "libdtrain/train/weights.h"
+#include "dtrain/train/checkpoint.h"
+#include "dtrain/train/weights.h"
 #include "tests/testing.h"
 
 namespace dtrain::models {

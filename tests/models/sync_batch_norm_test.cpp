@@ -1,8 +1,8 @@
 // Synchronised batch norm: loss and averaged gradients of several ranks match a single rank with all images.
 #include <iostream>
 
-#include "libdtrain/ops/loss.h"
-#include "models/catalog.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/ops/loss.h"
 #include "tests/distributed/thread_communicator.h"
 #include "tests/testing.h"
 

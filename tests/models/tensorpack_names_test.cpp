@@ -4,9 +4,9 @@
 #include <cmath>
 #include <map>
 
-#include "libdtrain/core/rng.h"
-#include "models/detection/detector.h"
-#include "models/detection/weight_files.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/models/detection/detector.h"
+#include "dtrain/models/detection/weight_files.h"
 #include "tests/files.h"
 #include "tests/npz_writer.h"
 #include "tests/testing.h"

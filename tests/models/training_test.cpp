@@ -1,9 +1,9 @@
 // Every classifier takes a training step, and a small one overfits a batch.
 #include <cmath>
 
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/trainer.h"
-#include "models/catalog.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/train/trainer.h"
 #include "tests/testing.h"
 
 namespace dtrain::models {

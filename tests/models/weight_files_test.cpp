@@ -1,12 +1,12 @@
 // Detector weight files of several programs: detectron2's layouts, bit-exact round trips, detection of formats, reports
 // and corrupt files.
-#include "models/detection/weight_files.h"
+#include "dtrain/models/detection/weight_files.h"
 
 #include <cstring>
 #include <map>
 
-#include "libdtrain/core/rng.h"
-#include "models/detection/detector.h"
+#include "dtrain/core/rng.h"
+#include "dtrain/models/detection/detector.h"
 #include "tests/files.h"
 #include "tests/npz_writer.h"
 #include "tests/testing.h"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "libdtrain/ops/match_boxes.h"
+#include "dtrain/ops/match_boxes.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,5 +1,5 @@
 // Anchors against hand-computed and published values.
-#include "libdtrain/ops/anchors.h"
+#include "dtrain/ops/anchors.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // The schedules of batch norm on a GPU: the same bits from each, in each compute type, at awkward sizes, and what the
 // CPU gives up to rounding.
-#include "libdtrain/ops/batch_norm.h"
+#include "dtrain/ops/batch_norm.h"
 #include "libdtrain/ops/batch_norm_schedule.h"
 #include "libdtrain/ops/batch_norm_tiling.h"
 #include "tests/testing.h"

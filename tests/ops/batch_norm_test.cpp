@@ -1,8 +1,8 @@
-#include "libdtrain/ops/batch_norm.h"
+#include "dtrain/ops/batch_norm.h"
 
 #include <cmath>
 
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/pointwise.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,4 +1,4 @@
-#include "libdtrain/ops/bn_relu_max_pool.h"
+#include "dtrain/ops/bn_relu_max_pool.h"
 
 #include "tests/testing.h"
 

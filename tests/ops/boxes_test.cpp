@@ -1,5 +1,5 @@
 // Box deltas and IoUs against their formulas in double precision.
-#include "libdtrain/ops/boxes.h"
+#include "dtrain/ops/boxes.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "libdtrain/ops/claim_boxes.h"
 
-#include "libdtrain/ops/match_boxes.h"
+#include "dtrain/ops/match_boxes.h"
 #include "tests/testing.h"
 
 namespace dtrain {

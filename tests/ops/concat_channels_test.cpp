@@ -1,7 +1,7 @@
 // Concatenation along channels against a loop.
-#include "libdtrain/ops/concat_channels.h"
+#include "dtrain/ops/concat_channels.h"
 
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/pointwise.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,4 +1,4 @@
-#include "libdtrain/ops/conv2d.h"
+#include "dtrain/ops/conv2d.h"
 
 #include "tests/cpu/instruction_sets.h"
 #include "tests/ops/matrix_reference.h"

@@ -1,8 +1,8 @@
-#include "libdtrain/ops/conv_bn_act.h"
+#include "dtrain/ops/conv_bn_act.h"
 
+#include "dtrain/ops/pointwise.h"
 #include "libdtrain/ops/batch_norm_schedule.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
-#include "libdtrain/ops/pointwise.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -3,8 +3,8 @@
 #include <optional>
 #include <set>
 
+#include "dtrain/ops/conv_bn_act.h"
 #include "libdtrain/ops/batch_norm_schedule.h"
-#include "libdtrain/ops/conv_bn_act.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
 #include "tests/testing.h"
 

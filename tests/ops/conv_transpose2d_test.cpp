@@ -1,5 +1,5 @@
 // Transposed convolution against GEMM and col2im in double precision.
-#include "libdtrain/ops/conv_transpose2d.h"
+#include "dtrain/ops/conv_transpose2d.h"
 
 #include "tests/ops/matrix_reference.h"
 #include "tests/testing.h"

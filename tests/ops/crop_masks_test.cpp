@@ -1,5 +1,5 @@
 // Crops of RLE masks against RoIAlign of the decoded masks.
-#include "libdtrain/ops/crop_masks.h"
+#include "dtrain/ops/crop_masks.h"
 
 #include "tests/ops/naive_roi_align.h"
 

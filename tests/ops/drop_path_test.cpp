@@ -1,8 +1,8 @@
-#include "libdtrain/ops/drop_path.h"
+#include "dtrain/ops/drop_path.h"
 
 #include <algorithm>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/ops/conv2d_algorithms.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"

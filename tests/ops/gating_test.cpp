@@ -1,10 +1,10 @@
 // Multiplication, scaling, sigmoid and SiLU against one-line references.
-#include "libdtrain/ops/gating.h"
+#include "dtrain/ops/gating.h"
 
 #include <cmath>
 
+#include "dtrain/ops/scalar_loss.h"
 #include "libdtrain/ops/gating_math.h"
-#include "libdtrain/ops/scalar_loss.h"
 #include "tests/testing.h"
 
 namespace dtrain {

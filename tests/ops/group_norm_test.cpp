@@ -1,5 +1,5 @@
 // Group norm and layer norm against loops over groups.
-#include "libdtrain/ops/group_norm.h"
+#include "dtrain/ops/group_norm.h"
 
 #include <cmath>
 

@@ -1,13 +1,13 @@
 // What tapes with PreparedWeights compute against the composition of convolution, batch norm, sum and relu.
-#include "libdtrain/ops/inferred_conv.h"
+#include "dtrain/ops/inferred_conv.h"
 
 #include <array>
 #include <thread>
 
-#include "libdtrain/autograd/prepared_weights.h"
-#include "libdtrain/ops/conv_bn_act.h"
-#include "libdtrain/ops/matmul.h"
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/autograd/prepared_weights.h"
+#include "dtrain/ops/conv_bn_act.h"
+#include "dtrain/ops/matmul.h"
+#include "dtrain/ops/pointwise.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/ops/forced_algorithms.h"
 #include "tests/testing.h"

@@ -1,6 +1,6 @@
 // GPU JPEG decoding against the host's samples. nvJPEG's IDCT, upsampling and colour conversion round differently from
 // libjpeg's: a few levels on smooth images, which the tolerance allows.
-#include "libdtrain/ops/jpeg_decode.h"
+#include "dtrain/ops/jpeg_decode.h"
 
 #include "tests/jpegs.h"
 #include "tests/testing.h"

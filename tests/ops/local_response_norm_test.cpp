@@ -1,5 +1,5 @@
 // Local response normalisation against its definition.
-#include "libdtrain/ops/local_response_norm.h"
+#include "dtrain/ops/local_response_norm.h"
 
 #include <cmath>
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "libdtrain/ops/update.h"
+#include "dtrain/ops/update.h"
 #include "libdtrain/ops/update_math.h"
 #include "tests/testing.h"
 

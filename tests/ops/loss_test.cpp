@@ -1,5 +1,5 @@
 // Softmax cross-entropy against its definition in double precision.
-#include "libdtrain/ops/loss.h"
+#include "dtrain/ops/loss.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Masked losses against their definitions in double precision.
-#include "libdtrain/ops/masked_losses.h"
+#include "dtrain/ops/masked_losses.h"
 
 #include <cmath>
 #include <limits>

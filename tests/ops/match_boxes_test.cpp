@@ -1,11 +1,11 @@
 // Matching by IoU and sampling, against loops over all pairs in double precision.
-#include "libdtrain/ops/match_boxes.h"
+#include "dtrain/ops/match_boxes.h"
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,5 +1,5 @@
 // The fully connected layer against a matrix product in double precision.
-#include "libdtrain/ops/matmul.h"
+#include "dtrain/ops/matmul.h"
 
 #include "tests/ops/matrix_reference.h"
 #include "tests/testing.h"

@@ -5,8 +5,8 @@
 #include <Eigen/Core>
 #include <algorithm>
 
-#include "libdtrain/ops/conv2d.h"
-#include "libdtrain/testing/array.h"
+#include "dtrain/ops/conv2d.h"
+#include "dtrain/testing/array.h"
 
 namespace dtrain {
 

@@ -1,5 +1,5 @@
 // Hard negative mining against its definition in double precision.
-#include "libdtrain/ops/mined_cross_entropy.h"
+#include "dtrain/ops/mined_cross_entropy.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Random erasing and mixing against their definition in double precision.
-#include "libdtrain/ops/mix_pixels.h"
+#include "dtrain/ops/mix_pixels.h"
 
 #include <cmath>
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "libdtrain/ops/roi_align.h"
+#include "dtrain/ops/roi_align.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,4 +1,4 @@
-#include "libdtrain/ops/peaks.h"
+#include "dtrain/ops/peaks.h"
 
 #include <cmath>
 

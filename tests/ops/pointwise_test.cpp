@@ -1,10 +1,10 @@
 // Element-wise ops against one-line references.
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/pointwise.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "tests/testing.h"
 
 namespace dtrain {

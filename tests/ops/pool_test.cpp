@@ -1,5 +1,5 @@
 // Pooling against loops over windows.
-#include "libdtrain/ops/pool.h"
+#include "dtrain/ops/pool.h"
 
 #include <cmath>
 #include <limits>

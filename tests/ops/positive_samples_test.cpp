@@ -1,6 +1,6 @@
 #include "libdtrain/ops/positive_samples.h"
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,14 +1,14 @@
 // Layers in int8 against those in f32 of what their bytes and whole numbers stand for.
-#include "libdtrain/ops/quantized_conv.h"
+#include "dtrain/ops/quantized_conv.h"
 
 #include <cmath>
 #include <cstring>
 
-#include "libdtrain/autograd/prepared_weights.h"
-#include "libdtrain/ops/conv_bn_act.h"
-#include "libdtrain/ops/matmul.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/ops/pool.h"
+#include "dtrain/autograd/prepared_weights.h"
+#include "dtrain/ops/conv_bn_act.h"
+#include "dtrain/ops/matmul.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/ops/pool.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/ops/forced_algorithms.h"
 #include "tests/testing.h"

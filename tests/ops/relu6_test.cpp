@@ -1,4 +1,4 @@
-#include "libdtrain/ops/relu6.h"
+#include "dtrain/ops/relu6.h"
 
 #include <algorithm>
 #include <cmath>

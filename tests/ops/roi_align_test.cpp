@@ -1,5 +1,5 @@
 // RoIAlign against loops over samples.
-#include "libdtrain/ops/roi_align.h"
+#include "dtrain/ops/roi_align.h"
 
 #include <cmath>
 #include <limits>

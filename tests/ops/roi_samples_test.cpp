@@ -1,5 +1,5 @@
 // Sampled regions and positive rows, against loops over all boxes.
-#include "libdtrain/ops/roi_samples.h"
+#include "dtrain/ops/roi_samples.h"
 
 #include <cmath>
 

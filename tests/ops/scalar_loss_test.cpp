@@ -1,9 +1,9 @@
 // Mean squared error and weighted sums of losses.
-#include "libdtrain/ops/scalar_loss.h"
+#include "dtrain/ops/scalar_loss.h"
 
 #include <cmath>
 
-#include "libdtrain/ops/loss.h"
+#include "dtrain/ops/loss.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,7 +1,7 @@
 // Row slices against a loop.
-#include "libdtrain/ops/slice_rows.h"
+#include "dtrain/ops/slice_rows.h"
 
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/pointwise.h"
 #include "tests/testing.h"
 
 namespace dtrain {

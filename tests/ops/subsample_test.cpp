@@ -1,4 +1,4 @@
-#include "libdtrain/ops/subsample.h"
+#include "dtrain/ops/subsample.h"
 
 #include "tests/testing.h"
 

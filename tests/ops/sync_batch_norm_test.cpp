@@ -1,10 +1,10 @@
 // Synchronised batch norm: several ranks compute the results of one rank with all their images.
 #include <cmath>
 
-#include "libdtrain/ops/bn_relu_max_pool.h"
-#include "libdtrain/ops/conv_bn_act.h"
+#include "dtrain/ops/bn_relu_max_pool.h"
+#include "dtrain/ops/conv_bn_act.h"
+#include "dtrain/ops/pointwise.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
-#include "libdtrain/ops/pointwise.h"
 #include "tests/distributed/thread_communicator.h"
 #include "tests/testing.h"
 

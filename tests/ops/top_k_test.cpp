@@ -1,11 +1,11 @@
 // Top-k and non-maximum suppression, against a stable sort and a loop over all pairs.
-#include "libdtrain/ops/top_k.h"
+#include "dtrain/ops/top_k.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "libdtrain/ops/update.h"
+#include "dtrain/ops/update.h"
 #include "tests/testing.h"
 
 namespace dtrain::update_tests {

@@ -1,11 +1,11 @@
 // Update rules against their formulas in double precision and against PyTorch.
-#include "libdtrain/ops/update.h"
+#include "dtrain/ops/update.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "tests/ops/update_fixture.h"
 
 namespace dtrain {

@@ -1,5 +1,5 @@
 // Nearest up-sampling against its definition.
-#include "libdtrain/ops/upsample.h"
+#include "dtrain/ops/upsample.h"
 
 #include "tests/testing.h"
 

@@ -9,7 +9,7 @@ OBJECTS = 5  # capacity for objects; the second image has fewer
 
 
 def philox(seed, stream, counters):
-    """The four Philox words of libdtrain/core/rng.h for each counter."""
+    """The four Philox words of include/dtrain/core/rng.h for each counter."""
     low = np.uint64(0xFFFFFFFF)
     counters = np.asarray(counters, np.uint64)
     c = [counters & low, counters >> np.uint64(32)]

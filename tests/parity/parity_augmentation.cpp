@@ -8,10 +8,10 @@
 #include <functional>
 #include <map>
 
-#include "data/auto_augment.h"
-#include "data/mixing.h"
-#include "libdtrain/ops/loss.h"
-#include "libdtrain/ops/mix_pixels.h"
+#include "dtrain/data/auto_augment.h"
+#include "dtrain/data/mixing.h"
+#include "dtrain/ops/loss.h"
+#include "dtrain/ops/mix_pixels.h"
 #include "tests/files.h"
 #include "tests/parity/tensors.h"
 

@@ -7,9 +7,9 @@
 // gradients.safetensors.
 #include <cstdio>
 
-#include "libdtrain/train/weights.h"
-#include "models/detection/detector.h"
-#include "models/detection/presets.h"
+#include "dtrain/models/detection/detector.h"
+#include "dtrain/models/detection/presets.h"
+#include "dtrain/train/weights.h"
 #include "tests/parity/tensors.h"
 
 namespace dtrain {

@@ -9,11 +9,11 @@
 #include <cstdio>
 #include <map>
 
-#include "libdtrain/autograd/prepared_weights.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/trainer.h"
-#include "libdtrain/train/weights.h"
-#include "models/catalog.h"
+#include "dtrain/autograd/prepared_weights.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/train/trainer.h"
+#include "dtrain/train/weights.h"
 #include "tests/parity/tensors.h"
 
 namespace dtrain {

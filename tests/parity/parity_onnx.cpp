@@ -10,10 +10,10 @@
 #include <random>
 
 #include "apps/cli/conventions.h"
-#include "libdtrain/train/weights.h"
-#include "models/catalog.h"
-#include "models/classifier_weights.h"
-#include "models/onnx/classifier.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/models/classifier_weights.h"
+#include "dtrain/models/onnx/classifier.h"
+#include "dtrain/train/weights.h"
 #include "tests/parity/tensors.h"
 
 namespace dtrain {

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "apps/cli/vision.h"
-#include "data/catalog.h"
+#include "dtrain/data/catalog.h"
 #include "tests/files.h"
 #include "tests/parity/tensors.h"
 

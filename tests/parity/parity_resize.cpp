@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "apps/mask_rcnn/predictor.h"
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/ops/pointwise.h"
 #include "tests/parity/tensors.h"
 
 namespace dtrain {

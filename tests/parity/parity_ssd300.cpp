@@ -5,8 +5,8 @@
 // `deltas` and `logits`) and gradients.safetensors.
 #include <cstdio>
 
-#include "libdtrain/train/weights.h"
-#include "models/ssd300.h"
+#include "dtrain/models/ssd300.h"
+#include "dtrain/train/weights.h"
 #include "tests/parity/tensors.h"
 
 namespace dtrain {

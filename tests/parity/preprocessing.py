@@ -32,7 +32,7 @@ MEAN = F([123.68, 116.78, 103.94])
 
 
 def philox(seed, stream, counter):
-    """The four Philox words of libdtrain/core/rng.h."""
+    """The four Philox words of include/dtrain/core/rng.h."""
     c = [counter & 0xFFFFFFFF, counter >> 32, stream & 0xFFFFFFFF, stream >> 32]
     k0, k1 = seed & 0xFFFFFFFF, seed >> 32
     for _ in range(10):

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "apps/cli/environment.h"
-#include "libdtrain/core/context.h"
-#include "libdtrain/io/atomic_file.h"
-#include "libdtrain/io/safetensors.h"
+#include "dtrain/core/context.h"
+#include "dtrain/io/atomic_file.h"
+#include "dtrain/io/safetensors.h"
 
 namespace dtrain {
 

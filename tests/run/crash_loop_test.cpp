@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/run/cadence.h"
+#include "dtrain/core/error.h"
+#include "dtrain/run/cadence.h"
 #include "libdtrain/run/crash_marker.h"
 #include "tests/files.h"
 #include "tests/run/drawn_task.h"

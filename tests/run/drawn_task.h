@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/layers.h"
-#include "libdtrain/run/evaluation.h"
-#include "libdtrain/run/run.h"
+#include "dtrain/layers.h"
+#include "dtrain/run/evaluation.h"
+#include "dtrain/run/run.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include "dtrain/run/elastic.h"
 #include "libdtrain/run/common_step.h"
-#include "libdtrain/run/elastic.h"
 #include "tests/distributed/thread_communicator.h"
 #include "tests/files.h"
 #include "tests/run/drawn_task.h"

@@ -1,11 +1,11 @@
 // Run of a small task: events, checkpoints, evaluations, stops, misuse.
-#include "libdtrain/run/run.h"
+#include "dtrain/run/run.h"
 
 #include <algorithm>
 #include <atomic>
 #include <thread>
 
-#include "libdtrain/train/averaged.h"
+#include "dtrain/train/averaged.h"
 #include "libdtrain/train/checkpoint_files.h"
 #include "tests/run/drawn_task.h"
 

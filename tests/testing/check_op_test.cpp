@@ -1,5 +1,5 @@
 // check_op itself: accepts a correct op and reports errors of others.
-#include "libdtrain/testing/check_op.h"
+#include "dtrain/testing/check_op.h"
 
 #include <cmath>
 #include <memory>

@@ -1,5 +1,5 @@
 // Layer-wise adaptive rates (LARS, LAMB, LARC), and the moving average.
-#include "libdtrain/train/averaged.h"
+#include "dtrain/train/averaged.h"
 #include "tests/train/optimizer_fixture.h"
 
 namespace dtrain {

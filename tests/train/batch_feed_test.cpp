@@ -1,5 +1,5 @@
 // BatchFeed: order, content, and reuse of host memory.
-#include "libdtrain/train/batch_feed.h"
+#include "dtrain/train/batch_feed.h"
 
 #include "tests/testing.h"
 

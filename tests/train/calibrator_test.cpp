@@ -1,14 +1,14 @@
 // Calibrated int8 inference of networks against f32: connections around ops without int8 support, and exclusions.
-#include "libdtrain/train/calibrator.h"
+#include "dtrain/train/calibrator.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "libdtrain/autograd/prepared_weights.h"
-#include "libdtrain/layers.h"
-#include "libdtrain/ops/concat_channels.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/ops/relu6.h"
+#include "dtrain/autograd/prepared_weights.h"
+#include "dtrain/layers.h"
+#include "dtrain/ops/concat_channels.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/ops/relu6.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -2,12 +2,12 @@
 #include <cmath>
 #include <optional>
 
-#include "libdtrain/layers.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/ops/pool.h"
-#include "libdtrain/train/batch_feed.h"
-#include "libdtrain/train/checkpoint.h"
-#include "libdtrain/train/trainer.h"
+#include "dtrain/layers.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/ops/pool.h"
+#include "dtrain/train/batch_feed.h"
+#include "dtrain/train/checkpoint.h"
+#include "dtrain/train/trainer.h"
 #include "tests/testing.h"
 
 namespace dtrain {

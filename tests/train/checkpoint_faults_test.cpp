@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "libdtrain/train/checkpoint.h"
+#include "dtrain/train/checkpoint.h"
 #include "libdtrain/train/checkpoint_files.h"
 #include "tests/files.h"
 #include "tests/testing.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/autograd/parameters.h"
-#include "libdtrain/train/checkpoint.h"
+#include "dtrain/autograd/parameters.h"
+#include "dtrain/train/checkpoint.h"
 #include "tests/testing.h"
 
 namespace dtrain {

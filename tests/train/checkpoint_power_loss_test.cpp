@@ -3,7 +3,7 @@
 #include <map>
 #include <random>
 
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/io/atomic_file.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 #include "tests/train/checkpoint_fixture.h"

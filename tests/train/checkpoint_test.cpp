@@ -1,7 +1,7 @@
 // Checkpoints: bit-exact round trips, retention, rejection and skipping.
-#include "libdtrain/train/checkpoint.h"
+#include "dtrain/train/checkpoint.h"
 
-#include "libdtrain/train/weights.h"
+#include "dtrain/train/weights.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 #include "tests/train/checkpoint_fixture.h"

@@ -1,12 +1,12 @@
 // Use after the referenced object's destruction throws Error.
-#include "libdtrain/core/checked_ref.h"
+#include "dtrain/core/checked_ref.h"
 
 #include <memory>
 
-#include "libdtrain/autograd/prepared_weights.h"
-#include "libdtrain/layers.h"
-#include "libdtrain/train/batch_feed.h"
-#include "libdtrain/train/trainer.h"
+#include "dtrain/autograd/prepared_weights.h"
+#include "dtrain/layers.h"
+#include "dtrain/train/batch_feed.h"
+#include "dtrain/train/trainer.h"
 #include "tests/testing.h"
 
 namespace dtrain {

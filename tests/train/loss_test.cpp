@@ -1,8 +1,8 @@
 // Losses with named metrics: column layout, reported values, and constant buffers.
-#include "libdtrain/train/loss.h"
+#include "dtrain/train/loss.h"
 
-#include "libdtrain/layers.h"
-#include "libdtrain/train/trainer.h"
+#include "dtrain/layers.h"
+#include "dtrain/train/trainer.h"
 #include "tests/distributed/thread_communicator.h"
 #include "tests/testing.h"
 

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <limits>
 
-#include "libdtrain/core/error.h"
-#include "libdtrain/train/metrics.h"
+#include "dtrain/core/error.h"
+#include "dtrain/train/metrics.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 

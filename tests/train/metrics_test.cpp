@@ -1,4 +1,4 @@
-#include "libdtrain/train/metrics.h"
+#include "dtrain/train/metrics.h"
 
 #include <sys/stat.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <sstream>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/testing.h"
 
 namespace dtrain {

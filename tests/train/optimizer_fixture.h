@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "libdtrain/train/optimizer.h"
+#include "dtrain/train/optimizer.h"
 #include "tests/testing.h"
 
 namespace dtrain {

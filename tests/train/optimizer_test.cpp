@@ -1,5 +1,5 @@
 // Optimizer over a ParameterStore: which parameters are updated and decayed.
-#include "libdtrain/train/optimizer.h"
+#include "dtrain/train/optimizer.h"
 
 #include <cmath>
 #include <optional>

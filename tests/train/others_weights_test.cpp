@@ -1,6 +1,6 @@
 // Weights written by other programs (types, wrapper prefixes), and metadata of our own.
-#include "libdtrain/io/safetensors.h"
-#include "libdtrain/train/weights.h"
+#include "dtrain/io/safetensors.h"
+#include "dtrain/train/weights.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 #include "tests/train/checkpoint_fixture.h"

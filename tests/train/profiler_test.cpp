@@ -1,13 +1,13 @@
 // Profiler records, and that profiling changes no result.
-#include "libdtrain/core/profiler.h"
+#include "dtrain/core/profiler.h"
 
 #include <algorithm>
 #include <tuple>
 
-#include "libdtrain/layers.h"
-#include "libdtrain/ops/pointwise.h"
-#include "libdtrain/train/profile.h"
-#include "libdtrain/train/trainer.h"
+#include "dtrain/layers.h"
+#include "dtrain/ops/pointwise.h"
+#include "dtrain/train/profile.h"
+#include "dtrain/train/trainer.h"
 #include "tests/testing.h"
 
 namespace dtrain {

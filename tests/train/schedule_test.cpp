@@ -1,9 +1,9 @@
 // Schedules against values computed by hand.
-#include "libdtrain/train/schedule.h"
+#include "dtrain/train/schedule.h"
 
 #include <cmath>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,11 +1,11 @@
 // Training step: accumulation, non-finite gradients, reports.
-#include "libdtrain/train/trainer.h"
+#include "dtrain/train/trainer.h"
 
 #include <cmath>
 #include <limits>
 
-#include "libdtrain/layers.h"
-#include "libdtrain/ops/pointwise.h"
+#include "dtrain/layers.h"
+#include "dtrain/ops/pointwise.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -1,10 +1,10 @@
 // Weights with torchvision's names: exact round trips, transposition against numpy, mismatches.
-#include "libdtrain/train/weights.h"
+#include "dtrain/train/weights.h"
 
 #include <cstdlib>
 
-#include "libdtrain/io/safetensors.h"
-#include "libdtrain/layers.h"
+#include "dtrain/io/safetensors.h"
+#include "dtrain/layers.h"
 #include "tests/files.h"
 #include "tests/testing.h"
 #include "tests/train/checkpoint_fixture.h"

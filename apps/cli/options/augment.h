@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "apps/cli/flags.h"
-#include "data/augmented.h"
-#include "data/mixing.h"
-#include "libdtrain/ops/mix_pixels.h"
+#include "dtrain/data/augmented.h"
+#include "dtrain/data/mixing.h"
+#include "dtrain/ops/mix_pixels.h"
 
 namespace dtrain::cli {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "apps/cli/flags.h"
-#include "data/cache.h"
+#include "dtrain/data/cache.h"
 
 namespace dtrain::cli {
 

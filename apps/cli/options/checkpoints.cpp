@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 #include "libdtrain/io/file_lock.h"
 
 namespace dtrain::cli {

@@ -8,7 +8,7 @@
 #include "apps/cli/flags.h"
 #include "apps/cli/options/follow.h"
 #include "apps/cli/options/ranks.h"
-#include "libdtrain/run/run.h"
+#include "dtrain/run/run.h"
 
 namespace dtrain::cli {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "apps/cli/flags.h"
-#include "libdtrain/run/run.h"
+#include "dtrain/run/run.h"
 
 namespace dtrain::cli {
 

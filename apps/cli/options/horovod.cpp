@@ -10,8 +10,8 @@
 
 #include "apps/cli/environment.h"
 #include "apps/cli/values.h"
-#include "libdtrain/core/error.h"
-#include "libdtrain/distributed/group.h"
+#include "dtrain/core/error.h"
+#include "dtrain/distributed/group.h"
 
 namespace dtrain::cli {
 namespace {

@@ -1,7 +1,7 @@
 // Records, loader threads, pixels.
 #include "apps/cli/options/input.h"
 
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cli {
 

@@ -9,7 +9,7 @@
 #include "apps/cli/machine.h"
 #include "apps/cli/options/cache.h"
 #include "apps/cli/options/ranks.h"
-#include "data/catalog.h"
+#include "dtrain/data/catalog.h"
 
 namespace dtrain::cli {
 

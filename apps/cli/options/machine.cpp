@@ -9,7 +9,7 @@
 #include "apps/cli/child.h"
 #include "apps/cli/environment.h"
 #include "apps/cli/local_ranks.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cli {
 namespace {

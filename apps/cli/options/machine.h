@@ -9,7 +9,7 @@
 #include "apps/cli/flags.h"
 #include "apps/cli/machine.h"
 #include "apps/cli/options/ranks.h"
-#include "libdtrain/train/trainer.h"
+#include "dtrain/train/trainer.h"
 
 namespace dtrain::cli {
 

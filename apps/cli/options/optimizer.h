@@ -6,8 +6,8 @@
 #include <string>
 
 #include "apps/cli/flags.h"
-#include "libdtrain/train/optimizer.h"
-#include "libdtrain/train/schedule.h"
+#include "dtrain/train/optimizer.h"
+#include "dtrain/train/schedule.h"
 
 namespace dtrain::cli {
 

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "libdtrain/core/gpu_info.h"
-#include "libdtrain/ops/peaks.h"
+#include "dtrain/core/gpu_info.h"
+#include "dtrain/ops/peaks.h"
 
 namespace dtrain::cli {
 

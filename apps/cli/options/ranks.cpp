@@ -9,7 +9,7 @@
 #include "apps/cli/machine.h"
 #include "apps/cli/rank_table.h"
 #include "apps/cli/values.h"
-#include "libdtrain/core/error.h"
+#include "dtrain/core/error.h"
 
 namespace dtrain::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "apps/cli/flags.h"
-#include "libdtrain/run/elastic.h"
+#include "dtrain/run/elastic.h"
 
 namespace dtrain::cli {
 

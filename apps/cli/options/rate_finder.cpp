@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "libdtrain/io/atomic_file.h"
+#include "dtrain/io/atomic_file.h"
 
 namespace dtrain::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include "apps/cli/options/run.h"
 #include "apps/cli/options/summaries.h"
 #include "apps/cli/options/tracing.h"
-#include "libdtrain/run/elastic.h"
-#include "libdtrain/run/run.h"
+#include "dtrain/run/elastic.h"
+#include "dtrain/run/run.h"
 
 namespace dtrain::cli {
 

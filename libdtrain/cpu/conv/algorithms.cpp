@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libdtrain/core/profiler.h"
+#include "dtrain/core/profiler.h"
 #include "libdtrain/cpu/conv/depthwise.h"
 #include "libdtrain/cpu/conv/implicit_gemm.h"
 #include "libdtrain/cpu/conv/onednn.h"

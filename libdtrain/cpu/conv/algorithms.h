@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cpu/conv/algorithm.h"
 #include "libdtrain/cpu/conv/inference.h"
 #include "libdtrain/cpu/conv/int8.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cpu/conv/amx_repack.h"
 #include "libdtrain/cpu/conv/im2col.h"
 #include "libdtrain/cpu/gemm/blocking.h"

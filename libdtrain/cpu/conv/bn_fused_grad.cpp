@@ -1,6 +1,6 @@
 #include "libdtrain/cpu/conv/bn_fused_grad.h"
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cpu/conv/im2col.h"
 #include "libdtrain/cpu/conv/implicit_gemm.h"
 #include "libdtrain/cpu/gemm/blocking.h"

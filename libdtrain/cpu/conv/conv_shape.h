@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "libdtrain/core/tensor.h"
+#include "dtrain/core/tensor.h"
 
 namespace dtrain {
 class Context;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cpu/conv/conv_shape.h"
 #include "libdtrain/cpu/gemm/matrix.h"
 #include "libdtrain/cpu/threads/scratch.h"

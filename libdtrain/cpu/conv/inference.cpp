@@ -1,6 +1,6 @@
 #include "libdtrain/cpu/conv/inference.h"
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cpu/conv/implicit_gemm.h"
 #include "libdtrain/cpu/conv/winograd.h"
 #include "libdtrain/cpu/elements.h"

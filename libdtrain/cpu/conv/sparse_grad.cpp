@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cpu/conv/im2col.h"
 #include "libdtrain/cpu/conv/implicit_gemm.h"
 #include "libdtrain/cpu/elements.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cpu/conv/winograd.h"
 #include "libdtrain/cpu/gemm/statistics.h"
 #include "libdtrain/cpu/kernels/prefetch.h"

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cpu/conv/winograd.h"
 #include "libdtrain/cpu/conv/winograd_tiles.h"
 #include "libdtrain/cpu/gemm/prefetch_schedule.h"

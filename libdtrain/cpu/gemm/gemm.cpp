@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cpu/gemm/non_temporal.h"
 #include "libdtrain/cpu/gemm/tiles.h"
 #include "libdtrain/cpu/kernels/table.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cpu/gemm/packing.h"
 #include "libdtrain/cpu/gemm/prefetch_schedule.h"
 #include "libdtrain/cpu/kernels/table.h"

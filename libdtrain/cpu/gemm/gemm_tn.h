@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "libdtrain/core/types.h"
+#include "dtrain/core/types.h"
 #include "libdtrain/cpu/gemm/matrix.h"
 #include "libdtrain/cpu/kernels/gemm.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cpu/gemm/prefetch_schedule.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/threads/scratch.h"

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "libdtrain/core/activation.h"
+#include "dtrain/core/activation.h"
 #include "libdtrain/cpu/kernels/by_type.h"
 
 namespace dtrain::cpu {

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "libdtrain/core/float16.h"
+#include "dtrain/core/float16.h"
 
 namespace dtrain::cpu {
 

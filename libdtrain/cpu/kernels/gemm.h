@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "libdtrain/core/float16.h"
+#include "dtrain/core/float16.h"
 #include "libdtrain/cpu/kernels/prefetch.h"
 
 namespace dtrain::cpu {

@@ -3,7 +3,7 @@
 // of its set.
 #pragma once
 
-#include "libdtrain/core/cpu_isa.h"
+#include "dtrain/core/cpu_isa.h"
 #include "libdtrain/cpu/kernels/batch_norm.h"
 #include "libdtrain/cpu/kernels/depthwise.h"
 #include "libdtrain/cpu/kernels/gemm.h"

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "libdtrain/core/float16.h"
-#include "libdtrain/core/types.h"
+#include "dtrain/core/float16.h"
+#include "dtrain/core/types.h"
 
 namespace dtrain {
 class Context;

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <unordered_map>
 
-#include "libdtrain/core/memory.h"
+#include "dtrain/core/memory.h"
 
 namespace dtrain::cpu {
 

@@ -5,7 +5,7 @@
 #include <dnnl.hpp>
 #include <unordered_map>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain::cpu {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 
 namespace dtrain::cpu {
 

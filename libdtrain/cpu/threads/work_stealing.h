@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "libdtrain/core/context.h"
+#include "dtrain/core/context.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/threads/first_exception.h"
 

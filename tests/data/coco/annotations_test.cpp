@@ -1,5 +1,5 @@
 // Parsing of "instances" files, and errors for invalid ones.
-#include "data/coco/annotations.h"
+#include "dtrain/data/coco/annotations.h"
 
 #include <map>
 #include <nlohmann/json.hpp>

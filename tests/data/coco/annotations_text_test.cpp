@@ -1,5 +1,5 @@
 // Text of "instances" files: encodings, Python's constants, damage.
-#include "data/coco/annotations.h"
+#include "dtrain/data/coco/annotations.h"
 #include "tests/data/coco/small_set.h"
 #include "tests/files.h"
 #include "tests/testing.h"

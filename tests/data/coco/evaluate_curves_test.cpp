@@ -4,7 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "data/coco/evaluate.h"
+#include "dtrain/data/coco/evaluate.h"
 #include "tests/data/coco/evaluated.h"
 #include "tests/files.h"
 #include "tests/testing.h"

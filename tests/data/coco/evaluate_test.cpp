@@ -1,6 +1,6 @@
 // COCO metrics against pycocotools, whose results are in evaluations.json (see make_evaluations.py) and in the
 // published sample.
-#include "data/coco/evaluate.h"
+#include "dtrain/data/coco/evaluate.h"
 
 #include <nlohmann/json.hpp>
 #include <regex>

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/coco/evaluate.h"
+#include "dtrain/data/coco/evaluate.h"
 
 namespace dtrain::data::coco {
 

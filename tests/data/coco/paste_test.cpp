@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "libdtrain/core/rng.h"
+#include "dtrain/core/rng.h"
 #include "tests/testing.h"
 
 namespace dtrain::data::coco {

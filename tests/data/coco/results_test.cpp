@@ -1,5 +1,5 @@
 // Result files: round trips and errors.
-#include "data/coco/results.h"
+#include "dtrain/data/coco/results.h"
 
 #include <limits>
 #include <nlohmann/json.hpp>

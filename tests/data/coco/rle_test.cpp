@@ -1,6 +1,6 @@
 // RLE masks against pycocotools, whose results are in polygons.json (see make_polygons.py), and against pixel-wise
 // references.
-#include "data/coco/rle.h"
+#include "dtrain/data/coco/rle.h"
 
 #include <cmath>
 #include <limits>

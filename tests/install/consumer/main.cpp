@@ -1,10 +1,10 @@
 // A program outside the tree: a model of its own, trained with the installed library until the loss has fallen.
 #include <cstdio>
 
-#include "data/png.h"
-#include "libdtrain/dtrain.h"
-#include "libdtrain/testing/check_op.h"
-#include "models/catalog.h"
+#include "dtrain/data/png.h"
+#include "dtrain/dtrain.h"
+#include "dtrain/models/catalog.h"
+#include "dtrain/testing/check_op.h"
 
 #if DTRAIN_VERSION_MAJOR == 0 && DTRAIN_VERSION_MINOR < 1
 #error "a library of this version was not asked for"

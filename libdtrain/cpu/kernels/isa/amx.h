@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "libdtrain/core/float16.h"
+#include "dtrain/core/float16.h"
 #include "libdtrain/cpu/kernels/isa/tile_config.h"
 
 namespace dtrain::cpu::DT_ISA {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "libdtrain/core/float16.h"
+#include "dtrain/core/float16.h"
 
 namespace dtrain::cpu::DT_ISA {
 

@@ -1,0 +1,68 @@
+// safetensors format: a JSON header followed by tensors; strict reader.
+//   u64 header size (LE) | header: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...} |
+//   data
+// Offsets count from the end of the header; tensors are contiguous.
+// (https://github.com/huggingface/safetensors, "Format")
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtrain/core/types.h"
+#include "dtrain/io/input_file.h"
+
+namespace dtrain {
+
+inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;  // bytes, as in the reference implementation
+
+struct SafetensorsEntry {
+  std::string name;
+  std::string dtype;  // in the file's spelling: "F32", "I64", "BF16", ...
+  Shape shape;
+  uint64_t offset = 0, bytes = 0;  // in the file
+};
+
+using SafetensorsMetadata = std::map<std::string, std::string>;
+
+// Open file with a validated header. Memory is proportional to the actual header, not to announced sizes. Failures
+// throw Error(fault) naming file and tensor.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const std::string& path, Fault fault = Fault::data);
+
+  const std::string& path() const { return file_.path(); }
+  // In order of their data.
+  const std::vector<SafetensorsEntry>& entries() const { return entries_; }
+  const SafetensorsEntry* find(const std::string& name) const;
+  const SafetensorsMetadata& metadata() const { return metadata_; }
+  // Reads the `entry.bytes` bytes of a tensor, row-major.
+  void read(const SafetensorsEntry& entry, void* to) const { file_.read(entry.offset, to, entry.bytes); }
+  // Elements of an F32, F16, BF16 or F64 tensor, rounded to nearest f32; overflow gives infinity. Throws Error for
+  // another type.
+  std::vector<float> read_floats(const SafetensorsEntry& entry) const;
+
+ private:
+  InputFile file_;
+  std::vector<SafetensorsEntry> entries_;
+  std::map<std::string, size_t> by_name_;
+  SafetensorsMetadata metadata_;
+};
+
+// Whether read_floats() supports the type.
+bool is_floating(const std::string& dtype);
+// safetensors name of a DType: "F32".
+std::string safetensors_dtype(DType dtype);
+
+struct TensorSpec {
+  std::string name{};
+  DType dtype = DType::f32;
+  Shape shape{};
+};
+
+// Header of a file with `tensors`, whose data follows contiguously in the same order. Names must be unique and UTF-8.
+// Put wide element types first, so that all data is aligned to its element size.
+std::string safetensors_header(std::span<const TensorSpec> tensors, const SafetensorsMetadata& metadata = {});
+
+}  // namespace dtrain

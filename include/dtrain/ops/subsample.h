@@ -1,0 +1,26 @@
+// Strided subsampling: y[n, p, q, c] = x[n, offset + stride * p, offset + stride * q, c], or 0 outside of the image.
+#pragma once
+
+#include "dtrain/autograd/tape.h"
+
+namespace dtrain {
+
+struct SubsampleOptions {
+  int stride, offset;
+};
+
+// [n, h, w, c] -> [n, ceil(h / stride), ceil(w / stride), c] of x's type, 0 <= offset < stride. Throws Error for
+// another rank or invalid numbers.
+Var subsample(Tape& tape, const Var& x, int stride, int offset);
+
+namespace cpu {
+void subsample(Context&, const Tensor& x, int stride, int offset, const Tensor& y);
+void subsample_grad(Context&, const Tensor& dy, int stride, int offset, const Tensor& dx, bool add);
+}  // namespace cpu
+
+namespace cuda {
+decltype(cpu::subsample) subsample;
+decltype(cpu::subsample_grad) subsample_grad;
+}  // namespace cuda
+
+}  // namespace dtrain

@@ -91,7 +91,8 @@ function(dtrain_add_library name)
     DEFINE_SYMBOL "")  # same command lines for static and shared builds, so that ccache serves both
   target_compile_features(dtrain_${name} PUBLIC cxx_std_20)
   target_include_directories(dtrain_${name} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/dtrain>)
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(dtrain_${name} PRIVATE $<BUILD_INTERFACE:dtrain_compile>)
 endfunction()
 
@@ -104,7 +105,8 @@ function(dtrain_add_objects name)
   set_target_properties(dtrain_${name} PROPERTIES UNITY_BUILD ${dtrain_unity_build})
   target_compile_features(dtrain_${name} PRIVATE cxx_std_20)
   target_compile_options(dtrain_${name} PRIVATE ${dtrain_fuzz_options})
-  target_include_directories(dtrain_${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/include)
+  target_include_directories(dtrain_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}
+    ${PROJECT_BINARY_DIR}/include)
   target_link_libraries(dtrain_${name} PRIVATE dtrain_compile fmt::fmt nlohmann_json::nlohmann_json ZLIB::ZLIB)
 endfunction()
 

@@ -1,17 +1,14 @@
-# Installs headers, libraries, the CMake package and the pkg-config file; dtrain_add_program installs programs. Private
-# and not installed: libdtrain/cpu, libdtrain/cuda, the transports of libdtrain/distributed and the internals of the
-# JPEG and TIFF decoders. Components: `programs` has all that programs need, including the shared libraries;
-# `development` headers and build files; `documents` documents and examples.
+# Installs headers, libraries, the CMake package and the pkg-config file; dtrain_add_program installs programs. The
+# headers in include/dtrain are the library's interface; all other headers are private and not installed. Components:
+# `programs` has all that programs need, including the shared libraries; `development` headers and build files;
+# `documents` documents and examples.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 install(TARGETS dtrain_engine dtrain_models dtrain_data EXPORT dtrain-targets
   LIBRARY COMPONENT programs NAMELINK_COMPONENT development)
-install(DIRECTORY libdtrain models data DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain
-  FILES_MATCHING PATTERN "*.h" PATTERN cpu EXCLUDE PATTERN cuda EXCLUDE REGEX "/data/(jpeg|tiff)_" EXCLUDE
-  PATTERN "mpi_*" EXCLUDE PATTERN "open_mpi*" EXCLUDE PATTERN "nccl_*" EXCLUDE PATTERN "tcp_*" EXCLUDE)
-install(FILES ${PROJECT_BINARY_DIR}/include/libdtrain/version.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain/libdtrain)
+install(DIRECTORY include/dtrain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_BINARY_DIR}/include/dtrain/version.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dtrain)
 install(PROGRAMS scripts/dtrain-mpirun DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
 install(EXPORT dtrain-targets NAMESPACE dtrain:: DESTINATION ${package_dir})
 set(DTRAIN_DEPENDENCIES "")

@@ -42,15 +42,15 @@ BENCHMARK = re.compile(r"benchmarks/\w+_bench\.cpp")
 SOURCES = r".*\.(h|cpp|cu|cuh)"
 # Tests that list folders to find their input files: pattern of test names, pattern of files, distance.
 READERS: tuple[tuple[str, str, int], ...] = (
-    (r"include_rules", r"(libdtrain|models|data|apps|tests|benchmarks)/" + SOURCES, 1),
-    (r"scripts\.affected_tests", r"(libdtrain|models|data|apps|tests)/" + SOURCES, 2),
-    (r"docs\.reference", r"(libdtrain|models|data)/.*\.h|docs/comments_for_doxygen\.sed", 2),
+    (r"include_rules", r"(include|libdtrain|models|data|apps|tests|benchmarks)/" + SOURCES, 1),
+    (r"scripts\.affected_tests", r"(include|libdtrain|models|data|apps|tests)/" + SOURCES, 2),
+    (r"docs\.reference", r"include/.*\.h|docs/comments_for_doxygen\.sed", 2),
     (r"readme", r"README\.md", 1),
     (r"scripts\.performance_page", r"benchmarks/(results/.*|\w+\.(py|md))|docs/performance\.md", 1),
     (r"readme\.(commands|documents)", r"(README|CONTRIBUTING|SECURITY)\.md|docs/.*|k8s/.*\.md", 1),
     (r"install\.packages", r"(README|SECURITY)\.md|LICENSE|(docs|examples|scripts|k8s)/.*", 2),
     (r"install(\.examples)?", r"(examples|tests/install/consumer)/.*", 1),
-    (r"install(\..*)?", r"(libdtrain|models|data|apps)/.*", 9),
+    (r"install(\..*)?", r"(include|libdtrain|models|data|apps)/.*", 9),
     (r"k8s\..*", r"k8s/.*", 2),
 )
 

@@ -28,8 +28,8 @@ MENTION = re.compile(r"((?:\b(?:ROOT|SOURCE|HERE|root|source|here)\}?|source_dir
 # A comment of a script, or a string in triple quotes, with the text before a docstring in its line.
 COMMENT = re.compile(r'^([ \t]*)(?:# [^\n]*|""".*?""")|""".*?"""', re.M | re.S)
 CLASS = re.compile(r"\b(?:class|struct) (\w+)[^;{()]*\{")
-# Folders of the CUDA emulation with headers that replace others.
-STAND_INS = ("", "tests/emulation/include/", "tests/emulation/stand_ins/")
+# The roots of include paths; the CUDA emulation has headers that replace others.
+INCLUDE_ROOTS = ("", "include/", "tests/emulation/include/", "tests/emulation/stand_ins/")
 # Files that only builds with CUDA, or only builds with the emulation, compile.
 CUDA_ONLY = r"libdtrain/cuda/|.*_cuda\.(cu|cpp)$|tests/cuda/"
 EMULATED_ONLY = r"tests/emulation/"
@@ -41,6 +41,20 @@ LIBRARIES = ("libdtrain/", "models/", "data/", "apps/")
 
 def stem_of(path: str) -> str:
     return os.path.splitext(path)[0]
+
+
+def public_stem(stem: str) -> str:
+    """The public header that a source of the libraries implements: include/dtrain/ops/pool of libdtrain/ops/pool."""
+    return "include/dtrain/" + stem.removeprefix("libdtrain/")
+
+
+def sources_of(header: str) -> str:
+    """The folder of a header's implementation."""
+    folder = os.path.dirname(header)
+    if not folder.startswith("include/dtrain"):
+        return folder
+    folder = folder.removeprefix("include/dtrain").removeprefix("/")
+    return folder if folder.startswith(("data", "models")) else os.path.normpath("libdtrain/" + folder)
 
 
 class SourceGraph:
@@ -96,7 +110,7 @@ class SourceGraph:
                 self._add_included(file, name)
 
     def _add_included(self, file: str, name: str) -> None:
-        for path in [prefix + name for prefix in STAND_INS] + [os.path.join(os.path.dirname(file), name)]:
+        for path in [prefix + name for prefix in INCLUDE_ROOTS] + [os.path.join(os.path.dirname(file), name)]:
             if path in self.files:
                 self._add(file, path, 1)
 
@@ -111,7 +125,8 @@ class SourceGraph:
         for source in self._texts:
             if not source.endswith((".cpp", ".cu")) or source.endswith("_test.cpp"):
                 continue
-            implemented = {stem + end for stem in (stem_of(source), re.sub("_(cpu|cuda)$", "", stem_of(source)))
+            stems = {stem_of(source), re.sub("_(cpu|cuda)$", "", stem_of(source))}
+            implemented = {stem + end for stem in stems | set(map(public_stem, stems))
                            for end in (".h", ".cuh")} & headers.keys()
             for header in self.closure([source]) & headers.keys():
                 classes, names = headers[header]
@@ -119,7 +134,7 @@ class SourceGraph:
                         scope in classes if scope else name in names for scope, name in functions[source]):
                     implemented.add(header)
             if not implemented and source.startswith(LIBRARIES) and source not in linked:  # of what uses its folder
-                implemented = {header for header in headers if os.path.dirname(header) == os.path.dirname(source)}
+                implemented = {header for header in headers if sources_of(header) == os.path.dirname(source)}
             pairs += [(header, source) for header in implemented]
         for header, source in pairs:
             self._add(header, source, 0)
@@ -130,9 +145,8 @@ class SourceGraph:
         the functions of all kernels, but kernels are not its implementation."""
         if header == "libdtrain/cpu/kernels/table.h" and os.path.dirname(source) == os.path.dirname(header):
             return False
-        engine = ("libdtrain/", "tests/emulation/")
-        return (os.path.dirname(header) == os.path.dirname(source) or
-                header.startswith(engine) and source.startswith(engine))
+        engine, folder = ("libdtrain", "tests/emulation"), sources_of(header)
+        return folder == os.path.dirname(source) or folder.startswith(engine) and source.startswith(engine)
 
     # Programs that are run, and files that are read.
 

@@ -76,7 +76,7 @@ for name in engine models data; do
   expect_files libdtrain-dev "$libraries/libdtrain_$name\.so"
 done
 expect_files libdtrain-dev "$libraries/cmake/dtrain/dtrain-config\.cmake" "$libraries/pkgconfig/dtrain\.pc" \
-  usr/include/dtrain/libdtrain/dtrain.h
+  usr/include/dtrain/dtrain.h
 expect_files dtrain usr/bin/dtrain-mpirun "$libraries/dtrain/libdtrain_cli\.so\..*" \
   usr/share/man/man1/dtrain-data-verify.1.gz usr/share/bash-completion/completions/dtrain-data
 expect_files dtrain-doc usr/share/doc/dtrain/README.md usr/share/doc/dtrain/docs/{README,detection}.md \

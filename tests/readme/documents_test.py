@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s#]*)(#[^)\s]*)?\)")
-FOLDERS = "apps|benchmarks|cmake|data|docs|examples|k8s|libdtrain|models|scripts|tests"
+FOLDERS = "apps|benchmarks|cmake|data|docs|examples|include|k8s|libdtrain|models|scripts|tests"
 PATH = re.compile(rf"`((?:{FOLDERS})/[-A-Za-z0-9_./]*[A-Za-z0-9_/])(?: [^`]*)?`")
 PROGRAM = re.compile(r"(?:^|[\s/])(dtrain-[a-z-]+)(?=\s|$)")
 # First words of commands in docs/coming-from.md, which are no identifiers of the library.
@@ -139,7 +139,7 @@ class Mapping:
         text = (root / "docs/detection_keys.md").read_text(encoding="utf-8")
         self.keys = set(re.findall(r"^\| `([A-Z0-9_.]+)` \|", text, re.MULTILINE))
         self.flags = flags
-        self.headers = "\n".join(path.read_text(encoding="utf-8") for folder in ("libdtrain", "models", "data")
+        self.headers = "\n".join(path.read_text(encoding="utf-8") for folder in ("include", "libdtrain", "models", "data")
                                  for path in sorted((root / folder).rglob("*.h")))
         self.lines = (root / "docs/coming-from.md").read_text(encoding="utf-8").splitlines()
 

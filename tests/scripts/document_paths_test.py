@@ -8,7 +8,7 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ.get("DTRAIN_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
 PAGES = [SOURCE / "CONTRIBUTING.md", *sorted((SOURCE / "docs" / "design").glob("*.md"))]
-FOLDERS = ("apps", "benchmarks", "cmake", "data", "docs", "examples", "k8s", "libdtrain", "models", "scripts", "tests")
+FOLDERS = ("apps", "benchmarks", "cmake", "data", "docs", "examples", "include", "k8s", "libdtrain", "models", "scripts", "tests")
 MOST_WORDS = 2500
 PLACEHOLDER = "NAME"  # in apps/NAME/main.cpp
 

@@ -112,7 +112,7 @@ Geometry evaluation_geometry(const ImageInfo& image, const PreprocessOptions& o)
 }
 
 // Source region of aws, in coordinates of CornerAxis.
-Box aws_box(const PreprocessOptions& o, RandomStream& random) {
+NormalizedBox aws_box(const PreprocessOptions& o, RandomStream& random) {
   constexpr float kShown = 0.8f;
   if (!o.training) return {0.1f, 0.1f, 0.9f, 0.9f};
   const auto nominal = [](int size) { return static_cast<int>(std::lrint(static_cast<float>(size) / kShown)); };
@@ -138,7 +138,7 @@ class PresetPreprocessor final : public Preprocessor {
   explicit PresetPreprocessor(const PreprocessOptions& options)
       : options_(options), decoder_(decode_options(options)) {}
 
-  SampleNotes run(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
+  SampleNotes run(std::span<const std::byte> encoded, std::span<const NormalizedBox> boxes, const SampleKey& key,
                   void* pixels) override {
     const ImageInfo image = decoder_.open(encoded);
     RandomStream random = sample_stream(key);
@@ -158,8 +158,8 @@ class PresetPreprocessor final : public Preprocessor {
     return notes_of(image, decoder_, options_.orientation);
   }
 
-  std::optional<SampleNotes> defer(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
-                                   EncodedImage& out) override {
+  std::optional<SampleNotes> defer(std::span<const std::byte> encoded, std::span<const NormalizedBox> boxes,
+                                   const SampleKey& key, EncodedImage& out) override {
     if (options_.preset == Preset::aws || distorts()) return {};
     const ImageInfo image = decoder_.open(encoded);
     if (!decoder_.suits_hardware()) return {};
@@ -179,7 +179,7 @@ class PresetPreprocessor final : public Preprocessor {
   int64_t count() const { return int64_t{options_.width} * options_.height; }
 
   void crop_as_aws(const ImageInfo& image, RandomStream& random, uint8_t* pixels) {
-    const Box box = aws_box(options_, random);
+    const NormalizedBox box = aws_box(options_, random);
     const bool flip = options_.training && random.uniform() < 0.5f;
     interpolate_corners({box.xmin, box.xmax, image.width, options_.width, flip}, along_);
     interpolate_corners({box.ymin, box.ymax, image.height, options_.height, false}, down_);
@@ -193,7 +193,7 @@ class PresetPreprocessor final : public Preprocessor {
     std::ranges::transform(values_, pixels, [](float v) { return static_cast<uint8_t>(std::clamp(v, 0.0f, 255.0f)); });
   }
 
-  Geometry geometry_of(const ImageInfo& image, std::span<const Box> boxes, RandomStream& random) const {
+  Geometry geometry_of(const ImageInfo& image, std::span<const NormalizedBox> boxes, RandomStream& random) const {
     if (options_.preset == Preset::tf_cnn && options_.resize == TfResize::crop)
       return central_geometry(image, options_, options_.training && random.uniform() < 0.5f);
     if (!options_.training) return evaluation_geometry(image, options_);
@@ -206,7 +206,7 @@ class PresetPreprocessor final : public Preprocessor {
 
   // Filters of a sample in coordinates of the whole image.
   template <class Weight>
-  void plan(const ImageInfo& image, std::span<const Box> boxes, const SampleKey& key, RandomStream& random,
+  void plan(const ImageInfo& image, std::span<const NormalizedBox> boxes, const SampleKey& key, RandomStream& random,
             Resampling<Weight>& to) const {
     const Geometry geometry = geometry_of(image, boxes, random);
     if constexpr (std::is_same_v<Weight, float>) {

@@ -18,7 +18,7 @@ bool read_fraction(std::string_view text, float& value) {
 }
 
 // Returns false for a malformed line.
-bool read_line(std::string_view line, std::string& name, Box& box) {
+bool read_line(std::string_view line, std::string& name, NormalizedBox& box) {
   std::array<std::string_view, 5> parts;
   for (size_t i = 0; i < parts.size(); ++i) {
     const size_t comma = line.find(',');
@@ -34,9 +34,9 @@ bool read_line(std::string_view line, std::string& name, Box& box) {
 
 }  // namespace
 
-std::map<std::string, std::vector<Box>> read_box_list(const std::string& path) {
+std::map<std::string, std::vector<NormalizedBox>> read_box_list(const std::string& path) {
   const std::string text = read_text(path, kMaxBytes);
-  std::map<std::string, std::vector<Box>> lists;
+  std::map<std::string, std::vector<NormalizedBox>> lists;
   std::string name;
   size_t number = 1;
   for (size_t begin = 0; begin < text.size(); ++number) {
@@ -45,7 +45,7 @@ std::map<std::string, std::vector<Box>> read_box_list(const std::string& path) {
     begin = end + 1;
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) continue;
-    Box box;
+    NormalizedBox box;
     if (!read_line(line, name, box))
       throw Error(Fault::data, concat(path, ": line ", number, ": '", line.substr(0, 80),
                                       "', expected FILE,xmin,ymin,xmax,ymax with 0 <= min <= max <= 1"));

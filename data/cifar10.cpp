@@ -21,7 +21,7 @@ class CifarPreprocessor final : public Preprocessor {
   explicit CifarPreprocessor(const CifarOptions& options)
       : options_(options), decoder_({.orientation = options.orientation}), writer_(options.height, options.width) {}
 
-  SampleNotes run(std::span<const std::byte> encoded, std::span<const Box>, const SampleKey& key,
+  SampleNotes run(std::span<const std::byte> encoded, std::span<const NormalizedBox>, const SampleKey& key,
                   void* pixels) override {
     const ImageInfo info = decoder_.open(encoded);
     ImageView view = decoder_.decode();

@@ -92,7 +92,7 @@ coco::Annotations annotations_of(const DetectionSource& source) {
   std::vector<uint32_t> order(all.images.size());
   std::iota(order.begin(), order.end(), 0u);
   std::ranges::stable_sort(order, {}, [&](uint32_t i) { return all.images[i].id; });
-  std::vector<coco::Image> images;
+  std::vector<coco::AnnotatedImage> images;
   for (const uint32_t place : order) {
     if (!images.empty() && images.back().id == all.images[place].id)
       throw Error(Fault::data, concat(source.locate(place).file, ": two images have the id ", images.back().id));

@@ -19,7 +19,7 @@ class Completer {
  public:
   explicit Completer(const std::string& folder) : folder_(folder) {}
 
-  void operator()(coco::Image& image, const std::string& stated) {
+  void operator()(coco::AnnotatedImage& image, const std::string& stated) {
     if (image.file_name != stated) find(image, stated);
     if (image.width == 0) measure(image);
   }
@@ -30,7 +30,7 @@ class Completer {
     return fs::is_regular_file(folder_ / name, failure);
   }
 
-  void find(coco::Image& image, const std::string& stated) {
+  void find(coco::AnnotatedImage& image, const std::string& stated) {
     const std::string name = found(image.file_name, stated);
     const auto [at, is_new] = stated_.emplace(name, stated);
     if (!is_new && at->second != stated)
@@ -51,7 +51,7 @@ class Completer {
     throw Error(Fault::data, concat("no file ", relative, ", or an end of it, in ", folder_.string()));
   }
 
-  void measure(coco::Image& image) {
+  void measure(coco::AnnotatedImage& image) {
     const std::string path = (folder_ / image.file_name).string();
     bytes_ = read_text(path, kMaxRecordBytes);
     const ImageInfo info = decoder_.open(std::as_bytes(std::span(bytes_)));
@@ -68,8 +68,8 @@ class Completer {
 
 }  // namespace
 
-std::function<void(coco::Image&, const std::string&)> complete_from(const std::string& folder) {
-  return [completer = std::make_shared<Completer>(folder)](coco::Image& image, const std::string& stated) {
+std::function<void(coco::AnnotatedImage&, const std::string&)> complete_from(const std::string& folder) {
+  return [completer = std::make_shared<Completer>(folder)](coco::AnnotatedImage& image, const std::string& stated) {
     (*completer)(image, stated);
   };
 }

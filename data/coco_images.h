@@ -12,6 +12,6 @@ namespace dtrain::data {
 // the end of the name if its folders do not exist there; an image named by a URL also beside `folder`, in the folder
 // named in the URL. Reads a missing size from the file's header. Throws Error(Fault::data) if there is no such file,
 // another name has resolved to the same file, or the header is unreadable.
-std::function<void(coco::Image&, const std::string&)> complete_from(const std::string& folder);
+std::function<void(coco::AnnotatedImage&, const std::string&)> complete_from(const std::string& folder);
 
 }  // namespace dtrain::data

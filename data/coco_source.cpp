@@ -33,7 +33,7 @@ class CocoSource final : public DetectionSource {
   const std::vector<uint64_t>& shard_begins() const override { return begins_; }
   RecordLocation locate(uint64_t image) const override {
     DT_CHECK(image < size(), "image ", image, " of ", size());
-    const coco::Image& at = annotations_.images[image];
+    const coco::AnnotatedImage& at = annotations_.images[image];
     return {path_, 0, static_cast<uint64_t>(at.id),
             concat("image ", at.id_text.empty() ? std::to_string(at.id) : at.id_text)};
   }
@@ -60,7 +60,7 @@ class CocoSource final : public DetectionSource {
     explicit Reader(const CocoSource& source) : source_(source) {}
     DetectionSample read(uint64_t image, const Parts& parts) override {
       DT_CHECK(image < source_.size(), "image ", image, " of ", source_.size());
-      const coco::Image& listed = source_.annotations_.images[image];
+      const coco::AnnotatedImage& listed = source_.annotations_.images[image];
       if (parts.bytes) bytes_ = read_text(source_.file_of(image), kMaxRecordBytes);
       return {.id = listed.id,
               .id_text = listed.id_text,

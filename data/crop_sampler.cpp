@@ -18,7 +18,7 @@ struct Corners {
   float area() const { return static_cast<float>(int64_t{x1 - x0} * (y1 - y0)); }
 };
 
-Corners corners(const Box& box, int width, int height) {
+Corners corners(const NormalizedBox& box, int width, int height) {
   for (const float side : {box.xmin, box.ymin, box.xmax, box.ymax})
     if (!(side >= 0 && side <= 1))
       throw Error(Fault::data, concat("bounding box (xmin ", box.xmin, ", ymin ", box.ymin, ", xmax ", box.xmax,
@@ -64,18 +64,18 @@ bool draw_crop(int width, int height, float aspect, const CropLimits& limits, Ra
 
 }  // namespace
 
-Window sample_distorted_box(int width, int height, std::span<const Box> boxes, RandomStream& random,
+Window sample_distorted_box(int width, int height, std::span<const NormalizedBox> boxes, RandomStream& random,
                             const CropLimits& limits) {
   constexpr float kMinCovered = 0.1f;
   constexpr int kTries = 100;
-  const Box image{0, 0, 1, 1};
+  const NormalizedBox image{0, 0, 1, 1};
   if (boxes.empty()) boxes = {&image, 1};
-  for (const Box& box : boxes) corners(box, width, height);
+  for (const NormalizedBox& box : boxes) corners(box, width, height);
   Window crop;
   for (int i = 0; i < kTries; ++i) {
     const float aspect = random.uniform(limits.min_aspect, limits.max_aspect);
     if (!draw_crop(width, height, aspect, limits, random, crop)) continue;
-    for (const Box& box : boxes)
+    for (const NormalizedBox& box : boxes)
       if (covered(corners(box, width, height), crop) >= kMinCovered) return crop;
   }
   return {0, 0, width, height};

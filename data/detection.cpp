@@ -29,7 +29,7 @@ Level level_of(float value) {
 }
 
 bool is_kept(const coco::Annotation& object, const ImageSize& image, double min_area) {
-  const coco::Box box = clipped(object.box, image);
+  const coco::BoundingBox box = clipped(object.box, image);
   return !object.is_crowd && object.area > min_area && box.width > 0 && box.height > 0;
 }
 
@@ -58,7 +58,7 @@ struct Part {
   std::optional<ObjectCrop> crop{};  // of SSD's sampler
 };
 
-BoxFractions fractions_of(const coco::Box& box, const ImageSize& image) {
+BoxFractions fractions_of(const coco::BoundingBox& box, const ImageSize& image) {
   const auto width = static_cast<double>(image.width), height = static_cast<double>(image.height);
   return {static_cast<float>(box.x / width), static_cast<float>(box.y / height),
           static_cast<float>((box.x + box.width) / width), static_cast<float>((box.y + box.height) / height)};
@@ -73,7 +73,7 @@ std::array<float, 4> corners_in(const BoxFractions& box, const Placement& placem
 
 }  // namespace
 
-void DetectionOptions::check() const {
+void DetectionDatasetOptions::check() const {
   resize.check();
   DT_CHECK(
       !stretch || (stretch->height > 0 && stretch->width > 0 && stretch->height <= kMaxEntries / 3 / stretch->width),
@@ -92,7 +92,8 @@ void DetectionOptions::check() const {
            max_boxes, " boxes and ", max_runs, " runs");
 }
 
-DetectionDataset::DetectionDataset(std::shared_ptr<const DetectionSource> source, const DetectionOptions& options)
+DetectionDataset::DetectionDataset(std::shared_ptr<const DetectionSource> source,
+                                   const DetectionDatasetOptions& options)
     : source_(std::move(source)), options_(options) {
   DT_CHECK(source_, "a data set of images without a source");
   options_.check();
@@ -362,7 +363,7 @@ class DetectionDataset::Reader final : public SampleReader {
   }
 
   const DetectionDataset& dataset_;
-  const DetectionOptions& options_;
+  const DetectionDatasetOptions& options_;
   std::unique_ptr<DetectionSource::Reader> source_;
   ImageDecoder decoder_;
   Filter<float> across_, down_;

@@ -84,14 +84,14 @@ size_t canvas_of(const ImageSize& image, const ResizeRule& rule, const std::vect
   return best;
 }
 
-std::array<float, 4> Placement::corners(const coco::Box& box) const {
+std::array<float, 4> Placement::corners(const coco::BoundingBox& box) const {
   const auto [left, right] = std::minmax({x(box.x), x(box.x + box.width)});
   // With FMA contraction the mirrored edge may be slightly below 0.
   return {static_cast<float>(std::max(left, 0.0)), static_cast<float>(y(box.y)), static_cast<float>(right),
           static_cast<float>(y(box.y + box.height))};
 }
 
-coco::Box clipped(const coco::Box& box, const ImageSize& image) {
+coco::BoundingBox clipped(const coco::BoundingBox& box, const ImageSize& image) {
   const auto width = static_cast<double>(image.width), height = static_cast<double>(image.height);
   const double left = std::clamp(box.x, 0.0, width), top = std::clamp(box.y, 0.0, height);
   return {left, top, std::clamp(box.x + box.width, 0.0, width) - left,

@@ -211,13 +211,13 @@ std::string detection_example(const DetectionImage& image, bool masks) {
                   }));
   };
   edge(
-      "image/object/bbox/xmin", [](const coco::Box& box) { return box.x; }, width);
+      "image/object/bbox/xmin", [](const coco::BoundingBox& box) { return box.x; }, width);
   edge(
-      "image/object/bbox/xmax", [](const coco::Box& box) { return box.x + box.width; }, width);
+      "image/object/bbox/xmax", [](const coco::BoundingBox& box) { return box.x + box.width; }, width);
   edge(
-      "image/object/bbox/ymin", [](const coco::Box& box) { return box.y; }, height);
+      "image/object/bbox/ymin", [](const coco::BoundingBox& box) { return box.y; }, height);
   edge(
-      "image/object/bbox/ymax", [](const coco::Box& box) { return box.y + box.height; }, height);
+      "image/object/bbox/ymax", [](const coco::BoundingBox& box) { return box.y + box.height; }, height);
   writer.bytes("image/object/class/text", of_each<std::string_view>(image, [&](const coco::Annotation& object) {
                  return std::string_view(image.categories[object.category].name);
                }));

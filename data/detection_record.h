@@ -25,7 +25,7 @@ namespace dtrain::data {
 // All views point into the record.
 struct DetectionRecord {
   struct Object {
-    coco::Box box{};  // in pixels; may exceed the image
+    coco::BoundingBox box{};  // in pixels; may exceed the image
     int64_t label = 0;
     std::string_view text{};
     bool is_crowd = false;

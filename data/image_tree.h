@@ -17,7 +17,7 @@ struct TreeImage {
   int64_t label = 0;
   std::string synset{};  // name of the class folder
   std::string split{};   // "train", "validation", "test" or a folder, in an archive with several splits
-  std::vector<Box> boxes{};
+  std::vector<NormalizedBox> boxes{};
   // Archive and byte range in it; without an archive the file at `path`.
   std::shared_ptr<const InputFile> archive{};
   uint64_t offset = 0, bytes = 0;

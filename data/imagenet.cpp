@@ -19,7 +19,7 @@ BatchLayout labelled_images(const Shape& image, DType dtype) {
                      {.name = "labels", .dtype = DType::i32, .padding = -1}}};
 }
 
-const std::vector<Box>& BoxReader::read(const Example& example) {
+const std::vector<NormalizedBox>& BoxReader::read(const Example& example) {
   example.floats("image/object/bbox/ymin", ymin_);
   example.floats("image/object/bbox/xmin", xmin_);
   example.floats("image/object/bbox/ymax", ymax_);
@@ -31,7 +31,7 @@ const std::vector<Box>& BoxReader::read(const Example& example) {
   if (count > kMaxBoxes) throw Error(Fault::data, concat(count, " bounding boxes, expected at most ", kMaxBoxes));
   boxes_.clear();
   for (size_t i = 0; i < count; ++i) {
-    const Box box{ymin_[i], xmin_[i], ymax_[i], xmax_[i]};
+    const NormalizedBox box{ymin_[i], xmin_[i], ymax_[i], xmax_[i]};
     // Also false for NaN.
     if (!(0 <= box.ymin && box.ymin <= box.ymax && box.ymax <= 1 && 0 <= box.xmin && box.xmin <= box.xmax &&
           box.xmax <= 1))

@@ -158,10 +158,11 @@ std::string image_example(const ImageRecord& image) {
   example.int64("image/class/label", image.label);
   example.bytes("image/class/synset", image.synset);
   example.bytes("image/class/text", image.text);
-  for (const auto& [side, member] : {std::pair("xmin", &Box::xmin), std::pair("xmax", &Box::xmax),
-                                     std::pair("ymin", &Box::ymin), std::pair("ymax", &Box::ymax)}) {
+  for (const auto& [side, member] :
+       {std::pair("xmin", &NormalizedBox::xmin), std::pair("xmax", &NormalizedBox::xmax),
+        std::pair("ymin", &NormalizedBox::ymin), std::pair("ymax", &NormalizedBox::ymax)}) {
     std::vector<float> ends;
-    for (const Box& box : image.boxes) ends.push_back(box.*member);
+    for (const NormalizedBox& box : image.boxes) ends.push_back(box.*member);
     example.floats(concat("image/object/bbox/", side), ends);
   }
   example.int64s("image/object/bbox/label", std::vector<int64_t>(image.boxes.size(), image.label));

@@ -20,7 +20,7 @@ struct ImageRecord {
   int width = 0, height = 0;
   int64_t label = 0;
   std::string synset{}, text{}, filename{};
-  std::span<const Box> boxes{};  // all of the image's class
+  std::span<const NormalizedBox> boxes{};  // all of the image's class
 };
 
 // Serialised tf.Example.

@@ -13,7 +13,8 @@ class WholeImagePreprocessor final : public Preprocessor {
   WholeImagePreprocessor(int height, int width, Orientation orientation)
       : orientation_(orientation), decoder_({.orientation = orientation}), writer_(height, width) {}
 
-  SampleNotes run(std::span<const std::byte> encoded, std::span<const Box>, const SampleKey&, void* pixels) override {
+  SampleNotes run(std::span<const std::byte> encoded, std::span<const NormalizedBox>, const SampleKey&,
+                  void* pixels) override {
     const ImageInfo info = decoder_.open(encoded);
     writer_.write(decoder_.decode(), static_cast<float*>(pixels));
     return notes_of(info, decoder_, orientation_);

@@ -6,7 +6,7 @@
 namespace dtrain::models {
 namespace {
 
-Forward imagenet_form(const BuildInputs& in) {
+ForwardFunction imagenet_form(const BuildInputs& in) {
   Chain net(in);
   net.conv("features.0", 64, 11, {.stride = 4, .border = Border::valid}).max_pool(3, 2, Border::valid);
   net.conv("features.3", 192, 5).max_pool(3, 2, Border::valid);
@@ -22,7 +22,7 @@ void normalize_responses(Chain& net) {
   });
 }
 
-Forward cifar_form(const BuildInputs& in) {
+ForwardFunction cifar_form(const BuildInputs& in) {
   const Init narrow = Init::truncated_normal(0.05f), wide = Init::truncated_normal(0.04f);
   Chain net(in);
   net.conv("conv1", 64, 5, {.init = narrow}).max_pool(3, 2, Border::same);

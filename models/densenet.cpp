@@ -24,7 +24,7 @@ void add_transition(Chain& net, const std::string& path) {
   net.average_pool(2, 2, Border::valid);
 }
 
-Forward densenet(const BuildInputs& in, int layers_per_block, int64_t growth) {
+ForwardFunction densenet(const BuildInputs& in, int layers_per_block, int64_t growth) {
   Chain net(in, {.batch_norm = {.epsilon = 1e-5f, .momentum = 0.9f}});
   net.conv("features.conv0", 16, 3, {.activation = Activation::none});
   for (int block = 1; block <= kBlocks; ++block) {

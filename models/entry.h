@@ -21,13 +21,13 @@ struct BuildInputs {
 
 struct Entry {
   ClassifierInfo info;
-  std::function<Forward(const BuildInputs&)> build;
+  std::function<ForwardFunction(const BuildInputs&)> build;
 };
 
 // Wraps a model as a forward pass, which keeps it alive. A model with auxiliary heads takes a third argument; see
 // Forward.
 template <class Model>
-Forward forward_of(Model model) {
+ForwardFunction forward_of(Model model) {
   return
       [model = std::make_shared<const Model>(std::move(model))](Tape& tape, const Var& x, std::vector<Var>* auxiliary) {
         if constexpr (std::invocable<const Model&, Tape&, const Var&, std::vector<Var>*>)

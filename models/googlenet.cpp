@@ -29,7 +29,7 @@ void add_block(Chain& net, const InceptionForm& form) {
             branch().max_pool(3, 1, Border::same).conv("branch4.1.conv", form.pooled, 1)});
 }
 
-Forward googlenet(const BuildInputs& in) {
+ForwardFunction googlenet(const BuildInputs& in) {
   Chain net(in);
   net.conv("conv1.conv", 64, 7, {.stride = 2}).max_pool(3, 2, Border::same);
   net.conv("conv2.conv", 64, 1).conv("conv3.conv", 192, 3).max_pool(3, 2, Border::same);

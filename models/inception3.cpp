@@ -95,7 +95,7 @@ Layers auxiliary_head(Chain net, int64_t classes) {
 
 }  // namespace
 
-Forward inception3(const BuildInputs& in) {
+ForwardFunction inception3(const BuildInputs& in) {
   Chain net(in, inception_defaults());
   add_stem(net);
   mixed_a(net, "Mixed_5b", 32);

@@ -81,7 +81,7 @@ void block_c(Chain& net, const std::string& path) {
 
 }  // namespace
 
-Forward inception4(const BuildInputs& in) {
+ForwardFunction inception4(const BuildInputs& in) {
   Chain net(in, inception_defaults());
   int index = 0;
   const auto next = [&index] { return "features." + std::to_string(index++); };

@@ -26,7 +26,7 @@ inline void fork(Chain& net, const std::string& path, int64_t channels, const st
   net.join(branches);
 }
 
-Forward inception3(const BuildInputs& in);
-Forward inception4(const BuildInputs& in);
+ForwardFunction inception3(const BuildInputs& in);
+ForwardFunction inception4(const BuildInputs& in);
 
 }  // namespace dtrain::models

@@ -6,7 +6,7 @@ namespace dtrain::models {
 namespace {
 
 // Path indices count ReLUs, pools and dropouts, as in torchvision.
-Forward overfeat(const BuildInputs& in) {
+ForwardFunction overfeat(const BuildInputs& in) {
   Chain net(in);
   net.conv("features.0", 96, 11, {.stride = 4, .border = Border::valid}).max_pool(2, 2, Border::valid);
   net.conv("features.3", 256, 5, {.border = Border::valid}).max_pool(2, 2, Border::valid);

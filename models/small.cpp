@@ -6,14 +6,14 @@ namespace dtrain::models {
 namespace {
 
 // Flattened pixels -> 1 -> 4096 -> classes. Negligible arithmetic, for timing of everything except the model.
-Forward trivial(const BuildInputs& in) {
+ForwardFunction trivial(const BuildInputs& in) {
   Chain net(in);
   net.linear("fc1", 1).linear("fc2", 4096).linear("fc3", in.classes, {.activation = Activation::none});
   return forward_of(net.layers());
 }
 
 // Two 5x5 convolutions with pooling, 512 hidden units (after LeCun et al. 1998).
-Forward lenet(const BuildInputs& in) {
+ForwardFunction lenet(const BuildInputs& in) {
   Chain net(in, {.conv_init = ConvInit::he_fan_out});
   net.conv("conv1", 32, 5).max_pool(2, 2, Border::valid).conv("conv2", 64, 5).max_pool(2, 2, Border::valid);
   net.linear("fc1", 512).linear("fc2", in.classes, {.activation = Activation::none});
@@ -22,7 +22,7 @@ Forward lenet(const BuildInputs& in) {
 
 // Two 3x3 convolutions, one pooling, 128 hidden units, with dropout before each linear layer (after Keras' example for
 // MNIST).
-Forward small_cnn(const BuildInputs& in) {
+ForwardFunction small_cnn(const BuildInputs& in) {
   Chain net(in, {.conv_init = ConvInit::he_fan_out});
   net.conv("conv1", 32, 3).conv("conv2", 64, 3).max_pool(2, 2, Border::valid).dropout(0.25f);
   net.linear("fc1", 128).dropout(0.5f).linear("fc2", in.classes, {.activation = Activation::none});

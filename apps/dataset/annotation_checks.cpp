@@ -31,8 +31,8 @@ std::string image_folder_of(const std::string& path, Found how) {
   return how == Found::beside_images ? directory_of(path) : "";
 }
 
-void check_listed_image(const data::coco::Image& image, const std::string& file, const std::string& annotations,
-                        FileProblems& found) {
+void check_listed_image(const data::coco::AnnotatedImage& image, const std::string& file,
+                        const std::string& annotations, FileProblems& found) {
   try {
     const std::string bytes = read_text(file, kMaxRecordBytes);
     data::ImageDecoder decoder;
@@ -66,7 +66,7 @@ void check_annotations(const std::string& path, Found how, FileProblems& found) 
   if (folder.empty()) return;
   for (const data::coco::UnusableImage& image : annotations.unusable)
     found.add(kUnreadableListed, concat(folder, "/", image.name), image.reason);
-  for (const data::coco::Image& image : annotations.images)
+  for (const data::coco::AnnotatedImage& image : annotations.images)
     check_listed_image(image, concat(folder, "/", image.file_name), path, found);
 }
 

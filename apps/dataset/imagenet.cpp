@@ -27,7 +27,7 @@ void note_missing_classes(const std::string& place, const Images& images, size_t
 }
 
 void add_boxes(const std::string& file, Splits& splits) {
-  const std::map<std::string, std::vector<data::Box>> lists = data::read_box_list(file);
+  const std::map<std::string, std::vector<data::NormalizedBox>> lists = data::read_box_list(file);
   size_t found = 0;
   for (Images* images : {&splits.train, &splits.validation})
     for (data::TreeImage& image : *images)

@@ -11,7 +11,7 @@ namespace dtrain::dataset {
 namespace {
 
 // As in tf_cnn_benchmarks' test records.
-constexpr data::Box kInner{.ymin = 0.1f, .xmin = 0.1f, .ymax = 0.9f, .xmax = 0.9f};
+constexpr data::NormalizedBox kInner{.ymin = 0.1f, .xmin = 0.1f, .ymax = 0.9f, .xmax = 0.9f};
 
 struct Drawings {
   uint64_t seed = 0;

@@ -17,7 +17,8 @@ bool has_size(const data::Image& pixels, int64_t width, int64_t height) {
 
 }  // namespace
 
-data::Image read_annotated_image(const std::string& folder, const data::coco::Image& image, Orientation orientation) {
+data::Image read_annotated_image(const std::string& folder, const data::coco::AnnotatedImage& image,
+                                 Orientation orientation) {
   const std::string path = folder + "/" + image.file_name;
   const std::vector<std::byte> bytes = detection::read_image_file(path);
   data::Image pixels;
@@ -41,7 +42,7 @@ data::Image drawn(const data::Image& image, std::span<const DrawnObject> objects
   return canvas.image();
 }
 
-std::string PictureNames::take(const data::coco::Image& image) {
+std::string PictureNames::take(const data::coco::AnnotatedImage& image) {
   const std::string stem = std::filesystem::path(image.file_name).stem();
   if (taken_.insert(stem).second) return stem + ".png";
   std::string other = fmt::format("{}-{}", stem, image.id);

@@ -13,7 +13,7 @@ namespace dtrain::mask_rcnn {
 // Decodes like data::DetectionDataset: applies the EXIF orientation if `orientation` says so, unless the annotations
 // state the stored size. Throws Error(Fault::data) with the file name if it cannot be read or decoded, or has neither
 // size.
-data::Image read_annotated_image(const std::string& folder, const data::coco::Image& image,
+data::Image read_annotated_image(const std::string& folder, const data::coco::AnnotatedImage& image,
                                  data::Orientation orientation);
 
 // The image with objects drawn on it.
@@ -22,7 +22,7 @@ data::Image drawn(const data::Image& image, std::span<const DrawnObject> objects
 // File names of pictures: the image's base name without extension; with the id appended if it is taken.
 class PictureNames {
  public:
-  std::string take(const data::coco::Image& image);
+  std::string take(const data::coco::AnnotatedImage& image);
 
  private:
   std::set<std::string> taken_;

@@ -26,7 +26,7 @@ std::string check_masks(const data::coco::Annotations& truth, const std::string&
   uint64_t without = 0;
   const data::coco::Annotation* first = nullptr;
   for (const data::coco::Annotation& one : truth.annotations) {
-    const data::coco::Image& image = truth.images[one.image];
+    const data::coco::AnnotatedImage& image = truth.images[one.image];
     if (image.width == 0)
       throw Error(Fault::data, concat(path, ": image ", image.id, " has no width and height: masks cannot be scored"));
     if (one.segmentation.index() == 0 && without++ == 0) first = &one;

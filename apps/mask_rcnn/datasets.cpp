@@ -37,8 +37,8 @@ std::string notice_of_splits(const Settings& settings, const char* key, const st
                      fmt::join(listed, ", "), settings.preset, fmt::join(found, ", "));
 }
 
-data::DetectionOptions dataset_options(const DataSettings& settings, bool training) {
-  data::DetectionOptions options;
+data::DetectionDatasetOptions dataset_options(const DataSettings& settings, bool training) {
+  data::DetectionDatasetOptions options;
   options.training = training;
   options.resize = training ? settings.training_resize : settings.evaluation_resize;
   options.canvases = settings.canvases();

@@ -15,7 +15,7 @@ namespace {
 constexpr double kMaskOpacity = 0.36, kShadow = 0.45;
 
 // Pixels of a box within the picture; may be empty. A thin box is at least one pixel wide.
-Rectangle pixels_of(const data::coco::Box& box, const Rectangle& picture) {
+Rectangle pixels_of(const data::coco::BoundingBox& box, const Rectangle& picture) {
   const double x2 = box.x + box.width, y2 = box.y + box.height;
   if (!std::isfinite(x2) || !std::isfinite(y2) || !(box.width > 0) || !(box.height > 0)) return {};
   if (x2 <= 0 || y2 <= 0 || box.x >= picture.width || box.y >= picture.height) return {};
@@ -48,7 +48,7 @@ struct Depths {
 };
 
 Depths depths_of(const data::coco::Rle& mask, const Rectangle& picture, uint8_t most) {
-  const data::coco::Box around = bounds(mask);
+  const data::coco::BoundingBox around = bounds(mask);
   const auto x = static_cast<int>(around.x), y = static_cast<int>(around.y);
   // With a border of pixels outside the mask, if within the picture.
   const Rectangle grown{x - 1, y - 1, static_cast<int>(around.width) + 2, static_cast<int>(around.height) + 2};

@@ -14,7 +14,7 @@
 namespace dtrain::mask_rcnn {
 
 struct DrawnObject {
-  data::coco::Box box{};
+  data::coco::BoundingBox box{};
   std::optional<data::coco::Rle> mask{};
   int64_t object_class = 0;  // for its colour; 0: none, such as a proposal
   std::string label{};       // "person 0.98"; empty: no label

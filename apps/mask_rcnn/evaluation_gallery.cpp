@@ -16,14 +16,14 @@ namespace dtrain::mask_rcnn {
 namespace {
 
 using data::coco::Detection;
-using data::coco::Evaluation;
+using data::coco::DetectionMetrics;
 using data::coco::EvaluationOptions;
 using Compare = EvaluationOptions::Compare;
 
 const std::string kPictures = "pictures";
 
 // "Box AP 41.2, AP50 63.0, AP75 44.9"
-std::string summary_of(const Evaluation& evaluation, const char* kind) {
+std::string summary_of(const DetectionMetrics& evaluation, const char* kind) {
   const auto percent = [](const data::coco::Statistic& one) {
     return one.value < 0 ? std::string("none") : fmt::format("{:.1f}", 100 * one.value);
   };
@@ -34,7 +34,7 @@ std::string summary_of(const Evaluation& evaluation, const char* kind) {
 
 // Box and mask metrics, and the ranking of images.
 struct Scores {
-  std::optional<Evaluation> boxes{}, masks{};
+  std::optional<DetectionMetrics> boxes{}, masks{};
   std::vector<std::vector<data::coco::Match>> matches{};  // ranking criterion of each image
   std::vector<ImageOutcome> ranked{};
 };
@@ -42,7 +42,7 @@ struct Scores {
 Scores scores_of(const EvaluationGallery& options, const data::coco::Annotations& truth,
                  const std::vector<Detection>& detections) {
   Scores scores;
-  const auto evaluate = [&](Compare compare, bool ranks, std::optional<Evaluation>& evaluation) {
+  const auto evaluate = [&](Compare compare, bool ranks, std::optional<DetectionMetrics>& evaluation) {
     EvaluationOptions how;
     how.compare = compare;
     how.threads = options.threads;
@@ -58,7 +58,7 @@ Scores scores_of(const EvaluationGallery& options, const data::coco::Annotations
 }
 
 std::vector<ClassPrecision> classes_of(const Scores& scores) {
-  const Evaluation& any = scores.boxes ? *scores.boxes : *scores.masks;
+  const DetectionMetrics& any = scores.boxes ? *scores.boxes : *scores.masks;
   std::vector<ClassPrecision> classes;
   for (size_t i = 0; i < any.categories.size(); ++i) {
     ClassPrecision& row = classes.emplace_back();
@@ -95,7 +95,7 @@ class Pictures {
   }
 
   GalleryImage card(const ImageOutcome& outcome) {
-    const data::coco::Image& image = truth_.images[outcome.image];
+    const data::coco::AnnotatedImage& image = truth_.images[outcome.image];
     const data::Image pixels = read_annotated_image(options_.images, image, options_.orientation);
     const auto objects = annotated_objects(truth_, outcome.image, pixels.height, pixels.width);
     const data::Image both = side_by_side(

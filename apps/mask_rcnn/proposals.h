@@ -11,7 +11,7 @@
 namespace dtrain::mask_rcnn {
 
 struct Proposal {
-  data::coco::Box box{};
+  data::coco::BoundingBox box{};
   double score = 0;  // a probability
 };
 

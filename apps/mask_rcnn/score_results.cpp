@@ -65,7 +65,7 @@ void add_box_masks(const std::vector<data::coco::Detection>& detections, const d
 // Whether a box can be drawn.
 bool is_drawable(const data::coco::Detection& detection) {
   if (!detection.box) return true;
-  const data::coco::Box& box = *detection.box;
+  const data::coco::BoundingBox& box = *detection.box;
   const auto near = [](double at) { return std::abs(at) <= 1e9; };
   return near(box.x) && near(box.y) && near(box.width) && near(box.height) && box.width >= 0 && box.height >= 0;
 }
@@ -84,7 +84,7 @@ void write_gallery_of_results(const EvalFlags& values, const Settings& settings,
                                    values.results, hidden));
   const auto shown = data::coco::read_annotations(values.annotations, {.complete = data::complete_from(values.images)});
   std::unordered_set<int64_t> ids;
-  for (const data::coco::Image& image : shown.images) ids.insert(image.id);
+  for (const data::coco::AnnotatedImage& image : shown.images) ids.insert(image.id);
   std::erase_if(detections, [&](const auto& one) { return !ids.contains(one.image_id); });
   write_evaluation_gallery(gallery, shown, detections);
 }

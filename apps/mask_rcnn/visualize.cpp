@@ -70,7 +70,7 @@ struct Visualizer {
   PictureNames names{};
 
   void show(size_t index) {
-    const data::coco::Image& image = truth.images[index];
+    const data::coco::AnnotatedImage& image = truth.images[index];
     const detection::PlacedImage placed = predictor.place(read_annotated_image(folder, image, predictor.orientation()));
     const models::Detections found = predictor.detect(placed);
     const auto proposals = proposals_of(predictor.context(), found.proposals, placed.place);

@@ -62,7 +62,7 @@ Instance instance_from(const BodyJson& json, size_t i) {
   }
 }
 
-Json box_of(const data::coco::Box& box) { return {box.x, box.y, box.width, box.height}; }
+Json box_of(const data::coco::BoundingBox& box) { return {box.x, box.y, box.width, box.height}; }
 
 std::string category_of(const Session& session, int64_t id) {
   const auto& all = session.categories();

@@ -16,7 +16,7 @@ namespace dtrain::serve {
 
 struct LabelledImage {
   struct Object {
-    data::coco::Box box{};
+    data::coco::BoundingBox box{};
     int64_t category_id = 0;
   };
   std::string path{}, name{};     // name relative to the folder

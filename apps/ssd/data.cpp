@@ -37,7 +37,7 @@ std::shared_ptr<const data::DetectionSource> open_source(const std::string& fold
 
 std::shared_ptr<data::DetectionDataset> dataset_of(std::shared_ptr<const data::DetectionSource> source, bool training,
                                                    bool augments) {
-  data::DetectionOptions options;
+  data::DetectionDatasetOptions options;
   options.training = training;
   options.stretch = data::ImageSize{models::kSsdSide, models::kSsdSide};
   options.masks = false;

@@ -15,7 +15,7 @@
 namespace dtrain::data::coco {
 namespace {
 
-bool is_same(const Image& a, const Image& b) { return a.file_name == b.file_name; }
+bool is_same(const AnnotatedImage& a, const AnnotatedImage& b) { return a.file_name == b.file_name; }
 bool is_same(const Category& a, const Category& b) { return a.name == b.name; }
 
 // Polygon coordinates or RLE runs.
@@ -71,9 +71,9 @@ class Reader {
   void take_category(Record& record);
   void take_annotation(Record& record);
   // Returns false for a skipped object.
-  bool resolve(PendingObject& object, const ById<Image>& images, const ById<Category>& categories);
-  bool fits(const PendingObject& object, const Image& image);
-  bool complete(PendingObject& object, const Image& image);
+  bool resolve(PendingObject& object, const ById<AnnotatedImage>& images, const ById<Category>& categories);
+  bool fits(const PendingObject& object, const AnnotatedImage& image);
+  bool complete(PendingObject& object, const AnnotatedImage& image);
   void resolve_all();
   // Returns whether several annotations share an id.
   bool count_repeated_ids();
@@ -94,7 +94,7 @@ class Reader {
 };
 
 void Reader::take_image(Record& record) {
-  if (std::optional<Image> image = take_image_record(record, options_, result_))
+  if (std::optional<AnnotatedImage> image = take_image_record(record, options_, result_))
     result_.images.push_back(std::move(*image));
   else
     images_left_out_.insert(record.identifier(Key::id).number);
@@ -111,7 +111,7 @@ void Reader::take_annotation(Record& record) {
     pending_.push_back(std::move(*object));
 }
 
-bool Reader::fits(const PendingObject& object, const Image& image) {
+bool Reader::fits(const PendingObject& object, const AnnotatedImage& image) {
   const Rle* rle = std::get_if<Rle>(&object.annotation.segmentation);
   if (!rle || image.width == 0 || (rle->height == image.height && rle->width == image.width)) return true;
   leave_out(
@@ -122,7 +122,7 @@ bool Reader::fits(const PendingObject& object, const Image& image) {
   return false;
 }
 
-bool Reader::complete(PendingObject& object, const Image& image) {
+bool Reader::complete(PendingObject& object, const AnnotatedImage& image) {
   Annotation& annotation = object.annotation;
   const bool has_mask = annotation.segmentation.index() != 0;
   if (!object.has_box && !has_mask) {
@@ -144,7 +144,7 @@ bool Reader::complete(PendingObject& object, const Image& image) {
   }
 }
 
-bool Reader::resolve(PendingObject& object, const ById<Image>& images, const ById<Category>& categories) {
+bool Reader::resolve(PendingObject& object, const ById<AnnotatedImage>& images, const ById<Category>& categories) {
   Annotation& annotation = object.annotation;
   annotation.image = images.index(object.image_id);
   annotation.category = categories.index(object.category_id);
@@ -156,7 +156,7 @@ bool Reader::resolve(PendingObject& object, const ById<Image>& images, const ByI
   } else if (annotation.category == kNone) {
     leave_out("annotations of categories that are not listed", object, concat("category ", object.category_id));
   } else {
-    const Image& image = result_.images[annotation.image];
+    const AnnotatedImage& image = result_.images[annotation.image];
     if (!fits(object, image)) {
       if (!scoring()) return false;
       annotation.segmentation = Rle{image.height, image.width, {static_cast<uint32_t>(image.height * image.width)}};
@@ -214,7 +214,7 @@ void Reader::finish_truth(bool repeated) {
 }
 
 void Reader::resolve_all() {
-  const ById<Image> images(result_.images, where_, "image", scoring(), result_.findings);
+  const ById<AnnotatedImage> images(result_.images, where_, "image", scoring(), result_.findings);
   const ById<Category> categories(result_.categories, where_, "category", scoring(), result_.findings);
   const bool repeated = count_repeated_ids();
   std::erase_if(pending_, [&](PendingObject& object) { return !resolve(object, images, categories); });

@@ -20,7 +20,7 @@ void append(std::string& message, T value) {
 }
 
 void check_finite(const Detection& detection) {
-  const Box box = detection.box.value_or(Box());
+  const BoundingBox box = detection.box.value_or(BoundingBox());
   for (const double number : {detection.score, box.x, box.y, box.width, box.height})
     if (!std::isfinite(number))
       throw Error(Fault::numeric, concat("detection in image ", detection.image_id, " has the number ", number,
@@ -56,8 +56,8 @@ class MessageReader {
   std::string_view rest_;
 };
 
-Box take_box(MessageReader& reader) {
-  Box box;
+BoundingBox take_box(MessageReader& reader) {
+  BoundingBox box;
   for (double* number : {&box.x, &box.y, &box.width, &box.height}) *number = reader.finite("box");
   return box;
 }

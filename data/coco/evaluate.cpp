@@ -42,10 +42,10 @@ void check(const EvaluationOptions& options) {
 
 // Mask of a detection without RLE: its polygons or, with `of_box`, its whole box. Nothing without either. Corners far
 // outside of the image set no pixels.
-std::optional<Rle> drawn_mask(const Detection& detection, const Image& image, bool of_box) {
+std::optional<Rle> drawn_mask(const Detection& detection, const AnnotatedImage& image, bool of_box) {
   Polygons polygons = detection.polygons;
   if (polygons.empty() && of_box && detection.box) {
-    const Box& box = *detection.box;
+    const BoundingBox& box = *detection.box;
     const double right = box.x + box.width, bottom = box.y + box.height;
     polygons = {{box.x, box.y, box.x, bottom, right, bottom, right, box.y}};
   }
@@ -66,7 +66,7 @@ class Ranking {
   Ranking(const EvaluationOptions& options, std::span<const Match* const> matches);
 
   // Fills in the curves of the category.
-  void accumulate(size_t category, Evaluation& evaluation) const;
+  void accumulate(size_t category, DetectionMetrics& evaluation) const;
 
  private:
   struct Entry {
@@ -94,7 +94,7 @@ Ranking::Ranking(const EvaluationOptions& options, std::span<const Match* const>
                    [](const Entry& a, const Entry& b) { return a.match->scores[a.rank] > b.match->scores[b.rank]; });
 }
 
-void Ranking::accumulate(size_t category, Evaluation& evaluation) const {
+void Ranking::accumulate(size_t category, DetectionMetrics& evaluation) const {
   const size_t areas = options_.areas.size();
   const std::span<uint64_t> truths(evaluation.truths.data() + category * areas, areas);
   for (size_t area = 0; area < areas; ++area)
@@ -152,7 +152,7 @@ void Ranking::add_steps(std::span<const Found> found, uint64_t truths, Precision
 }  // namespace
 
 struct Evaluator::GroundTruth {
-  std::vector<Image> images;
+  std::vector<AnnotatedImage> images;
   std::vector<Category> categories;
   std::unordered_map<int64_t, uint32_t> image_of, category_of;  // by id
   std::vector<Truth> truths;
@@ -171,7 +171,7 @@ Evaluator::Evaluator(const Annotations& truth, const EvaluationOptions& options)
   auto all = std::make_shared<GroundTruth>();
   all->images = truth.images;
   all->categories = truth.categories;
-  for (const Image& image : truth.images) all->image_of.emplace(image.id, all->image_of.size());
+  for (const AnnotatedImage& image : truth.images) all->image_of.emplace(image.id, all->image_of.size());
   for (const Category& category : truth.categories) all->category_of.emplace(category.id, all->category_of.size());
   const bool masks = options_.compare == EvaluationOptions::Compare::masks;
   std::vector<const Annotation*> compared;
@@ -183,7 +183,7 @@ Evaluator::Evaluator(const Annotations& truth, const EvaluationOptions& options)
   all->truths.resize(compared.size());
   const auto prepare = [&](size_t i) {
     const Annotation& annotation = *compared[i];
-    const Image& image = truth.images[annotation.image];
+    const AnnotatedImage& image = truth.images[annotation.image];
     Truth& one = all->truths[i];
     one.category = annotation.category;
     one.crowd = annotation.is_crowd;
@@ -199,7 +199,7 @@ Evaluator::Evaluator(const Annotations& truth, const EvaluationOptions& options)
 Evaluator::Evaluator(const Evaluator& other) = default;
 Evaluator::~Evaluator() = default;
 
-Found Evaluator::found(const Detection& detection, const Image& image) const {
+Found Evaluator::found(const Detection& detection, const AnnotatedImage& image) const {
   const auto refuse = [&](const std::string& problem) {
     throw Error(Fault::data, concat("a detection of image ", image.id, ": ", problem));
   };
@@ -252,8 +252,8 @@ std::vector<std::vector<Match>> Evaluator::matches() const {
   return all;
 }
 
-Evaluation Evaluator::score() const {
-  Evaluation evaluation{options_, truth_->categories, {}, {}};
+DetectionMetrics Evaluator::score() const {
+  DetectionMetrics evaluation{options_, truth_->categories, {}, {}};
   const size_t categories = truth_->categories.size();
   evaluation.truths.assign(categories * options_.areas.size(), 0);
   evaluation.curves.resize(categories);

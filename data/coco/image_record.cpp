@@ -68,7 +68,7 @@ std::string unopened_name(const Record& record) try {
   return "";
 }
 
-void take_size(const Record& record, Image& image) {
+void take_size(const Record& record, AnnotatedImage& image) {
   try {
     const int64_t height = record.whole(Key::height), width = record.whole(Key::width);
     check_mask_size(height, width);
@@ -80,13 +80,13 @@ void take_size(const Record& record, Image& image) {
 }
 
 // Fallback without access to the files.
-void settle(Image& image, const Name& name) {
+void settle(AnnotatedImage& image, const Name& name) {
   if (name.kind == kAbsolute || name.kind == kAddress)
     image.file_name = std::filesystem::path(image.file_name).filename().string();
   if (image.width == 0) throw Error(Fault::data, "no width and height of 1 to 65500 pixels");
 }
 
-bool complete(Image& image, const Name& name, const Record& record, const AnnotationOptions& options,
+bool complete(AnnotatedImage& image, const Name& name, const Record& record, const AnnotationOptions& options,
               Annotations& result) {
   const bool has_size = image.width > 0;
   if (name.kind.empty() && has_size) return true;
@@ -110,9 +110,9 @@ bool complete(Image& image, const Name& name, const Record& record, const Annota
 
 }  // namespace
 
-std::optional<Image> take_image_record(Record& record, const AnnotationOptions& options, Annotations& result) {
+std::optional<AnnotatedImage> take_image_record(Record& record, const AnnotationOptions& options, Annotations& result) {
   Id id = record.identifier(Key::id);
-  Image image{.id = id.number, .id_text = std::move(id.text)};
+  AnnotatedImage image{.id = id.number, .id_text = std::move(id.text)};
   const bool is_looked_for = options.use == AnnotationOptions::Use::training || options.complete;
   take_size(record, image);
   if (!is_looked_for) {

@@ -25,7 +25,7 @@ void append_json(std::string& text, double number) {
   text.append(digits, std::to_chars(digits, digits + sizeof(digits), number).ptr);
 }
 
-void append_json(std::string& text, const Box& box) {
+void append_json(std::string& text, const BoundingBox& box) {
   append_numbers(text, std::array{box.x, box.y, box.width, box.height});
 }
 

@@ -12,7 +12,7 @@ namespace dtrain::data::coco {
 // Error(Fault::numeric) for a number that is not finite.
 void append_json(std::string& text, double number);
 // [x,y,width,height]
-void append_json(std::string& text, const Box& box);
+void append_json(std::string& text, const BoundingBox& box);
 // [[x,y,x,y,...],...]
 void append_json(std::string& text, const Polygons& polygons);
 // {"size": [height, width], "counts": "..."} with compressed RLE.

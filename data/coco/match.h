@@ -17,7 +17,7 @@ struct Truth {
   bool crowd = false;
   bool never_matches = false;  // matches a detection, which still counts as a false positive
   double area = 0;
-  Box box{};
+  BoundingBox box{};
   Shape shape{};
 };
 
@@ -26,7 +26,7 @@ struct Found {
   uint32_t category = 0;
   double score = 0;
   double area = 0;
-  Box box{};
+  BoundingBox box{};
   Shape shape{};
 };
 

@@ -32,7 +32,7 @@ void take_id(const Record& record, PendingObject& object, Findings& findings) {
 }
 
 // Returns false if the box makes the object unusable for training.
-bool check_box(const Record& record, const Box& box, Findings& findings) {
+bool check_box(const Record& record, const BoundingBox& box, Findings& findings) {
   const auto is_bounded = [](double number) { return std::abs(number) <= kMaxBoxNumber; };
   if (!(is_bounded(box.x) && is_bounded(box.y) && is_bounded(box.width) && is_bounded(box.height))) {
     findings.add("boxes with numbers that are not finite or beyond 1e9", kLeftOut, record.title());
@@ -109,7 +109,7 @@ std::optional<PendingObject> read_object(Record& record, const AnnotationOptions
   }
   object.has_area = !record.lacks(Key::area);
   if (object.has_area) annotation.area = record.number(Key::area);
-  if (const std::optional<Box> box = record.take_box()) {
+  if (const std::optional<BoundingBox> box = record.take_box()) {
     if (is_training(options) && !check_box(record, *box, findings)) return {};
     annotation.box = *box;
     object.has_box = true;

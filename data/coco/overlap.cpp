@@ -20,7 +20,7 @@ std::vector<Shape::Span> spans_of(const Rle& rle) {
   return spans;
 }
 
-Box box_around(std::span<const Shape::Span> spans, uint32_t height) {
+BoundingBox box_around(std::span<const Shape::Span> spans, uint32_t height) {
   if (spans.empty()) return {};
   const uint32_t left = spans.front().begin / height, right = (spans.back().end - 1) / height;
   uint32_t top = height - 1, bottom = 0;
@@ -71,7 +71,7 @@ Shape::Shape(const Rle& rle) {
   area = coco::area(rle);
 }
 
-double iou(const Box& detection, const Box& truth, bool crowd) {
+double iou(const BoundingBox& detection, const BoundingBox& truth, bool crowd) {
   const double width = common(detection.x, detection.width, truth.x, truth.width);
   const double height = common(detection.y, detection.height, truth.y, truth.height);
   if (width <= 0 || height <= 0) return 0;
@@ -80,7 +80,7 @@ double iou(const Box& detection, const Box& truth, bool crowd) {
 }
 
 double iou(const Shape& detection, const Shape& truth, bool crowd) {
-  const Box &a = detection.box, &b = truth.box;
+  const BoundingBox &a = detection.box, &b = truth.box;
   if (!(common(a.x, a.width, b.x, b.width) > 0 && common(a.y, a.height, b.y, b.height) > 0)) return 0;
   const uint64_t both = intersection(detection.spans, truth.spans);
   if (both == 0) return 0;
@@ -100,7 +100,8 @@ std::vector<double> iou(std::span<const Rle> detections, std::span<const Rle> tr
   return all_ious(all.first(detections.size()), all.subspan(detections.size()), crowd);
 }
 
-std::vector<double> iou(std::span<const Box> detections, std::span<const Box> truths, std::span<const uint8_t> crowd) {
+std::vector<double> iou(std::span<const BoundingBox> detections, std::span<const BoundingBox> truths,
+                        std::span<const uint8_t> crowd) {
   return all_ious(detections, truths, crowd);
 }
 

@@ -19,12 +19,12 @@ struct Shape {
   explicit Shape(const Rle& rle);
 
   std::vector<Span> spans{};
-  Box box{};  // bounding box of the pixels
+  BoundingBox box{};  // bounding box of the pixels
   uint64_t area = 0;
 };
 
 // Intersection over union as in COCO's API; for crowds, intersection over the detection's area.
-double iou(const Box& detection, const Box& truth, bool crowd);
+double iou(const BoundingBox& detection, const BoundingBox& truth, bool crowd);
 // The same for masks of equal size.
 double iou(const Shape& detection, const Shape& truth, bool crowd);
 

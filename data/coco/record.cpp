@@ -158,13 +158,13 @@ const std::string& Record::text(Key key) const {
   return at(key).text;
 }
 
-std::optional<Box> Record::take_box() const {
+std::optional<BoundingBox> Record::take_box() const {
   if (lacks(Key::box)) return {};
   if (at(Key::box).kind != Kind::list) fail(Key::box, "a list of x, y, width and height");
   if (!box_problem.empty()) fail(box_problem);
   if (box.empty()) return {};
   if (box.size() != 4) fail(concat("bbox has ", box.size(), " numbers, expected x, y, width and height"));
-  return Box{box[0], box[1], box[2], box[3]};
+  return BoundingBox{box[0], box[1], box[2], box[3]};
 }
 
 Segmentation Record::take_segmentation() {

@@ -77,7 +77,7 @@ struct Record {
   bool flag(Key key) const;      // false, true, 0 or 1; false if absent
   const std::string& text(Key key) const;
   // Four unvalidated numbers; nothing without a box, or for an empty list.
-  std::optional<Box> take_box() const;
+  std::optional<BoundingBox> take_box() const;
   // Moves the segmentation out. Polygons are unvalidated.
   Segmentation take_segmentation();
 

@@ -163,7 +163,7 @@ uint64_t area(const Rle& rle) {
   return pixels;
 }
 
-Box bounds(const Rle& rle) { return Shape(rle).box; }
+BoundingBox bounds(const Rle& rle) { return Shape(rle).box; }
 
 Rle merge(std::span<const Rle> masks, bool intersect) {
   DT_CHECK(!masks.empty(), "merge: no masks");

@@ -42,7 +42,7 @@ size_t area_index(const EvaluationOptions& options, std::string_view name) {
 
 bool is_asked(const Query& query, double threshold) { return query.iou == 0 || std::abs(threshold - query.iou) < 1e-9; }
 
-double mean(const Evaluation& evaluation, const Query& query, size_t area) {
+double mean(const DetectionMetrics& evaluation, const Query& query, size_t area) {
   const EvaluationOptions& options = evaluation.options;
   const size_t rows = query.precision ? options.recall_thresholds.size() : 1;
   std::vector<const PrecisionRecall*> categories;
@@ -60,7 +60,7 @@ double mean(const Evaluation& evaluation, const Query& query, size_t area) {
   return mean.value();
 }
 
-std::string why_absent(const Evaluation& evaluation, const Query& query, size_t area) {
+std::string why_absent(const DetectionMetrics& evaluation, const Query& query, size_t area) {
   if (area == kNoArea) return fmt::format("no range of areas has the name {}", query.area);
   const EvaluationOptions& options = evaluation.options;
   if (std::none_of(options.iou_thresholds.begin(), options.iou_thresholds.end(),
@@ -103,7 +103,7 @@ double PrecisionRecall::precision(size_t curve, size_t recall_threshold) const {
   return step == all.end() ? 0 : step->precision;
 }
 
-std::vector<Statistic> Evaluation::statistics() const {
+std::vector<Statistic> DetectionMetrics::statistics() const {
   const size_t last = options.max_detections.size() - 1;
   std::vector<std::pair<std::string, Query>> queries = {
       {"AP", {true, 0, "all", last}},    {"AP50", {true, .5, "all", last}},  {"AP75", {true, .75, "all", last}},
@@ -123,7 +123,7 @@ std::vector<Statistic> Evaluation::statistics() const {
   return statistics;
 }
 
-double Evaluation::average_precision(size_t category) const {
+double DetectionMetrics::average_precision(size_t category) const {
   Mean mean;
   for (size_t t = 0; t < options.iou_thresholds.size(); ++t)
     for (size_t r = 0; r < options.recall_thresholds.size(); ++r)

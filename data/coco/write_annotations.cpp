@@ -16,7 +16,7 @@ std::string id_of(const Item& item) {
   return item.id_text.empty() ? std::to_string(item.id) : json_string(item.id_text);
 }
 
-void append_image(std::string& text, const Image& image) {
+void append_image(std::string& text, const AnnotatedImage& image) {
   text += concat("{\"id\": ", id_of(image), ", \"file_name\": ", json_string(image.file_name),
                  ", \"width\": ", image.width, ", \"height\": ", image.height, "}");
 }

@@ -163,15 +163,15 @@ TEST(Objects, BoxesAreClippedAndInvalidOnesSkipped) {
   for (const auto& [x, y] : {std::pair{0, 0}, {59, 0}, {0, 49}, {59, 49}})
     EXPECT_EQ(canvas.at(x, y), color_of_class(1)) << x << ", " << y;
   Canvas bare(60, 50, kGrey);
-  for (const data::coco::Box& box : std::vector<data::coco::Box>{{nan, 1, 5, 5},
-                                                                 {1, 1, nan, 5},
-                                                                 {1, 1, infinite, 5},
-                                                                 {-infinite, 1, infinite, 5},
-                                                                 {5, 5, 0, 5},
-                                                                 {5, 5, -3, 5},
-                                                                 {60, 5, 9, 9},
-                                                                 {-20, 5, 20, 9},
-                                                                 {5, -20, 9, 20}})
+  for (const data::coco::BoundingBox& box : std::vector<data::coco::BoundingBox>{{nan, 1, 5, 5},
+                                                                                 {1, 1, nan, 5},
+                                                                                 {1, 1, infinite, 5},
+                                                                                 {-infinite, 1, infinite, 5},
+                                                                                 {5, 5, 0, 5},
+                                                                                 {5, 5, -3, 5},
+                                                                                 {60, 5, 9, 9},
+                                                                                 {-20, 5, 20, 9},
+                                                                                 {5, -20, 9, 20}})
     draw_objects(bare, std::vector<DrawnObject>{{.box = box, .object_class = 1, .label = "absurd"}});
   EXPECT_TRUE(touched(bare, kGrey).empty());
   draw_objects(bare, std::vector<DrawnObject>{{.box = {59.9, 49.9, 0.01, 0.01}, .object_class = 1}});
@@ -276,7 +276,7 @@ TEST(Objects, FollowTheGroundTruth) {
   ASSERT_EQ(objects.size(), 2u);
   EXPECT_EQ(objects[0].label, "dog");
   EXPECT_EQ(objects[0].object_class, 2);
-  EXPECT_EQ(objects[0].box, (data::coco::Box{1, 2, 3, 4}));
+  EXPECT_EQ(objects[0].box, (data::coco::BoundingBox{1, 2, 3, 4}));
   EXPECT_FALSE(objects[0].mask);
   EXPECT_EQ(objects[1].label, "cat (crowd)");
   ASSERT_TRUE(objects[1].mask);

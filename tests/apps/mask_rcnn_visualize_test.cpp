@@ -218,7 +218,7 @@ TEST_F(MaskRcnnVisualize, ImagesAreTurnedAsTheirAnnotationsAre) {
       with_orientation(data::encode_jpeg(Canvas(kWidth, kHeight, kBackground).image().view()), 6);
   fs::create_directories(path("turned"));
   write_file(path("turned/t.jpg"), std::string(reinterpret_cast<const char*>(jpeg.data()), jpeg.size()));
-  const data::coco::Image turned{.file_name = "t.jpg", .width = kHeight, .height = kWidth},
+  const data::coco::AnnotatedImage turned{.file_name = "t.jpg", .width = kHeight, .height = kWidth},
       stored{.file_name = "t.jpg", .width = kWidth, .height = kHeight};
   EXPECT_EQ(read_annotated_image(path("turned"), turned, Orientation::apply).width, kHeight);
   EXPECT_EQ(read_annotated_image(path("turned"), stored, Orientation::apply).width, kWidth);

@@ -25,7 +25,7 @@ class Knowing final : public detection::Model {
     models::Detections found{context_->zeros({rows, 1, 4}), context_->zeros({rows, 1}),
                              context_->zeros({rows, 1}, DType::i32), context_->zeros({rows}, DType::i32)};
     for (int64_t row = 0; row < rows && next_ < truth_.images.size(); ++row, ++next_) {
-      const data::coco::Image& image = truth_.images[next_];
+      const data::coco::AnnotatedImage& image = truth_.images[next_];
       const data::coco::Annotation& object = truth_.of(next_).front();
       const double x = 300.0 / static_cast<double>(image.width), y = 300.0 / static_cast<double>(image.height);
       const double corners[] = {object.box.x * x, object.box.y * y, (object.box.x + object.box.width) * x,

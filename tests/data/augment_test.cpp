@@ -58,12 +58,12 @@ TEST(SampleDistortedBox, RespectsLimits) {
 }
 
 TEST(SampleDistortedBox, CoversABox) {
-  const std::vector<Box> boxes = {{0.1f, 0.8f, 0.3f, 0.9f}, {0.8f, 0.1f, 0.9f, 0.2f}};
+  const std::vector<NormalizedBox> boxes = {{0.1f, 0.8f, 0.3f, 0.9f}, {0.8f, 0.1f, 0.9f, 0.2f}};
   for (uint64_t i = 0; i < 2000; ++i) {
     RandomStream random(2, i);
     const Window w = sample_distorted_box(300, 200, boxes, random);
     double best = 0;
-    for (const Box& box : boxes) {
+    for (const NormalizedBox& box : boxes) {
       const int x0 = static_cast<int>(box.xmin * 300), x1 = static_cast<int>(box.xmax * 300);
       const int y0 = static_cast<int>(box.ymin * 200), y1 = static_cast<int>(box.ymax * 200);
       const double common = std::max(0, std::min(x1, w.x + w.width) - std::max(x0, w.x)) *
@@ -75,7 +75,7 @@ TEST(SampleDistortedBox, CoversABox) {
 }
 
 TEST(SampleDistortedBox, FallsBackToTheWholeImage) {
-  const std::vector<Box> nothing = {{0.5f, 0.5f, 0.5f, 0.5f}};  // no pixels: never covered
+  const std::vector<NormalizedBox> nothing = {{0.5f, 0.5f, 0.5f, 0.5f}};  // no pixels: never covered
   RandomStream random(3, 0);
   EXPECT_EQ(sample_distorted_box(100, 50, nothing, random), (Window{0, 0, 100, 50}));
   EXPECT_EQ(sample_distorted_box(1, 1, {}, random), (Window{0, 0, 1, 1}));
@@ -83,7 +83,8 @@ TEST(SampleDistortedBox, FallsBackToTheWholeImage) {
 
 TEST(SampleDistortedBox, RejectsBoxesOutsideTheImage) {
   RandomStream random(4, 0);
-  for (const Box& box : {Box{-0.1f, 0, 1, 1}, Box{0, 0, 1.5f, 1}, Box{0, NAN, 1, 1}}) {
+  for (const NormalizedBox& box :
+       {NormalizedBox{-0.1f, 0, 1, 1}, NormalizedBox{0, 0, 1.5f, 1}, NormalizedBox{0, NAN, 1, 1}}) {
     try {
       sample_distorted_box(10, 10, {&box, 1}, random);
       ADD_FAILURE();

@@ -10,8 +10,8 @@ namespace {
 
 constexpr ImageSize kStretched{60, 60};
 
-DetectionOptions stretched() {
-  DetectionOptions options;
+DetectionDatasetOptions stretched() {
+  DetectionDatasetOptions options;
   options.stretch = kStretched;
   options.masks = false;
   return options;
@@ -30,7 +30,7 @@ class WhiteRectangle {
                R"("annotations":[{"id":1,"image_id":1,"category_id":3,"bbox":[30,20,40,40],"area":1600}],)"
                R"("categories":[{"id":3,"name":"car"}]})");
   }
-  std::shared_ptr<DetectionDataset> open(const DetectionOptions& options) const {
+  std::shared_ptr<DetectionDataset> open(const DetectionDatasetOptions& options) const {
     return std::make_shared<DetectionDataset>(open_coco((folder_ / "a.json").string(), folder_.path().string()),
                                               options);
   }
@@ -55,7 +55,7 @@ std::array<float, 4> bounds_of_white(const SeenSample& sample) {
 
 TEST(DetectionCrops, BoxesFollowTheCrop) {
   const WhiteRectangle data;
-  DetectionOptions options = stretched();
+  DetectionDatasetOptions options = stretched();
   options.object_crops = true;
   const auto dataset = data.open(options);
   std::set<std::vector<float>> seen;
@@ -73,7 +73,7 @@ TEST(DetectionCrops, BoxesFollowTheCrop) {
 
 TEST(DetectionCrops, WithoutCropsImagesAreStretched) {
   const WhiteRectangle data;
-  DetectionOptions options = stretched();
+  DetectionDatasetOptions options = stretched();
   options.flip_probability = 1;
   const SeenSample sample = read_sample(*data.open(options), 0);
   EXPECT_EQ(sample.boxes, (std::vector<float>{18, 15, 42, 45}));
@@ -85,7 +85,7 @@ TEST(DetectionCrops, WithoutCropsImagesAreStretched) {
 
 TEST(DetectionCrops, RequireStretchWithoutMasks) {
   const WhiteRectangle data;
-  DetectionOptions options = stretched();
+  DetectionDatasetOptions options = stretched();
   options.object_crops = true;
   options.masks = true;
   expect_error([&] { data.open(options); }, Fault::config, "object_crops needs stretch and no masks");
@@ -99,7 +99,7 @@ TEST(DetectionCrops, RequireStretchWithoutMasks) {
 
 TEST(DetectionCrops, AllShapesShareALayout) {
   const CocoFolder folder;
-  DetectionOptions options = stretched();
+  DetectionDatasetOptions options = stretched();
   options.training = false;
   const DetectionDataset dataset(open_coco(folder.annotations(), folder.folder()), options);
   EXPECT_EQ(dataset.size(), 7u);

@@ -74,8 +74,8 @@ TEST(DetectionGeometry, BoxesAreScaledAndFlipped) {
   EXPECT_EQ((Placement{{100, 200}, {50, 400}}.corners({10, 20, 30, 40})), (std::array<float, 4>{20, 10, 80, 30}));
   EXPECT_EQ((Placement{{100, 200}, {50, 400}, true}.corners({10, 20, 30, 40})),
             (std::array<float, 4>{320, 10, 380, 30}));
-  EXPECT_EQ(clipped({-5, 90, 20, 20}, {100, 200}), (coco::Box{0, 90, 15, 10}));
-  EXPECT_EQ(clipped({250, 300, 20, 20}, {100, 200}), (coco::Box{200, 100, 0, 0}));
+  EXPECT_EQ(clipped({-5, 90, 20, 20}, {100, 200}), (coco::BoundingBox{0, 90, 15, 10}));
+  EXPECT_EQ(clipped({250, 300, 20, 20}, {100, 200}), (coco::BoundingBox{200, 100, 0, 0}));
 }
 
 TEST(DetectionGeometry, RejectsInvalidRules) {

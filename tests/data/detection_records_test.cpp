@@ -37,7 +37,7 @@ TEST(DetectionRecords, SamplesEqualThoseOfImageFiles) {
     EXPECT_EQ(stored->max_runs(), made->max_runs());
     EXPECT_EQ(stored->categories().size(), made->categories().size());
     EXPECT_EQ(stored->shard_begins().size(), 3u);
-    DetectionOptions roomy = small_canvases();
+    DetectionDatasetOptions roomy = small_canvases();
     roomy.max_runs = made->max_runs();
     const DetectionDataset unsurveyed(open_detection_records(records.path().string(), "train", {}, classes), roomy);
     for (uint64_t i = 0; i < made->size(); ++i) {

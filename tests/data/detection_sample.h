@@ -13,7 +13,7 @@
 
 namespace dtrain::data {
 
-inline DetectionOptions small_canvases() {
+inline DetectionDatasetOptions small_canvases() {
   return {.resize = {.min_short_edge = 40, .max_short_edge = 64, .max_size = 96}, .flip_probability = 0.5f};
 }
 

@@ -12,13 +12,13 @@
 namespace dtrain::data {
 namespace {
 
-std::shared_ptr<DetectionDataset> open_made(const CocoFolder& folder, const DetectionOptions& options) {
+std::shared_ptr<DetectionDataset> open_made(const CocoFolder& folder, const DetectionDatasetOptions& options) {
   return std::make_shared<DetectionDataset>(open_coco(folder.annotations(), folder.folder()), options);
 }
 
 TEST(Detection, TrainingSkipsImagesWithoutObjects) {
   const CocoFolder folder;
-  DetectionOptions options = small_canvases();
+  DetectionDatasetOptions options = small_canvases();
   const auto ids = [&] {
     const auto dataset = open_made(folder, options);
     std::vector<int64_t> found;
@@ -42,7 +42,7 @@ TEST(Detection, TrainingSkipsImagesWithoutObjects) {
 
 TEST(Detection, ImagesAreResizedFlippedAndPadded) {
   const CocoFolder folder;
-  DetectionOptions options = small_canvases();
+  DetectionDatasetOptions options = small_canvases();
   options.resize.min_short_edge = 64;
   for (const float flip : {0.0f, 1.0f}) {
     options.flip_probability = flip;
@@ -68,7 +68,7 @@ TEST(Detection, ImagesAreResizedFlippedAndPadded) {
 // torchvision resizes floats.
 TEST(Detection, PixelsMayStayUnrounded) {
   const CocoFolder folder;
-  DetectionOptions options = small_canvases();
+  DetectionDatasetOptions options = small_canvases();
   options.resize = {.min_short_edge = 64, .max_short_edge = 64, .max_size = 96, .rounds_pixels = false};
   options.flip_probability = 1;
   const auto dataset = open_made(folder, options);
@@ -109,7 +109,7 @@ TEST(Detection, PixelsMayStayUnrounded) {
 
 TEST(Detection, ObjectsFollowTheirImage) {
   const CocoFolder folder;
-  DetectionOptions options = small_canvases();
+  DetectionDatasetOptions options = small_canvases();
   options.resize = {.min_short_edge = 60, .max_short_edge = 60, .max_size = 96};
   const coco::Annotations annotations = coco::parse_annotations(CocoFolder::json(), "made");
   for (const float flip : {0.0f, 1.0f}) {
@@ -145,7 +145,7 @@ TEST(Detection, SelectsRequestedClasses) {
 
 TEST(Detection, EvaluationDoesNotAugment) {
   const CocoFolder folder;
-  DetectionOptions options = small_canvases();
+  DetectionDatasetOptions options = small_canvases();
   options.training = false;
   options.flip_probability = 1;
   const auto dataset = open_made(folder, options);
@@ -163,7 +163,7 @@ TEST(Detection, EvaluationDoesNotAugment) {
 
 TEST(Detection, SamplesDependOnSeedEpochAndIndexOnly) {
   const CocoFolder folder;
-  DetectionOptions options = small_canvases();
+  DetectionDatasetOptions options = small_canvases();
   options.jitter = {.brightness = 0.1f, .contrast = 0.2f, .saturation = 0.3f, .hue = 0.05f};
   const auto dataset = open_made(folder, options);
   const std::vector<SeenSample> one = load(dataset, {.batch = 4, .seed = 3, .workers = 1}, 10);
@@ -184,7 +184,7 @@ TEST(Detection, SamplesDependOnSeedEpochAndIndexOnly) {
 
 TEST(Detection, ColourJitterSparesPadding) {
   const CocoFolder folder;
-  DetectionOptions options = small_canvases();
+  DetectionDatasetOptions options = small_canvases();
   const SeenSample plain = read_sample(*open_made(folder, options), 0);
   options.jitter.brightness = 0.3f;
   const SeenSample bright = read_sample(*open_made(folder, options), 0);
@@ -203,7 +203,7 @@ TEST(Detection, ColourJitterSparesPadding) {
 
 TEST(Detection, ExceedingCapacityIsABadRecord) {
   const CocoFolder folder;
-  DetectionOptions options = small_canvases();
+  DetectionDatasetOptions options = small_canvases();
   options.max_boxes = 1;
   expect_error([&] { read_sample(*open_made(folder, options), 0); }, Fault::data,
                "image im3.png: 2 objects, more than max_boxes = 1");
@@ -230,7 +230,7 @@ TEST(Detection, ReportsImageErrors) {
 
 TEST(Detection, IdentityCoversFilesAndOptions) {
   const CocoFolder folder;
-  DetectionOptions options = small_canvases();
+  DetectionDatasetOptions options = small_canvases();
   const std::string some = open_made(folder, options)->identity();
   EXPECT_TRUE(contains(some, "instances_train2017.json: ")) << some;
   EXPECT_TRUE(contains(some, "5 of 7 images")) << some;
@@ -241,16 +241,16 @@ TEST(Detection, IdentityCoversFilesAndOptions) {
 TEST(Detection, RejectsOptionsOutOfRange) {
   const CocoFolder folder;
   const auto refuses = [&](auto change, const std::string& part) {
-    DetectionOptions options = small_canvases();
+    DetectionDatasetOptions options = small_canvases();
     change(options);
     expect_error([&] { open_made(folder, options); }, Fault::config, part);
   };
-  refuses([](DetectionOptions& o) { o.multiple = 0; }, "multiples of 0");
-  refuses([](DetectionOptions& o) { o.flip_probability = 1.5f; }, "probability 1.5");
-  refuses([](DetectionOptions& o) { o.jitter.hue = 0.6f; }, "colour jitter of");
-  refuses([](DetectionOptions& o) { o.max_boxes = -1; }, "capacity for -1 boxes");
-  refuses([](DetectionOptions& o) { o.canvases = {{64, 90}}; }, "which no canvas holds");
-  refuses([](DetectionOptions& o) { o.canvases = {{64, 0}}; }, "a canvas of 0x64");
+  refuses([](DetectionDatasetOptions& o) { o.multiple = 0; }, "multiples of 0");
+  refuses([](DetectionDatasetOptions& o) { o.flip_probability = 1.5f; }, "probability 1.5");
+  refuses([](DetectionDatasetOptions& o) { o.jitter.hue = 0.6f; }, "colour jitter of");
+  refuses([](DetectionDatasetOptions& o) { o.max_boxes = -1; }, "capacity for -1 boxes");
+  refuses([](DetectionDatasetOptions& o) { o.canvases = {{64, 90}}; }, "which no canvas holds");
+  refuses([](DetectionDatasetOptions& o) { o.canvases = {{64, 0}}; }, "a canvas of 0x64");
   expect_error([] { DetectionDataset(nullptr, {}); }, Fault::config, "without a source");
 }
 
@@ -260,7 +260,7 @@ TEST(Detection, ReadsCoco) {
   const auto source =
       open_coco((root / "annotations/instances_train2017.json").string(), (root / "train2017").string());
   const auto dataset = std::make_shared<DetectionDataset>(
-      source, DetectionOptions{.resize = {.min_short_edge = 200, .max_short_edge = 320, .max_size = 480}});
+      source, DetectionDatasetOptions{.resize = {.min_short_edge = 200, .max_short_edge = 320, .max_size = 480}});
   EXPECT_EQ(dataset->categories().size(), 80u);
   EXPECT_EQ(source->size(), 80u);
   for (const SeenSample& sample : load(dataset, {.batch = 4, .seed = 1, .workers = 2}, 40)) expect_sound(sample, 80);
@@ -271,7 +271,7 @@ TEST(Detection, ReadsNuclei) {
   if (!std::filesystem::exists(root)) GTEST_SKIP() << "SKIPPED: " << root;
   const auto source = open_coco((root / "annotations/instances_val2018.json").string(), (root / "val2018").string());
   const auto dataset = std::make_shared<DetectionDataset>(
-      source, DetectionOptions{.resize = {.min_short_edge = 200, .max_short_edge = 512, .max_size = 512}});
+      source, DetectionDatasetOptions{.resize = {.min_short_edge = 200, .max_short_edge = 512, .max_size = 512}});
   EXPECT_EQ(dataset->layouts().size(), 1u);
   EXPECT_GT(dataset->max_boxes(), 50);
   for (const SeenSample& sample : load(dataset, {.batch = 7, .seed = 1, .workers = 2}, 14)) expect_sound(sample, 1);

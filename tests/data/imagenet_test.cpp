@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 // Fake decoder: the first pixel is the first byte of the "image", the second the number of boxes.
 class FirstByte final : public Preprocessor {
  public:
-  SampleNotes run(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey&,
+  SampleNotes run(std::span<const std::byte> encoded, std::span<const NormalizedBox> boxes, const SampleKey&,
                   void* pixels) override {
     if (encoded.empty()) throw Error(Fault::data, "an image of 0 bytes");
     static_cast<std::byte*>(pixels)[0] = encoded[0];
@@ -290,7 +290,7 @@ class CentrePixel final : public Preprocessor {
  public:
   explicit CentrePixel(std::atomic<int>& boxed) : boxed_(boxed) {}
 
-  SampleNotes run(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey&,
+  SampleNotes run(std::span<const std::byte> encoded, std::span<const NormalizedBox> boxes, const SampleKey&,
                   void* pixels) override {
     decoder_.open(encoded);
     const ImageView image = decoder_.decode();

@@ -130,7 +130,7 @@ TEST(Orientation, AnnotatedSizeSelectsOrientation) {
   const auto read = [&](int width, int height, Orientation orientation) {
     const std::vector<std::byte> jpeg = with_orientation(smooth_jpeg(width, height, 1, {}), 6);
     write_file(coco.folder() + "/im4.png", {reinterpret_cast<const char*>(jpeg.data()), jpeg.size()});
-    DetectionOptions options = small_canvases();
+    DetectionDatasetOptions options = small_canvases();
     options.training = false;
     options.decoding.orientation = orientation;
     const DetectionDataset dataset(open_coco(coco.annotations(), coco.folder()), options);

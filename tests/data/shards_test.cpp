@@ -91,12 +91,13 @@ TEST(DrawnImages, AreDeterministic) {
 }
 
 TEST(ImageExample, HoldsTheBoxesOfItsClass) {
-  const std::vector<Box> boxes = {{.ymin = 0.1f, .xmin = 0.2f, .ymax = 0.3f, .xmax = 0.4f}, {0.5f, 0.6f, 0.7f, 0.8f}};
+  const std::vector<NormalizedBox> boxes = {{.ymin = 0.1f, .xmin = 0.2f, .ymax = 0.3f, .xmax = 0.4f},
+                                            {0.5f, 0.6f, 0.7f, 0.8f}};
   const std::string record = image_example({.label = 3, .boxes = boxes});
   Example example;
   example.parse(std::as_bytes(std::span(record)));
   BoxReader reader;
-  const std::vector<Box>& read = reader.read(example);
+  const std::vector<NormalizedBox>& read = reader.read(example);
   ASSERT_EQ(read.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(read[i].ymin, boxes[i].ymin);

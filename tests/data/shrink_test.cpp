@@ -71,7 +71,7 @@ TEST(Shrink, KeepsBytesUnlessSmaller) {
 
 TEST(Shrink, RecordsKeepTheirOtherFeatures) {
   const std::vector<std::byte> jpeg = drawn_jpeg(90, 60, 95);
-  const std::vector<Box> boxes = {{0.25f, 0, 1, 0.5f}};
+  const std::vector<NormalizedBox> boxes = {{0.25f, 0, 1, 0.5f}};
   const std::string record = image_example({.encoded = jpeg,
                                             .format = "PNG",
                                             .width = 90,

@@ -24,7 +24,7 @@ void require(bool holds, const char* what) {
 
 void use(const Rle& mask) {
   require(parse(to_text(mask), mask.height, mask.width) == mask, "an RLE is not the same after it was written");
-  const Box box = bounds(mask);
+  const BoundingBox box = bounds(mask);
   require(
       box.x + box.width <= static_cast<double>(mask.width) && box.y + box.height <= static_cast<double>(mask.height),
       "a mask leads out of its image");
@@ -95,7 +95,7 @@ bool is_finite(const Detection& detection) {
   const auto all_finite = [](const auto& numbers) {
     return std::ranges::all_of(numbers, [](double number) { return std::isfinite(number); });
   };
-  const Box box = detection.box.value_or(Box());
+  const BoundingBox box = detection.box.value_or(BoundingBox());
   return all_finite(std::array{box.x, box.y, box.width, box.height}) &&
          std::ranges::all_of(detection.polygons, all_finite);
 }

@@ -73,7 +73,7 @@ void run(const std::string& batch_path, const std::string& folder, std::map<std:
   }
   const int64_t steps = std::stoll(options.at("steps"));
   std::vector<float> losses;
-  const models::Forward network = model.network;
+  const models::ForwardFunction network = model.network;
   model.network = [&](Tape& tape, const Var& x, std::vector<Var>* auxiliary) {
     const Var logits = network(tape, x, auxiliary);
     if (losses.empty()) results.add(*context, "logits", logits.value);

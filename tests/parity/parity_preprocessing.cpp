@@ -14,7 +14,7 @@ namespace {
 
 // Keep equal to preprocessing.py.
 constexpr uint64_t kSeed = 7, kEpoch = 3;
-constexpr data::Box kBoxes[] = {{0.1f, 0.2f, 0.5f, 0.6f}, {0.55f, 0.5f, 0.9f, 0.95f}};
+constexpr data::NormalizedBox kBoxes[] = {{0.1f, 0.2f, 0.5f, 0.6f}, {0.55f, 0.5f, 0.9f, 0.95f}};
 
 struct Comparison {
   Context& context;

@@ -18,7 +18,7 @@ struct CropLimits {
 // tf.image.sample_distorted_bounding_box: uniform aspect ratio, then height, with up to 100 attempts for a crop that
 // covers 10 % of some box (of the image without boxes); else the whole image. As in TensorFlow, the last possible
 // offset is never drawn. Throws Error(Fault::data) for a box outside [0, 1].
-Window sample_distorted_box(int width, int height, std::span<const Box> boxes, RandomStream& random,
+Window sample_distorted_box(int width, int height, std::span<const NormalizedBox> boxes, RandomStream& random,
                             const CropLimits& limits = {});
 
 // torchvision's RandomResizedCrop: area U[0.08, 1), log-uniform aspect ratio in [3/4, 4/3], 10 attempts, else the

@@ -13,7 +13,7 @@
 
 namespace dtrain::data {
 
-struct DetectionOptions {
+struct DetectionDatasetOptions {
   // Augments images and provides their objects; else images are unchanged, without objects (`count` is 0), and none is
   // skipped.
   bool training = true;
@@ -63,7 +63,7 @@ struct DetectionFields {
 class DetectionDataset final : public Dataset {
  public:
   // Scans all annotations. Throws Error if no canvas holds an image.
-  DetectionDataset(std::shared_ptr<const DetectionSource> source, const DetectionOptions& options);
+  DetectionDataset(std::shared_ptr<const DetectionSource> source, const DetectionDatasetOptions& options);
 
   const BatchLayout& layout() const override { return layouts_.front(); }
   std::span<const BatchLayout> layouts() const override { return layouts_; }
@@ -97,7 +97,7 @@ class DetectionDataset final : public Dataset {
   std::string used() const;
 
   std::shared_ptr<const DetectionSource> source_;
-  DetectionOptions options_;
+  DetectionDatasetOptions options_;
   int64_t max_boxes_ = 1, max_runs_ = 1;
   uint64_t without_mask_ = 0;       // training objects
   std::string first_without_mask_;  // image of the first one

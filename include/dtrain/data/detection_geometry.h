@@ -58,10 +58,10 @@ struct Placement {
   }
   double y(double of_file) const { return of_file * scale_y(); }
   // x1, y1, x2, y2
-  std::array<float, 4> corners(const coco::Box& box) const;
+  std::array<float, 4> corners(const coco::BoundingBox& box) const;
 };
 
 // Intersection of a box with the image.
-coco::Box clipped(const coco::Box& box, const ImageSize& image);
+coco::BoundingBox clipped(const coco::BoundingBox& box, const ImageSize& image);
 
 }  // namespace dtrain::data

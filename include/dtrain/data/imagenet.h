@@ -18,11 +18,11 @@ class BoxReader {
  public:
   // Empty without lists. Throws Error(Fault::data) for lists of different lengths and invalid boxes. Valid until the
   // next call.
-  const std::vector<Box>& read(const Example& example);
+  const std::vector<NormalizedBox>& read(const Example& example);
 
  private:
   std::vector<float> ymin_, xmin_, ymax_, xmax_;
-  std::vector<Box> boxes_;
+  std::vector<NormalizedBox> boxes_;
 };
 
 // Layout of labelled images: "images" [height, width, channels], then "labels" i32, -1 for padding.

@@ -14,7 +14,7 @@
 namespace dtrain::data {
 
 // Box corners as fractions of the image: 0 <= min <= max <= 1.
-struct Box {
+struct NormalizedBox {
   float ymin = 0, xmin = 0, ymax = 0, xmax = 0;
 };
 
@@ -24,11 +24,11 @@ class Preprocessor {
   virtual ~Preprocessor() = default;
   // Decodes `encoded`, crops and augments it into `pixels`, which have the factory's shape and type. `boxes`: objects
   // that a random crop should overlap. A pure function of its arguments. Throws Error(Fault::data).
-  virtual SampleNotes run(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
-                          void* pixels) = 0;
+  virtual SampleNotes run(std::span<const std::byte> encoded, std::span<const NormalizedBox> boxes,
+                          const SampleKey& key, void* pixels) = 0;
   // Deferred decoding: fills `image` with the device's input for the same pixels. Returns nothing if only run()
   // supports the image; throws as run() does for errors in the header.
-  virtual std::optional<SampleNotes> defer(std::span<const std::byte>, std::span<const Box>, const SampleKey&,
+  virtual std::optional<SampleNotes> defer(std::span<const std::byte>, std::span<const NormalizedBox>, const SampleKey&,
                                            EncodedImage&) {
     return {};
   }
@@ -53,7 +53,7 @@ using MakePreprocess [[deprecated("renamed: PreprocessorFactory")]] = Preprocess
 class [[deprecated("use std::unique_ptr<Preprocessor>")]] Preprocess {
  public:
   Preprocess(std::unique_ptr<Preprocessor> preprocessor) : preprocessor_(std::move(preprocessor)) {}
-  SampleNotes operator()(std::span<const std::byte> encoded, std::span<const Box> boxes, const SampleKey& key,
+  SampleNotes operator()(std::span<const std::byte> encoded, std::span<const NormalizedBox> boxes, const SampleKey& key,
                          void* pixels) const {
     return preprocessor_->run(encoded, boxes, key, pixels);
   }

@@ -19,7 +19,7 @@ namespace dtrain::models {
 
 // [n, h, w, 3] normalised pixels -> [n, classes] logits. Unless `auxiliary` is null, the logits of the auxiliary heads,
 // of the same shape, are appended to it.
-using Forward = std::function<Var(Tape&, const Var& x, std::vector<Var>* auxiliary)>;
+using ForwardFunction = std::function<Var(Tape&, const Var& x, std::vector<Var>* auxiliary)>;
 
 // Loss weight of an auxiliary head, as in tf_cnn_benchmarks.
 inline constexpr float kAuxiliaryWeight = 0.4f;
@@ -75,7 +75,7 @@ struct Classifier {
   int64_t classes = 0, image_size = 0;
   int64_t multiply_adds = 0;        // of the forward pass of one image, in convolutions and linear layers
   std::vector<LayerWork> layers{};  // convolutions and linear layers in order of registration
-  Forward network{};
+  ForwardFunction network{};
 
   // [n, h, w, 3] normalised pixels -> [n, classes] logits.
   Var forward(Tape& tape, const Var& x) const { return network(tape, x, nullptr); }

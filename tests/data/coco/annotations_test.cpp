@@ -43,7 +43,7 @@ TEST(Annotations, KeepWhatTrainingNeeds) {
   const Annotation& box = all.of(0)[0];
   EXPECT_EQ(box.id, 3);
   EXPECT_EQ(box.category, 2u);
-  EXPECT_EQ(box.box, (Box{-5, 2, 100, 3}));
+  EXPECT_EQ(box.box, (BoundingBox{-5, 2, 100, 3}));
   EXPECT_EQ(box.area, 300);
   EXPECT_FALSE(box.is_crowd);
   EXPECT_TRUE(std::holds_alternative<std::monostate>(box.segmentation));
@@ -66,7 +66,7 @@ TEST(Annotations, KeepWhatTrainingNeeds) {
   const Annotation& bare = all.of(1)[2];  // area and box are computed from its mask
   EXPECT_TRUE(bare.is_crowd);
   EXPECT_EQ(bare.area, 5);
-  EXPECT_EQ(bare.box, (Box{0, 0, 1, 5}));
+  EXPECT_EQ(bare.box, (BoundingBox{0, 0, 1, 5}));
 }
 
 TEST(Annotations, SelectedClassesKeepTheirOrder) {
@@ -230,7 +230,7 @@ TEST(Annotations, MissingSizesComeFromFiles) {
   for (const Json& width : {Json(0), Json(nullptr), Json("10"), Json(-3)}) {
     const Json json = changed("/images/0/width", width);
     expect_found(json, 1, "images without a size or a file: 1 left out (first: image 9: no width and height");
-    const AnnotationOptions measured{.complete = [](Image& image, const std::string&) {
+    const AnnotationOptions measured{.complete = [](AnnotatedImage& image, const std::string&) {
       EXPECT_EQ(image.width, 0);
       image.width = 10;
       image.height = 8;
@@ -246,7 +246,8 @@ TEST(Annotations, AcceptAllFormsOfFileNames) {
     Json json = changed("/images/0/file_name", nullptr);
     json["images"][0][key] = value;
     std::string seen;
-    const AnnotationOptions options{.complete = [&](Image& image, const std::string&) { seen = image.file_name; }};
+    const AnnotationOptions options{
+        .complete = [&](AnnotatedImage& image, const std::string&) { seen = image.file_name; }};
     parse_json(json, options);
     const Annotations all = parse_json(json);
     return seen + " " + (all.images.size() > 1 ? all.images[1].file_name : "");
@@ -271,7 +272,7 @@ TEST(Annotations, ScoringMatchesPycocotools) {
                     {"id": 0, "image_id": 2, "category_id": 4, "bbox": [1, 2, 3, 4], "area": 7, "iscrowd": 0}]})");
   const Annotations all = parse_json(json, scoring);
   ASSERT_EQ(all.begins, (std::vector<uint64_t>{0, 1, 2}));
-  EXPECT_EQ(all.of(0)[0].box, (Box{1, 2, 3, -4}));
+  EXPECT_EQ(all.of(0)[0].box, (BoundingBox{1, 2, 3, -4}));
   EXPECT_FALSE(all.of(0)[0].never_matches);
   EXPECT_TRUE(all.of(1)[0].never_matches);
   EXPECT_EQ(all.findings.count("annotations of images that are not listed"), 1u);

@@ -76,7 +76,7 @@ TEST(AnnotationsText, LastDuplicateKeyWins) {
                            "segmentation": [[1, 2, 3, 4, 5, 6]], "segmentation": [[6, 5, 4, 3, 2, 1]]}]})",
       "set.json");
   EXPECT_EQ(all.images[0].id, 2);
-  EXPECT_EQ(all.annotations[0].box, (Box{5, 6, 7, 8}));
+  EXPECT_EQ(all.annotations[0].box, (BoundingBox{5, 6, 7, 8}));
   EXPECT_EQ(std::get<Polygons>(all.annotations[0].segmentation), (Polygons{{6, 5, 4, 3, 2, 1}}));
 }
 

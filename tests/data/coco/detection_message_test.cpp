@@ -39,9 +39,9 @@ void expect_invalid(const std::string& message, const std::string& part) {
 
 TEST(DetectionMessage, RoundTripIsExact) {
   const double smallest = std::numeric_limits<double>::denorm_min(), largest = std::numeric_limits<double>::max();
-  const std::vector<Detection> detections = {{42, 18, 1.0 / 3, Box{258.15, -0.0, smallest, largest}, {}},
+  const std::vector<Detection> detections = {{42, 18, 1.0 / 3, BoundingBox{258.15, -0.0, smallest, largest}, {}},
                                              {INT64_MIN, INT64_MAX, 0, {}, kMask},
-                                             {0, -3, 1, Box{0, -1, 1e8, 3}, kMask},
+                                             {0, -3, 1, BoundingBox{0, -1, 1e8, 3}, kMask},
                                              {1, 1, .5, {}, Rle{1, 1, {1}}}};
   const std::vector<Detection> parsed = parse_detections(message_of(detections));
   ASSERT_EQ(parsed.size(), detections.size());
@@ -61,26 +61,26 @@ TEST(DetectionMessage, EncoderRejectsNonFiniteNumbers) {
   for (const double number : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     expect_error(
         [&] {
-          append_detection(message, {7, 1, number, Box{}, {}});
+          append_detection(message, {7, 1, number, BoundingBox{}, {}});
         },
         Fault::numeric, "detection in image 7 has the number");
     expect_error(
         [&] {
-          append_detection(message, {7, 1, .5, Box{0, number, 1, 1}, {}});
+          append_detection(message, {7, 1, .5, BoundingBox{0, number, 1, 1}, {}});
         },
         Fault::numeric, "expected finite scores and boxes");
   }
   expect_error([&] { append_detection(message, {7, 1, .5, {}, {}}); }, Fault::config, "without box and mask");
   expect_error(
       [&] {
-        append_detection(message, {7, 1, .5, Box{}, {}, {{1, 2, 3, 4, 5, 6}}});
+        append_detection(message, {7, 1, .5, BoundingBox{}, {}, {{1, 2, 3, 4, 5, 6}}});
       },
       Fault::config, "with polygons");
   EXPECT_EQ(message, "kept");
 }
 
 TEST(DetectionMessage, EveryTruncationIsRejected) {
-  const std::string first = message_of({{42, 18, .5, Box{1, 2, 3, 4}, kMask}}), message = first + first;
+  const std::string first = message_of({{42, 18, .5, BoundingBox{1, 2, 3, 4}, kMask}}), message = first + first;
   for (size_t size = first.size() + 1; size < message.size(); ++size)
     expect_invalid(message.substr(0, size), "detection at index 1: ");
 }

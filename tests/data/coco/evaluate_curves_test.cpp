@@ -13,7 +13,7 @@ namespace dtrain::data::coco {
 namespace {
 
 // Interpolated precision at each recall threshold by pycocotools' algorithm: cumulative sums over all detections.
-std::vector<double> dense_precision(std::span<const std::vector<Match>> images, const Evaluation& evaluation,
+std::vector<double> dense_precision(std::span<const std::vector<Match>> images, const DetectionMetrics& evaluation,
                                     size_t category, size_t area, size_t limit, size_t iou_threshold) {
   struct Found {
     double score;
@@ -50,7 +50,7 @@ TEST(EvaluateCurves, StepsEqualDenseCurvesBitForBit) {
     const Annotations truth = parse_annotations(set["truth"].dump(), "truth.json");
     Evaluator evaluator(truth);
     evaluator.add(parse_results(set["boxes"].dump(), "results.json"));
-    const Evaluation evaluation = evaluator.score();
+    const DetectionMetrics evaluation = evaluator.score();
     const std::vector<std::vector<Match>> images = evaluator.matches();
     const size_t areas = evaluation.options.areas.size(), last = evaluation.options.max_detections.size() - 1;
     double sum = 0;
@@ -83,9 +83,9 @@ TEST(EvaluateCurves, CategoriesWithoutGroundTruthTakeNoCurves) {
   truth.categories.push_back({2, "other"});
   const std::vector<Detection> detections = {boxed(1, .9, {0, 0, 10, 9}), boxed(2, .8, {0, 0, 150, 150}, 2),
                                              boxed(2, .9, {0, 0, 9, 9}, 40'000)};
-  const Evaluation few = evaluate(truth, detections);
+  const DetectionMetrics few = evaluate(truth, detections);
   for (int64_t id = 3; id <= 50'000; ++id) truth.categories.push_back({id, ""});
-  const Evaluation many = evaluate(truth, detections);
+  const DetectionMetrics many = evaluate(truth, detections);
   EXPECT_EQ(values_of(many), values_of(few));
   for (size_t i = 0; i < many.curves.size(); ++i) {
     EXPECT_EQ(many.curves[i].recall.size(), i < 2 ? 10u * 4 * 3 : 0u) << i;

@@ -23,7 +23,7 @@ TEST(Evaluate, RandomSetsMatchPycocotools) {
       EvaluationOptions options;
       options.compare = std::string(kind) == "boxes" ? Compare::boxes : Compare::masks;
       const Annotations truth = parse_annotations(set["truth"].dump(), "truth.json");
-      const Evaluation evaluation = evaluate(truth, parse_results(set[kind].dump(), "results.json"), options);
+      const DetectionMetrics evaluation = evaluate(truth, parse_results(set[kind].dump(), "results.json"), options);
       std::vector<double> values = values_of(evaluation);
       for (size_t i = 0; i < truth.categories.size(); ++i) values.push_back(evaluation.average_precision(i));
       const std::vector<double> expected = set["expected"][kind];
@@ -54,7 +54,7 @@ TEST(Evaluate, SampleMatchesPycocotoolsAndPublication) {
     options.compare = type == "bbox" ? Compare::boxes : Compare::masks;
     options.threads = 2;
     const auto detections = read_results(folder / ("instances_val2014_fake" + type + "100_results.json"));
-    const Evaluation evaluation = evaluate(truth, detections, options);
+    const DetectionMetrics evaluation = evaluate(truth, detections, options);
     const Json& expected = all.at("val2014_100/fake" + type + "100");
     const std::vector<double> numbers = published(text, type);
     ASSERT_EQ(numbers.size(), 12u);
@@ -74,14 +74,14 @@ TEST(Evaluate, IndependentOfThreadsAndBatches) {
   const Json sets = Json::parse(read_file(source_dir() / "tests/data/coco/evaluations.json"));
   const Annotations truth = parse_annotations(sets[0]["truth"].dump(), "truth.json");
   const std::vector<Detection> detections = parse_results(sets[0]["boxes"].dump(), "results.json");
-  const Evaluation whole = evaluate(truth, detections);
+  const DetectionMetrics whole = evaluate(truth, detections);
   EvaluationOptions options;
   options.threads = 7;
   Evaluator evaluator(truth, options);
   for (const Detection& detection : detections) evaluator.add(detection);
   const Evaluator copy = evaluator;
   evaluator.add(detections);
-  Evaluation scored;
+  DetectionMetrics scored;
   std::thread([&] { scored = copy.score(); }).join();
   EXPECT_EQ(scored.curves, whole.curves);
   EXPECT_EQ(scored.truths, whole.truths);
@@ -97,7 +97,7 @@ TEST(Evaluate, PerfectDetectionsArePerfect) {
 }
 
 TEST(Evaluate, ExplainsAbsentStatistics) {
-  const Evaluation small = evaluate(objects({{0, {0, 0, 10, 10}}}), {});
+  const DetectionMetrics small = evaluate(objects({{0, {0, 0, 10, 10}}}), {});
   const std::vector<Statistic> statistics = small.statistics();
   ASSERT_EQ(statistics.size(), 12u);
   EXPECT_EQ(statistics[0].name, "AP");
@@ -128,7 +128,7 @@ TEST(Evaluate, CrowdsAreIgnoredAndMatchRepeatedly) {
                                          boxed(1, .7, {150, 150, 40, 40})};
   EXPECT_NEAR(evaluate(truth, within).average_precision(0), 1, 1e-12);
   std::vector<Detection> outside = within;
-  outside[0].box = Box{0, 150, 20, 20};
+  outside[0].box = BoundingBox{0, 150, 20, 20};
   EXPECT_NEAR(evaluate(truth, outside).average_precision(0), .5, 1e-12);
 }
 
@@ -158,7 +158,8 @@ TEST(Evaluate, IdsMayBeZero) {
 TEST(Evaluate, AreasOfMasksAndBoxes) {
   Annotations truth = objects({{0, {0, 0, 20, 20}}});
   truth.annotations[0].segmentation = Polygons{{0, 0, 20, 0, 20, 20, 0, 20}};
-  Detection wrong{1, 1, .9, Box{0, 0, 100, 100}, from_polygon(std::vector<double>{90, 90, 95, 90, 95, 95}, 200, 200)};
+  Detection wrong{1, 1, .9, BoundingBox{0, 0, 100, 100},
+                  from_polygon(std::vector<double>{90, 90, 95, 90, 95, 95}, 200, 200)};
   Detection right{1, 1, .8, {}, from_polygon(std::vector<double>{0, 0, 20, 0, 20, 20, 0, 20}, 200, 200)};
   EvaluationOptions options;
   options.compare = Compare::masks;

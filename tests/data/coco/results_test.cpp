@@ -33,10 +33,10 @@ void expect_same(const std::vector<Detection>& a, const std::vector<Detection>& 
 TEST(Results, RoundTrip) {
   const Rle mask{9, 20, {44, 136}};
   EXPECT_EQ(to_text(mask)[0], '\\');  // must be escaped in JSON
-  const std::vector<Detection> detections = {{42, 18, .236, Box{258.15, 41.29, 348.26, 243.5}, {}},
+  const std::vector<Detection> detections = {{42, 18, .236, BoundingBox{258.15, 41.29, 348.26, 243.5}, {}},
                                              {0, 1, 1e-20, {}, mask},
                                              {5, 1, .5, {}, {}, {{1, 2.5, 3, 4, 5, 6}, {6, 5, 4, 3, 2, 1}}},
-                                             {INT64_MAX, -3, 1.0 / 3, Box{0, -1, 1e8, 3}, mask}};
+                                             {INT64_MAX, -3, 1.0 / 3, BoundingBox{0, -1, 1e8, 3}, mask}};
   const std::string text = written(detections);
   EXPECT_EQ(text.substr(0, text.find('\n') + 1),
             "[{\"image_id\": 42, \"category_id\": 18, \"bbox\": [258.15,41.29,348.26,243.5], \"score\": 0.236},\n");
@@ -50,16 +50,16 @@ TEST(Results, RoundTrip) {
 TEST(Results, RejectNonFiniteNumbers) {
   std::string text;
   ResultWriter writer([&](std::string_view piece) { text += piece; });
-  expect_error([&] { writer.add({1, 1, std::nan(""), Box{}, {}}); }, Fault::numeric, "has the number nan");
+  expect_error([&] { writer.add({1, 1, std::nan(""), BoundingBox{}, {}}); }, Fault::numeric, "has the number nan");
   expect_error(
       [&] {
-        writer.add({1, 1, .5, Box{0, 0, std::numeric_limits<double>::infinity(), 0}, {}});
+        writer.add({1, 1, .5, BoundingBox{0, 0, std::numeric_limits<double>::infinity(), 0}, {}});
       },
       Fault::numeric, "has the number inf");
   EXPECT_EQ(text, "");
   writer.finish();
   expect_error([&] { writer.finish(); }, Fault::config, "called twice");
-  expect_error([&] { writer.add({1, 1, .5, Box{}, {}}); }, Fault::config, "after finish()");
+  expect_error([&] { writer.add({1, 1, .5, BoundingBox{}, {}}); }, Fault::config, "after finish()");
 }
 
 TEST(Results, RejectInvalidText) {

@@ -37,7 +37,7 @@ TEST(Rle, PolygonsMatchPycocotools) {
     EXPECT_EQ(Json(to_text(rle)), polygon["counts"]) << polygon;
     EXPECT_EQ(rle, reference_mask(polygon)) << polygon;
     EXPECT_EQ(area(rle), polygon["area"]) << polygon;
-    const Box box = bounds(rle);
+    const BoundingBox box = bounds(rle);
     EXPECT_EQ(Json({box.x, box.y, box.width, box.height}), polygon["bbox"]) << polygon;
     set += area(rle) > 0;
   }
@@ -52,9 +52,9 @@ TEST(Rle, MergeAndIouMatchPycocotools) {
                          reference_mask(all["polygons"][pair["b"].get<size_t>()])};
     EXPECT_EQ(Json(to_text(merge(masks))), pair["union"]) << pair;
     EXPECT_EQ(Json(to_text(merge(masks, true))), pair["intersection"]) << pair;
-    const Box boxes[] = {bounds(masks[0]), bounds(masks[1])};
+    const BoundingBox boxes[] = {bounds(masks[0]), bounds(masks[1])};
     const std::span<const Rle> a(masks, 1), b(masks + 1, 1);
-    const std::span<const Box> box_a(boxes, 1), box_b(boxes + 1, 1);
+    const std::span<const BoundingBox> box_a(boxes, 1), box_b(boxes + 1, 1);
     const std::vector<uint8_t> no{0}, yes{1};
     EXPECT_EQ(iou(a, b, no).at(0), pair["iou"]) << pair;
     EXPECT_EQ(iou(a, b, yes).at(0), pair["crowd_iou"]) << pair;
@@ -74,7 +74,7 @@ TEST(Rle, RoundTripOfAllForms) {
       EXPECT_EQ(decode(rle), pixels);
       EXPECT_EQ(parse(to_text(rle), height, width), rle);
       EXPECT_EQ(area(rle), static_cast<uint64_t>(std::count(pixels.begin(), pixels.end(), 1)));
-      Box box{double(width), double(height), 0, 0};
+      BoundingBox box{double(width), double(height), 0, 0};
       double right = 0, bottom = 0;
       for (int y = 0; y < height; ++y)
         for (int x = 0; x < width; ++x)
@@ -83,7 +83,7 @@ TEST(Rle, RoundTripOfAllForms) {
             right = std::max<double>(right, x + 1), bottom = std::max<double>(bottom, y + 1);
           }
       box.width = right - box.x, box.height = bottom - box.y;
-      EXPECT_EQ(bounds(rle), area(rle) == 0 ? Box{} : box) << height << " x " << width << " at " << density;
+      EXPECT_EQ(bounds(rle), area(rle) == 0 ? BoundingBox{} : box) << height << " x " << width << " at " << density;
     }
 }
 

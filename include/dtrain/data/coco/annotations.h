@@ -17,7 +17,7 @@ namespace dtrain::data::coco {
 // Base of the numeric ids that replace non-numeric string ids.
 inline constexpr int64_t kFirstTextId = int64_t{1} << 61;
 
-struct Image {
+struct AnnotatedImage {
   int64_t id = 0;
   // Relative to the folder of images, inside it unless AnnotationOptions::complete has resolved it to "../SPLIT/NAME".
   // For scoring it is empty if the file has no such name.
@@ -40,8 +40,8 @@ struct Annotation {
   int64_t id = 0;
   uint32_t image = 0, category = 0;  // indices into Annotations::images and ::categories
   bool is_crowd = false;
-  double area = 0;  // as stated in the file, in pixels; may differ from the area of box and mask
-  Box box{};        // may exceed the image or be empty
+  double area = 0;    // as stated in the file, in pixels; may differ from the area of box and mask
+  BoundingBox box{};  // may exceed the image or be empty
   Segmentation segmentation{};
   bool never_matches = false;  // ground truth with id 0, which pycocotools never matches
 };
@@ -58,7 +58,7 @@ struct UnusableImage {
 // A model's class of a category is its index + 1; class 0 is background.
 struct Annotations {
   // By ascending id, including images without annotations; string ids in lexicographic order.
-  std::vector<Image> images;
+  std::vector<AnnotatedImage> images;
   std::vector<Category> categories;     // by ascending id, or in the order of AnnotationOptions::classes
   std::vector<Annotation> annotations;  // grouped by image, in file order within an image
   std::vector<uint64_t> begins{0};      // first annotation of each image, and the total at the end
@@ -87,7 +87,7 @@ struct AnnotationOptions {
   // is the original name; image.file_name has slashes and is relative; image.width is 0 if unknown. Sets name and size,
   // or throws Error(Fault::data) to skip the image. If empty, the last component of such names is used, and training
   // images without a size are skipped.
-  std::function<void(Image& image, const std::string& stated)> complete{};
+  std::function<void(AnnotatedImage& image, const std::string& stated)> complete{};
   // Polled once per MiB of a file: true aborts reading with Error(Fault::resource).
   bool (*stop)() = nullptr;
 };

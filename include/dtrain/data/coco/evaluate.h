@@ -61,7 +61,7 @@ struct PrecisionRecall {
 };
 
 // Precision and recall over all images.
-struct Evaluation {
+struct DetectionMetrics {
   EvaluationOptions options{};
   std::vector<Category> categories{};
   std::vector<uint64_t> truths{};         // [categories][areas], without crowds
@@ -109,13 +109,13 @@ class Evaluator {
   void add(std::span<const Detection> detections);
   void add(const Detection& detection) { add(std::span(&detection, 1)); }
 
-  Evaluation score() const;
+  DetectionMetrics score() const;
   // Matches per image, in the order of the ground truth's images: the input of score().
   std::vector<std::vector<Match>> matches() const;
 
  private:
   struct GroundTruth;
-  Found found(const Detection& detection, const Image& image) const;
+  Found found(const Detection& detection, const AnnotatedImage& image) const;
 
   EvaluationOptions options_;
   std::shared_ptr<const GroundTruth> truth_;

@@ -16,7 +16,7 @@ namespace dtrain::data::coco {
 struct Detection {
   int64_t image_id = 0, category_id = 0;  // as in the annotations
   double score = 0;
-  std::optional<Box> box{};
+  std::optional<BoundingBox> box{};
   std::optional<Rle> mask{};
   Polygons polygons{};  // mask as polygons, if there is no RLE
 };

@@ -19,10 +19,10 @@ struct Rle {
 };
 
 // Upper left corner and size, in pixels.
-struct Box {
+struct BoundingBox {
   double x = 0, y = 0, width = 0, height = 0;
 
-  bool operator==(const Box&) const = default;
+  bool operator==(const BoundingBox&) const = default;
 };
 
 // Limits: masks have 1 to kMaxMaskSide rows and columns and at most kMaxMaskPixels pixels; coordinates of polygons are
@@ -50,7 +50,7 @@ Rle parse(std::string_view text, int64_t height, int64_t width);
 // Number of set pixels.
 uint64_t area(const Rle& rle);
 // Bounding box of the set pixels; all 0 for an empty mask.
-Box bounds(const Rle& rle);
+BoundingBox bounds(const Rle& rle);
 // Union, or intersection with `intersect`, of at least one mask; all have equal size.
 Rle merge(std::span<const Rle> masks, bool intersect = false);
 
@@ -63,6 +63,7 @@ Rle from_polygons(std::span<const std::vector<double>> polygons, int64_t height,
 // Intersection over union of each detection with each ground truth, [detections * truths], as in COCO's API; for
 // crowds, intersection over the detection's area. `crowd`: one flag per ground truth. Masks have equal size.
 std::vector<double> iou(std::span<const Rle> detections, std::span<const Rle> truths, std::span<const uint8_t> crowd);
-std::vector<double> iou(std::span<const Box> detections, std::span<const Box> truths, std::span<const uint8_t> crowd);
+std::vector<double> iou(std::span<const BoundingBox> detections, std::span<const BoundingBox> truths,
+                        std::span<const uint8_t> crowd);
 
 }  // namespace dtrain::data::coco

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <string>
 #include <vector>
@@ -268,6 +269,20 @@ TEST(Names, MacrosAreFew) {
   for (const SourceFile& file : read_sources({"include", "libdtrain", "models", "data", "apps", "benchmarks"}))
     for (size_t i = 0; i < file.lines.size(); ++i)
       EXPECT_FALSE(std::regex_match(file.lines[i], kMacro)) << file.path << ":" << i + 1 << ": " << file.lines[i];
+}
+
+// A name means one type of the library, in whatever namespace.
+TEST(Names, PublicTypesAreUnique) {
+  static const std::regex kType(R"((struct|class|enum class|enum) (\w+)[^;]*|using (\w+) =.*)");
+  std::map<std::string, std::string> headers;
+  for (const SourceFile& file : read_sources({"include"}))
+    for (const std::string& line : file.lines) {
+      std::smatch found;
+      if (!std::regex_match(line, found, kType)) continue;
+      const auto [first, added] = headers.emplace(found[2].matched ? found[2] : found[3], file.path);
+      EXPECT_TRUE(added) << file.path << " and " << first->second << " have types of the name " << first->first;
+    }
+  EXPECT_GT(headers.size(), 200u);
 }
 
 // A comment with these words exempts a file from the limits.

@@ -106,4 +106,7 @@ class DetectionDataset final : public Dataset {
   std::vector<BatchLayout> layouts_;
 };
 
+// Deprecated name, removed with the next minor version: docs/migration.md.
+using DetectionOptions [[deprecated("renamed: DetectionDatasetOptions")]] = DetectionDatasetOptions;
+
 }  // namespace dtrain::data

@@ -49,6 +49,7 @@ inline SampleNotes notes_of(const ImageInfo& image, const ImageDecoder& decoder,
 }
 
 // Deprecated names, removed with the next minor version: docs/migration.md.
+using Box [[deprecated("renamed: NormalizedBox")]] = NormalizedBox;
 using MakePreprocess [[deprecated("renamed: PreprocessorFactory")]] = PreprocessorFactory;
 class [[deprecated("use std::unique_ptr<Preprocessor>")]] Preprocess {
  public:

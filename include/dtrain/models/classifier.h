@@ -100,4 +100,7 @@ struct ClassifierInfo {
   Schedule (*schedule)(double base, double steps_per_epoch) = nullptr;
 };
 
+// Deprecated name, removed with the next minor version: docs/migration.md.
+using Forward [[deprecated("renamed: ForwardFunction")]] = ForwardFunction;
+
 }  // namespace dtrain::models

@@ -105,4 +105,7 @@ Annotations parse_annotations(std::string_view text, const std::string& where, c
 // segmentation.
 Rle mask_of(const Annotation& annotation, int64_t height, int64_t width);
 
+// Deprecated name, removed with the next minor version: docs/migration.md.
+using Image [[deprecated("renamed: AnnotatedImage")]] = AnnotatedImage;
+
 }  // namespace dtrain::data::coco

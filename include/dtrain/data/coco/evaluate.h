@@ -122,4 +122,7 @@ class Evaluator {
   std::vector<std::vector<Found>> found_;  // of each image
 };
 
+// Deprecated name, removed with the next minor version: docs/migration.md.
+using Evaluation [[deprecated("renamed: DetectionMetrics")]] = DetectionMetrics;
+
 }  // namespace dtrain::data::coco

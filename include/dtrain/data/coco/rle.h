@@ -66,4 +66,7 @@ std::vector<double> iou(std::span<const Rle> detections, std::span<const Rle> tr
 std::vector<double> iou(std::span<const BoundingBox> detections, std::span<const BoundingBox> truths,
                         std::span<const uint8_t> crowd);
 
+// Deprecated name, removed with the next minor version: docs/migration.md.
+using Box [[deprecated("renamed: BoundingBox")]] = BoundingBox;
+
 }  // namespace dtrain::data::coco

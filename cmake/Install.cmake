@@ -50,6 +50,7 @@ foreach(page IN LISTS pages)
   get_filename_component(folder ${page} DIRECTORY)
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT documents)
 endforeach()
+install(PROGRAMS scripts/migrate_0_1_to_0_2.py DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
 install(FILES README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR}
   COMPONENT documents)
 install(FILES debian/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)  # all licences

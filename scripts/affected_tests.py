@@ -50,6 +50,7 @@ READERS: tuple[tuple[str, str, int], ...] = (
     (r"readme\.(commands|documents)", r"(README|CONTRIBUTING|SECURITY)\.md|docs/.*|k8s/.*\.md", 1),
     (r"install\.packages", r"(README|SECURITY)\.md|LICENSE|(docs|examples|scripts|k8s)/.*", 2),
     (r"install(\.examples)?", r"(examples|tests/install/consumer)/.*", 1),
+    (r"install\.migration", r"tests/install/programs_0_1/.*|docs/migration\.md|scripts/migrate_.*", 1),
     (r"install(\..*)?", r"(include|libdtrain|models|data|apps)/.*", 9),
     (r"k8s\..*", r"k8s/.*", 2),
 )

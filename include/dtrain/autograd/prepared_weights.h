@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <typeindex>
 #include <utility>
 
@@ -21,9 +22,10 @@ class PreparedWeights {
   // ParameterStore::version() has changed: after an update, a load, or touch() for values written by hand.
   explicit PreparedWeights(const ParameterStore& store)
       : store_(
-            store,
+            std::in_place, store,
             "PreparedWeights are used after their ParameterStore has been destroyed; expected one that outlives them"),
         version_(store.version()) {}
+  [[deprecated("use PreparedWeights(store): entries of this one are not rebuilt after updates")]] PreparedWeights() {}
 
   // Addresses of up to three source tensors of an entry; null for the rest.
   using Addresses = std::array<const void*, 3>;
@@ -32,8 +34,9 @@ class PreparedWeights {
   template <class Form, class Make>
   std::shared_ptr<Form> of(const Addresses& addresses, const Make& make) {
     const std::lock_guard lock(mutex_);
-    if (version_ != store_->version()) forms_.clear();
-    version_ = store_->version();
+    const uint64_t version = store_ ? (*store_)->version() : 0;
+    if (version_ != version) forms_.clear();
+    version_ = version;
     std::shared_ptr<void>& form = forms_[{addresses, std::type_index(typeid(Form))}];
     if (!form) form = std::shared_ptr<Form>(make());
     return std::static_pointer_cast<Form>(form);
@@ -48,10 +51,10 @@ class PreparedWeights {
   }
 
  private:
-  CheckedRef<const ParameterStore> store_;
+  std::optional<CheckedRef<const ParameterStore>> store_;
   QuantizedLayers quantized_;
   std::mutex mutex_;
-  uint64_t version_;  // of the store, when forms_ were built
+  uint64_t version_ = 0;  // of the store, when forms_ were built
   std::map<std::pair<Addresses, std::type_index>, std::shared_ptr<void>> forms_;
 };
 

@@ -285,6 +285,22 @@ TEST(Names, PublicTypesAreUnique) {
   EXPECT_GT(headers.size(), 200u);
 }
 
+// A member without an initializer would be undefined in `Options options;`, and required by designated initializers.
+TEST(Names, OptionsHaveDefaults) {
+  static const std::regex kBegin(R"(struct \w*(Options|Settings|Request|Cadence) \{)");
+  static const std::regex kMember(R"(  \w[\w:<>, *]* \w+(, \w+)*;.*)"), kNoMember(R"(  (using|return|enum|struct) .*)");
+  int options = 0;
+  for (const SourceFile& file : read_sources({"include"}))
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      if (!std::regex_match(file.lines[i], kBegin)) continue;
+      ++options;
+      for (size_t j = i + 1; j < file.lines.size() && file.lines[j] != "};"; ++j)
+        EXPECT_FALSE(std::regex_match(file.lines[j], kMember) && !std::regex_match(file.lines[j], kNoMember))
+            << file.path << ":" << j + 1 << ": " << file.lines[j] << ": an option without a default";
+    }
+  EXPECT_GT(options, 50);
+}
+
 // A comment with these words exempts a file from the limits.
 constexpr const char* kExcuse = "Longer than usual: ";
 

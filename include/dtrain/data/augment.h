@@ -60,6 +60,6 @@ DecodeOptions decode_options(const PreprocessOptions& options);
 
 // Preprocessing of a preset. Decoding and resizing of baseline JPEGs can be deferred to the device, except for aws and
 // with distort_color. The device's decoder rounds differently: pixels differ by a few levels.
-PreprocessorFactory make_preprocess(const PreprocessOptions& options);
+PreprocessorFactory make_preprocess(const PreprocessOptions& options = {});
 
 }  // namespace dtrain::data

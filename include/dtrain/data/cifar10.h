@@ -22,7 +22,7 @@ struct CifarOptions {
 
 // tf_cnn_benchmarks: pad_crop_flip in training, unchanged images in evaluation, then TensorFlow's bilinear resize if
 // another size is requested. Pixels are f32 in [0, 255].
-PreprocessorFactory make_cifar_preprocess(const CifarOptions& options);
+PreprocessorFactory make_cifar_preprocess(const CifarOptions& options = {});
 
 // Class names in label order: airplane, automobile, ...
 const std::vector<std::string>& cifar_classes();

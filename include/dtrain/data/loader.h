@@ -71,7 +71,7 @@ struct LoaderStats {
 class Loader {
  public:
   // Throws Error for options out of range, an empty data set, and damaged shards unless skipped.
-  Loader(std::shared_ptr<Dataset> dataset, const LoaderOptions& options);
+  explicit Loader(std::shared_ptr<Dataset> dataset, const LoaderOptions& options = {});
   ~Loader();
   // Returns the next batch, or null at the end of an evaluation pass, after the same number of batches on every rank.
   // The batch occupies a slot of the loader until the next call. In evaluation, skipped bad records are padding rows.

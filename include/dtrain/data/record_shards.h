@@ -17,7 +17,7 @@ namespace dtrain::data {
 class RecordShards {
  public:
   // Opens and indexes the files in parallel. See RecordIndex and plain_record_file for caching.
-  RecordShards(const std::vector<std::string>& paths, const CacheOptions& cache);
+  explicit RecordShards(const std::vector<std::string>& paths, const CacheOptions& cache = {});
 
   uint64_t size() const { return begins_.back(); }
   // First record of each file, and size() at the end.

@@ -44,7 +44,7 @@ class Ssd300 {
   // The layers after the backbone have the names of the MLPerf reference: `additional_blocks.I.0` and `.2`, `loc.I` and
   // `conf.I`. Channels of `loc` and `conf` are ordered shape by shape, as in tf_cnn_benchmarks; in MLPerf by coordinate
   // and class first. Throws Error for fewer than two classes, or other than three stages.
-  Ssd300(ParameterStore& store, const SsdOptions& options);
+  explicit Ssd300(ParameterStore& store, const SsdOptions& options = {});
 
   struct Output {
     Var deltas;  // [n, 8732, 4]

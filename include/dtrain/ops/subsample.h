@@ -6,7 +6,7 @@
 namespace dtrain {
 
 struct SubsampleOptions {
-  int stride, offset;
+  int stride = 1, offset = 0;
 };
 
 // [n, h, w, c] -> [n, ceil(h / stride), ceil(w / stride), c] of x's type, 0 <= offset < stride. Throws Error for

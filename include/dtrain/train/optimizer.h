@@ -30,7 +30,7 @@ class Optimizer {
  public:
   // Allocates the state arenas. Throws Error if the store is not allocated or has no gradients, and for hyperparameters
   // that are negative, non-finite or, for fractions, above 1.
-  Optimizer(ParameterStore& store, const OptimizerOptions& options);
+  explicit Optimizer(ParameterStore& store, const OptimizerOptions& options = {});
   // One update from the gradient arena; rate, scale and step come from the context's StepScalars. Freezing and
   // multipliers may change between steps, but not during a capture, which throws; a graph captured before such a change
   // must be captured again.

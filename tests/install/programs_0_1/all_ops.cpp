@@ -57,7 +57,8 @@ struct Net {
     x = drop_path(tape, silu(tape, groups(tape, up(tape, x))), {.rate = 0.1f});
     x = local_response_norm(tape, relu6(tape, x), {.radius = 2});
     x = add_relu(tape, x, upsample_nearest(tape, subsample(tape, x, 2, 0), x.shape()[1], x.shape()[2]));
-    x = concat_channels(tape, {mul(tape, x, sigmoid(tape, x)), average_pool(tape, x, {.stride = 1})});
+    x = concat_channels(
+        tape, {mul(tape, x, sigmoid(tape, x)), average_pool(tape, x, {.kernel = 3, .stride = 1, .padding = 1})});
     return classifier(tape, dropout(tape, global_average_pool(tape, x), 0.1f));
   }
 };

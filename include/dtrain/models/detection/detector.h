@@ -34,7 +34,7 @@ class Detector {
   // Parameters have the names of torchvision's maskrcnn_resnet50_fpn; the heads of a cascade are roi_heads.stage1 and
   // so on. Without a pyramid the backbone's fourth stage, layer4, belongs to the heads. Throws Error for contradictory
   // options.
-  Detector(ParameterStore& store, const DetectorOptions& options);
+  explicit Detector(ParameterStore& store, const DetectorOptions& options = {});
 
   // The options, with the values that pyramid or C4 implies filled in.
   const DetectorOptions& options() const { return options_; }

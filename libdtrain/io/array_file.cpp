@@ -5,6 +5,7 @@
 
 #include "dtrain/io/input_file.h"
 #include "libdtrain/io/foreign_file.h"
+#include "libdtrain/io/zip.h"
 
 namespace dtrain {
 namespace {

@@ -3,6 +3,7 @@
 # `programs` has all that programs need, including the shared libraries; `development` headers and build files;
 # `documents` documents and examples.
 include(CMakePackageConfigHelpers)
+include(PackageVersion)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/dtrain)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 install(TARGETS dtrain_engine dtrain_models dtrain_data EXPORT dtrain-targets
@@ -19,9 +20,9 @@ if(NOT BUILD_SHARED_LIBS)  # no public header includes a header of a dependency
   string(APPEND DTRAIN_DEPENDENCIES "${DTRAIN_CUDA_DEPENDENCY}")
 endif()
 configure_package_config_file(cmake/dtrain-config.cmake.in dtrain-config.cmake INSTALL_DESTINATION ${package_dir})
-write_basic_package_version_file(dtrain-config-version.cmake COMPATIBILITY SameMinorVersion)
+dtrain_write_package_version(${PROJECT_BINARY_DIR} ${PROJECT_VERSION})
 install(FILES ${PROJECT_BINARY_DIR}/dtrain-config.cmake ${PROJECT_BINARY_DIR}/dtrain-config-version.cmake
-  DESTINATION ${package_dir})
+  ${PROJECT_BINARY_DIR}/dtrain-compatible-version.cmake DESTINATION ${package_dir})
 
 # The prefix in the pkg-config file is relative to the file, so that `cmake --install --prefix` works.
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -5,10 +5,10 @@
 
 namespace dtrain {
 
-// Pooling windows. As in PyTorch, padding defaults to 0. Kernel and stride are required: 0 is refused.
+// Pooling windows. As in PyTorch, padding defaults to 0; kernel and stride have no default.
 struct PoolOptions {
-  Size2 kernel = 0;
-  Size2 stride = 0;
+  Size2 kernel;
+  Size2 stride;
   Padding padding = 0;
   bool count_padding = true;  // average pooling divides by kernel.h * kernel.w, as in torch; false: by the valid cells
 };

@@ -1,0 +1,26 @@
+# cmake -DSOURCE=ROOT -DFOLDER=EMPTY -P version_file.cmake: find_package accepts the versions that a package of 0.2.1
+# serves, and refuses an older one with the way to migrate.
+cmake_minimum_required(VERSION 3.22)
+include(${SOURCE}/cmake/PackageVersion.cmake)
+set(package ${FOLDER}/lib/cmake/dtrain)
+file(REMOVE_RECURSE ${FOLDER})
+dtrain_write_package_version(${package} 0.2.1)
+file(WRITE ${package}/dtrain-config.cmake "")
+# expect(VERSION PATTERN): what find_package(dtrain VERSION REQUIRED) prints.
+function(expect version pattern)
+  file(WRITE ${FOLDER}/find.cmake "cmake_minimum_required(VERSION 3.22)
+    find_package(dtrain ${version} REQUIRED CONFIG)\nmessage(\"found \${dtrain_VERSION}\")")
+  execute_process(COMMAND ${CMAKE_COMMAND} -DCMAKE_PREFIX_PATH=${FOLDER} -P ${FOLDER}/find.cmake
+    OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  string(REGEX REPLACE "[ \n]+" " " output "${output}")
+  if(NOT output MATCHES "${pattern}")
+    message(FATAL_ERROR "find_package(dtrain ${version}): ${output}\nexpected: ${pattern}")
+  endif()
+endfunction()
+expect("" "^found 0\\.2\\.1")
+expect(0.2 "^found 0\\.2\\.1")
+expect(0.2.0 "^found 0\\.2\\.1")
+expect(0.2.2 "Could not find.*version: 0\\.2\\.1 ")
+expect(0.3 "Could not find.*version: 0\\.2\\.1 ")
+expect(0.1 "Could not find.*version: 0\\.2\\.1; programs for 0\\.1 need changes.*docs/migration\\.md")
+expect(0.1.5 "Could not find.*docs/migration\\.md")

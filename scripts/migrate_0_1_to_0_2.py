@@ -3,9 +3,9 @@
 
     migrate_0_1_to_0_2.py FOLDER...
 
-Changes C++ and CMake files below the folders in place, once: a second run changes nothing. Names are replaced where they
-are qualified (dtrain::Queue, or by a namespace alias) and, in files with `using namespace dtrain`, unqualified. Prints
-what was changed, and what must be changed by hand; then exits with 1. docs/migration.md has the same table.
+Changes C++ and CMake files below the folders in place; a second run changes nothing. Names are replaced where they are
+qualified (dtrain::Queue, or by a namespace alias) and, in files with `using namespace dtrain`, unqualified. Prints what
+was changed, and what must be changed by hand; then exits with 1. docs/migration.md has the same table.
 
     migrate_0_1_to_0_2.py --list     prints the table
 """

@@ -36,8 +36,8 @@ def check_table(page: str) -> None:
 
 def check_headers(page: str, included: set[str]) -> None:
     """Each header that 0.1 installed is used by a program or stated to be private. Needs the repository's history."""
-    listed = subprocess.run(["git", "-C", ROOT, "ls-tree", "-r", "--name-only", BEFORE, "libdtrain/", "models/", "data/"],
-                            capture_output=True, text=True, check=False)
+    listed = subprocess.run(["git", "-C", ROOT, "ls-tree", "-r", "--name-only", BEFORE, "libdtrain/", "models/",
+                             "data/"], capture_output=True, text=True, check=False)
     if listed.returncode:
         print(f"commit {BEFORE} is not in this repository's history: headers are not compared")
         return
@@ -71,8 +71,9 @@ def main() -> None:
         warnings = ["-Wall", "-Wextra", "-Wno-deprecated-declarations", "-Werror"]
 
         def compile_program(path: pathlib.Path) -> None:
-            kind = ["-o", str(path.with_suffix(""))] if path.stem in RUN else ["-fsyntax-only"]
-            done = subprocess.run([compiler, *warnings, *kind, str(path), *flags, *(libraries if path.stem in RUN else [])],
+            linked = path.stem in RUN
+            kind = ["-o", str(path.with_suffix(""))] if linked else ["-fsyntax-only"]
+            done = subprocess.run([compiler, *warnings, *kind, str(path), *flags, *(libraries if linked else [])],
                                   capture_output=True, text=True, check=False)
             assert done.returncode == 0, f"{path.name}: {done.stderr[:4000]}"
 

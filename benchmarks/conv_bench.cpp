@@ -25,6 +25,7 @@
 #include "dtrain/ops/conv2d.h"
 #include "libdtrain/cpu/conv/onednn.h"
 #include "libdtrain/cpu/elements.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
 
 namespace dtrain {

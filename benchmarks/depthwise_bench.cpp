@@ -7,6 +7,7 @@
 #include "dtrain/core/rng.h"
 #include "dtrain/ops/conv2d.h"
 #include "libdtrain/ops/compute_copy.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 
 namespace dtrain {
 namespace {

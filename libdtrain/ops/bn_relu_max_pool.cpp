@@ -10,6 +10,7 @@
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/bn_relu_max_pool_parts.h"
 #include "libdtrain/ops/max_pool_parts.h"
+#include "libdtrain/ops/pool_kernels.h"
 
 namespace dtrain {
 

@@ -4,6 +4,7 @@
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/box_checks.h"
 #include "libdtrain/ops/box_math.h"
+#include "libdtrain/ops/boxes_kernels.h"
 
 namespace dtrain {
 namespace {

@@ -1,6 +1,7 @@
 // CUDA kernels of box ops: one thread per box or pair of boxes.
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/box_math.h"
+#include "libdtrain/ops/boxes_kernels.h"
 
 namespace dtrain::cuda {
 namespace {

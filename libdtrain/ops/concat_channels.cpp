@@ -4,6 +4,7 @@
 
 #include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/concat_channels_kernels.h"
 
 namespace dtrain {
 namespace {

@@ -4,6 +4,7 @@
 #include "dtrain/ops/concat_channels.h"
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/concat_channels_kernels.h"
 
 namespace dtrain::cuda {
 namespace {

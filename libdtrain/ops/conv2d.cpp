@@ -7,6 +7,7 @@
 #include "libdtrain/cpu/conv/algorithms.h"
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 
 namespace dtrain {
 namespace {

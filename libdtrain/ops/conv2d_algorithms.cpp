@@ -3,6 +3,7 @@
 #include "libdtrain/cpu/conv/algorithms.h"
 #include "libdtrain/cpu/conv/bn_fused_grad.h"
 #include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 
 namespace dtrain {
 namespace {

@@ -4,7 +4,9 @@
 #include "dtrain/ops/pointwise.h"
 #include "libdtrain/cuda/comparison.h"
 #include "libdtrain/cuda/cudnn_plan.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "libdtrain/ops/depthwise_cuda.h"
+#include "libdtrain/ops/pointwise_kernels.h"
 
 namespace dtrain::cuda {
 namespace {

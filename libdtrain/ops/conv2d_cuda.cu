@@ -3,6 +3,7 @@
 
 #include "dtrain/ops/conv2d.h"
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/conv2d_kernels.h"
 
 namespace dtrain::cuda {
 namespace {

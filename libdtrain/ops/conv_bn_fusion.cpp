@@ -7,6 +7,7 @@
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/gemm/statistics.h"
 #include "libdtrain/ops/batch_norm_math.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 
 namespace dtrain {
 

@@ -3,6 +3,7 @@
 
 #include "libdtrain/cuda/cudnn_plan.h"
 #include "libdtrain/ops/conv2d_cuda.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "libdtrain/ops/depthwise_cuda.h"
 
 namespace dtrain::cuda {

@@ -7,6 +7,7 @@
 #include "libdtrain/cuda/graph_timing.h"
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/batch_norm_plans.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "libdtrain/ops/conv_bn_fusion_cuda.h"
 
 namespace dtrain::cuda {

@@ -2,6 +2,7 @@
 
 #include "dtrain/core/dispatch.h"
 #include "dtrain/ops/pointwise.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 
 namespace dtrain {
 namespace {

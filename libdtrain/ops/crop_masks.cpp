@@ -4,6 +4,7 @@
 
 #include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/crop_masks_kernels.h"
 #include "libdtrain/ops/crop_masks_math.h"
 
 namespace dtrain {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/crop_masks_kernels.h"
 #include "libdtrain/ops/crop_masks_math.h"
 
 namespace dtrain::cuda {

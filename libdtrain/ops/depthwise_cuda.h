@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dtrain/ops/conv2d.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 
 namespace dtrain::cuda {
 

@@ -1,5 +1,6 @@
 #include "dtrain/ops/drop_path.h"
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/drop_path_kernels.h"
 #include "libdtrain/ops/drop_path_math.h"
 
 namespace dtrain::cuda {

@@ -2,6 +2,7 @@
 
 #include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/gating_kernels.h"
 #include "libdtrain/ops/gating_math.h"
 
 namespace dtrain {

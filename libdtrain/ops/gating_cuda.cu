@@ -1,5 +1,6 @@
 // CUDA kernels of gating ops: memory-bound, one pass.
 #include "dtrain/ops/gating.h"
+#include "libdtrain/ops/gating_kernels.h"
 #include "libdtrain/ops/gating_math.h"
 #include "libdtrain/ops/pointwise_kernels.cuh"
 

@@ -9,6 +9,7 @@
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/batch_norm_math.h"
+#include "libdtrain/ops/group_norm_kernels.h"
 
 namespace dtrain {
 

@@ -4,6 +4,8 @@
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/batch_norm_math.h"
+#include "libdtrain/ops/conv2d_kernels.h"
+#include "libdtrain/ops/group_norm_kernels.h"
 
 namespace dtrain::cuda {
 namespace {

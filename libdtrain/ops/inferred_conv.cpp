@@ -9,6 +9,7 @@
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/ops/batch_norm_math.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 
 namespace dtrain {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/local_response_norm_kernels.h"
 #include "libdtrain/ops/local_response_norm_math.h"
 
 namespace dtrain {

@@ -1,5 +1,6 @@
 // CUDA kernels of local response normalisation: one thread per element, which reads its window of channels.
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/local_response_norm_kernels.h"
 #include "libdtrain/ops/local_response_norm_math.h"
 
 namespace dtrain::cuda {

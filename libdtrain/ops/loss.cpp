@@ -6,6 +6,7 @@
 
 #include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/loss_kernels.h"
 #include "libdtrain/ops/loss_math.h"
 
 namespace dtrain {

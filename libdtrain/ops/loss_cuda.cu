@@ -4,6 +4,7 @@
 
 #include "dtrain/ops/loss.h"
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/loss_kernels.h"
 #include "libdtrain/ops/loss_math.h"
 
 namespace dtrain::cuda {

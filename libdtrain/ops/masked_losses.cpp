@@ -5,7 +5,9 @@
 #include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/masked_losses_kernels.h"
 #include "libdtrain/ops/masked_losses_math.h"
+#include "libdtrain/ops/pointwise_kernels.h"
 
 namespace dtrain {
 namespace {

@@ -4,6 +4,7 @@
 #include "dtrain/ops/masked_losses.h"
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/masked_losses_kernels.h"
 #include "libdtrain/ops/masked_losses_math.h"
 
 namespace dtrain::cuda {

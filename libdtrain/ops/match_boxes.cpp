@@ -9,6 +9,7 @@
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/box_checks.h"
 #include "libdtrain/ops/box_math.h"
+#include "libdtrain/ops/match_boxes_kernels.h"
 #include "libdtrain/ops/match_math.h"
 
 namespace dtrain {

@@ -2,6 +2,7 @@
 // which finds the largest IoU of each ground truth. Sampling: one kernel computes all random words, then one block per
 // image selects.
 #include "libdtrain/ops/box_math.h"
+#include "libdtrain/ops/match_boxes_kernels.h"
 #include "libdtrain/ops/match_math.h"
 #include "libdtrain/ops/selection_kernels.cuh"
 

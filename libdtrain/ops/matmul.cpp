@@ -5,6 +5,8 @@
 #include "dtrain/ops/inferred_conv.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/matmul.h"
+#include "libdtrain/ops/conv2d_kernels.h"
+#include "libdtrain/ops/matmul_kernels.h"
 
 namespace dtrain {
 

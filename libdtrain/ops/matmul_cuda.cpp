@@ -4,6 +4,8 @@
 #include "dtrain/ops/matmul.h"
 #include "libdtrain/cuda/cublas_plan.h"
 #include "libdtrain/ops/conv2d_cuda.h"
+#include "libdtrain/ops/conv2d_kernels.h"
+#include "libdtrain/ops/matmul_kernels.h"
 
 namespace dtrain::cuda {
 namespace {

@@ -7,7 +7,9 @@
 #include "dtrain/ops/loss.h"
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/loss_kernels.h"
 #include "libdtrain/ops/loss_math.h"
+#include "libdtrain/ops/mined_cross_entropy_kernels.h"
 #include "libdtrain/ops/top_k_math.h"
 
 namespace dtrain {

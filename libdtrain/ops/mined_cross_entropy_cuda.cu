@@ -2,6 +2,7 @@
 #include "dtrain/ops/mined_cross_entropy.h"
 #include "libdtrain/cuda/kernels.cuh"
 #include "libdtrain/ops/loss_math.h"
+#include "libdtrain/ops/mined_cross_entropy_kernels.h"
 #include "libdtrain/ops/selection_kernels.cuh"
 #include "libdtrain/ops/top_k_math.h"
 

@@ -5,6 +5,7 @@
 
 #include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/mix_pixels_kernels.h"
 #include "libdtrain/ops/mix_pixels_math.h"
 
 namespace dtrain {

@@ -1,6 +1,7 @@
 // CUDA kernel of mix_pixels: one thread per pixel, which also reads the partner's pixel.
 #include "dtrain/ops/mix_pixels.h"
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/mix_pixels_kernels.h"
 #include "libdtrain/ops/mix_pixels_math.h"
 
 namespace dtrain::cuda {

@@ -8,6 +8,7 @@
 #include "dtrain/ops/pointwise.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/pointwise_kernels.h"
 
 namespace dtrain {
 namespace {

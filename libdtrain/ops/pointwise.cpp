@@ -4,6 +4,8 @@
 #include "dtrain/ops/gating.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/gating_kernels.h"
+#include "libdtrain/ops/pointwise_kernels.h"
 #include "libdtrain/ops/pointwise_math.h"
 
 namespace dtrain {

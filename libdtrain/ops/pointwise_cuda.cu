@@ -1,6 +1,7 @@
 // CUDA kernels of element-wise ops: memory-bound, one pass of 16-byte accesses with a scalar remainder.
 #include "dtrain/ops/pointwise.h"
 #include "libdtrain/ops/pointwise_kernels.cuh"
+#include "libdtrain/ops/pointwise_kernels.h"
 #include "libdtrain/ops/pointwise_math.h"
 
 namespace dtrain::cuda {

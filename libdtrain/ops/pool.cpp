@@ -9,6 +9,7 @@
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/max_pool_parts.h"
+#include "libdtrain/ops/pool_kernels.h"
 #include "libdtrain/ops/pool_math.h"
 
 namespace dtrain {

@@ -5,6 +5,8 @@
 #include "dtrain/ops/pool.h"
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/pointwise_kernels.h"
+#include "libdtrain/ops/pool_kernels.h"
 #include "libdtrain/ops/pool_math.h"
 
 namespace dtrain::cuda {

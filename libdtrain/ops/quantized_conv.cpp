@@ -6,6 +6,7 @@
 #include "dtrain/core/thread_count.h"
 #include "libdtrain/cpu/conv/algorithms.h"
 #include "libdtrain/cpu/kernels/gemm.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 
 namespace dtrain {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/relu6_kernels.h"
 #include "libdtrain/ops/relu6_math.h"
 
 namespace dtrain {

@@ -1,5 +1,6 @@
 #include "dtrain/ops/relu6.h"
 #include "libdtrain/ops/pointwise_kernels.cuh"
+#include "libdtrain/ops/relu6_kernels.h"
 #include "libdtrain/ops/relu6_math.h"
 
 namespace dtrain::cuda {

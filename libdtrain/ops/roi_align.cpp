@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "dtrain/core/dispatch.h"
+#include "libdtrain/ops/pointwise_kernels.h"
+#include "libdtrain/ops/roi_align_kernels.h"
 
 namespace dtrain {
 namespace {

@@ -6,6 +6,8 @@
 
 #include "dtrain/ops/roi_align.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/pointwise_kernels.h"
+#include "libdtrain/ops/roi_align_kernels.h"
 #include "libdtrain/ops/roi_align_math.h"
 
 namespace dtrain::cpu {

@@ -15,6 +15,7 @@
 #include "dtrain/ops/roi_align.h"
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/roi_align_kernels.h"
 #include "libdtrain/ops/roi_align_math.h"
 
 namespace dtrain::cuda {

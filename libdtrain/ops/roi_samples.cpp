@@ -6,6 +6,7 @@
 #include "libdtrain/cpu/threads/work_stealing.h"
 #include "libdtrain/ops/box_checks.h"
 #include "libdtrain/ops/box_math.h"
+#include "libdtrain/ops/roi_samples_kernels.h"
 
 namespace dtrain {
 

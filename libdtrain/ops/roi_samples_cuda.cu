@@ -1,6 +1,7 @@
 // CUDA kernel of gather_samples: one block per image, stable compaction by prefix counts.
 #include "dtrain/ops/roi_samples.h"
 #include "libdtrain/ops/box_math.h"
+#include "libdtrain/ops/roi_samples_kernels.h"
 #include "libdtrain/ops/selection_kernels.cuh"
 
 namespace dtrain::cuda {

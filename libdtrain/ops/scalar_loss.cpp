@@ -6,6 +6,8 @@
 #include "dtrain/ops/gating.h"
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/gating_kernels.h"
+#include "libdtrain/ops/scalar_loss_kernels.h"
 
 namespace dtrain {
 

@@ -1,6 +1,7 @@
 // CUDA kernels of the mean squared error: two-stage reduction; one block sums the partial sums.
 #include "dtrain/ops/scalar_loss.h"
 #include "libdtrain/ops/pointwise_kernels.cuh"
+#include "libdtrain/ops/scalar_loss_kernels.h"
 
 namespace dtrain::cuda {
 namespace {

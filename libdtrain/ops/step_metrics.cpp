@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "dtrain/core/dispatch.h"
+#include "libdtrain/ops/pointwise_kernels.h"
 
 namespace dtrain {
 

@@ -4,6 +4,7 @@
 
 #include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/subsample_kernels.h"
 #include "libdtrain/ops/subsample_math.h"
 
 namespace dtrain {

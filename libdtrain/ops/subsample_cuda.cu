@@ -1,5 +1,6 @@
 #include "dtrain/ops/subsample.h"
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/subsample_kernels.h"
 #include "libdtrain/ops/subsample_math.h"
 
 namespace dtrain::cuda {

@@ -10,6 +10,7 @@
 #include "libdtrain/ops/box_checks.h"
 #include "libdtrain/ops/box_math.h"
 #include "libdtrain/ops/match_math.h"
+#include "libdtrain/ops/top_k_kernels.h"
 #include "libdtrain/ops/top_k_math.h"
 
 namespace dtrain {

@@ -5,6 +5,7 @@
 #include "libdtrain/ops/box_math.h"
 #include "libdtrain/ops/match_math.h"
 #include "libdtrain/ops/selection_kernels.cuh"
+#include "libdtrain/ops/top_k_kernels.h"
 #include "libdtrain/ops/top_k_math.h"
 
 namespace dtrain::cuda {

@@ -4,6 +4,7 @@
 
 #include "dtrain/core/dispatch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
+#include "libdtrain/ops/update_kernels.h"
 #include "libdtrain/ops/update_norms_math.h"
 
 namespace dtrain {

@@ -1,6 +1,7 @@
 // CUDA kernels of the update: one pass over the gradients for their norm, a decision, one fused update pass.
 #include "dtrain/ops/update.h"
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/update_kernels.h"
 #include "libdtrain/ops/update_norms_math.h"
 
 namespace dtrain::cuda {

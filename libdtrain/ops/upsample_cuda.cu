@@ -2,6 +2,7 @@
 #include "dtrain/ops/upsample.h"
 #include "libdtrain/core/divisor.h"
 #include "libdtrain/cuda/kernels.cuh"
+#include "libdtrain/ops/upsample_kernels.h"
 #include "libdtrain/ops/upsample_math.h"
 
 namespace dtrain::cuda {

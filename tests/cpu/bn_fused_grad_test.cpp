@@ -9,6 +9,7 @@
 #include "libdtrain/cpu/conv/implicit_gemm.h"
 #include "libdtrain/cpu/gemm/gemm_tn.h"
 #include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "tests/cpu/drawn.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"

@@ -11,6 +11,7 @@
 #include "libdtrain/cpu/conv/winograd.h"
 #include "libdtrain/cpu/elements.h"
 #include "libdtrain/cpu/kernels/table.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "tests/cpu/conv_reference.h"
 #include "tests/cpu/drawn.h"
 #include "tests/cpu/instruction_sets.h"

@@ -4,6 +4,7 @@
 #include <Eigen/Core>
 #include <vector>
 
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "tests/cpu/for_each_tap.h"
 
 namespace dtrain {

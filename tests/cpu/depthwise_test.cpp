@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "tests/cpu/drawn.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"

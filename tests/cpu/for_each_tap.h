@@ -2,6 +2,7 @@
 #pragma once
 
 #include "libdtrain/cpu/conv/conv_shape.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 
 namespace dtrain {
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "tests/cpu/for_each_tap.h"
 #include "tests/testing.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "tests/cpu/drawn.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/testing.h"

@@ -8,6 +8,7 @@
 #include "dtrain/ops/conv2d.h"
 #include "libdtrain/cpu/kernels/table.h"
 #include "libdtrain/ops/batch_norm_math.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
 #include "tests/cpu/drawn.h"
 #include "tests/cpu/instruction_sets.h"

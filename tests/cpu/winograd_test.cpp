@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "libdtrain/cpu/elements.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "tests/cpu/conv_reference.h"
 #include "tests/cpu/drawn.h"
 #include "tests/cpu/instruction_sets.h"

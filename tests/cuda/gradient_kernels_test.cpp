@@ -1,6 +1,7 @@
 // Kernels that complement the libraries' convolutions and GEMMs, on each GPU, emulated ones included.
 #include "dtrain/ops/conv2d.h"
 #include "libdtrain/ops/conv2d_cuda.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "tests/testing.h"
 
 namespace dtrain {

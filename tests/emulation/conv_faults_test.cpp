@@ -1,7 +1,9 @@
 // Fused convolutions with wrong results are rejected.
 #include "dtrain/ops/pointwise.h"
 #include "libdtrain/ops/batch_norm_schedule.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "libdtrain/ops/conv_bn_fusion.h"
+#include "libdtrain/ops/pointwise_kernels.h"
 #include "tests/emulation/libraries.h"
 #include "tests/testing.h"
 

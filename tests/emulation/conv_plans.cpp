@@ -5,6 +5,8 @@
 #include "dtrain/ops/conv2d.h"
 #include "dtrain/ops/pointwise.h"
 #include "libdtrain/cuda/cudnn_plan.h"
+#include "libdtrain/ops/conv2d_kernels.h"
+#include "libdtrain/ops/pointwise_kernels.h"
 #include "tests/emulation/libraries.h"
 
 namespace dtrain::cuda {

@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "libdtrain/ops/conv_bn_fusion_cuda.h"
 #include "tests/emulation/conv_plans_fixture.h"
 

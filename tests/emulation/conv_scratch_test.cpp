@@ -1,5 +1,6 @@
 // Scratch memory of a convolution, with a library that needs none.
 #include "dtrain/ops/conv2d.h"
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "tests/testing.h"
 
 namespace dtrain {

@@ -2,6 +2,7 @@
 
 #include "dtrain/ops/pointwise.h"
 #include "libdtrain/cuda/cublas_plan.h"
+#include "libdtrain/ops/pointwise_kernels.h"
 #include "tests/emulation/libraries.h"
 
 namespace dtrain::cuda {

@@ -1,5 +1,6 @@
 #include "dtrain/ops/conv2d.h"
 
+#include "libdtrain/ops/conv2d_kernels.h"
 #include "tests/cpu/instruction_sets.h"
 #include "tests/ops/matrix_reference.h"
 #include "tests/testing.h"

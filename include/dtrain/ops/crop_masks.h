@@ -33,15 +33,4 @@ void crop_masks(Context& context, const RleMasks& runs, const Tensor& rois, cons
 void ignore_unknown_masks(Context& context, const RleMasks& runs, const Tensor& images, const Tensor& which,
                           const Tensor& weights);
 
-namespace cpu {
-void crop_masks(Context&, const RleMasks&, const Tensor& rois, const Tensor& images, const Tensor& which,
-                const CropOptions&, const Tensor& y);
-void ignore_unknown_masks(Context&, const RleMasks&, const Tensor& images, const Tensor& which, const Tensor& weights);
-}  // namespace cpu
-
-namespace cuda {
-decltype(cpu::crop_masks) crop_masks;
-decltype(cpu::ignore_unknown_masks) ignore_unknown_masks;
-}  // namespace cuda
-
 }  // namespace dtrain

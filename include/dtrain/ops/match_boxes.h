@@ -41,15 +41,4 @@ struct SampleOptions {
 // smallest 32-bit random keys are sampled, ties to the lower index. Throws Error if positives > total.
 void sample_matches(Context& context, const SampleOptions& options, const Tensor& matched);
 
-namespace cpu {
-void match_boxes(Context&, const Tensor& boxes, const Tensor& valid, const Tensor& truth, const Tensor& counts,
-                 const Tensor& sizes, const MatchOptions&, const Tensor& matched);
-void sample_matches(Context&, const SampleOptions&, const Tensor& matched);
-}  // namespace cpu
-
-namespace cuda {
-decltype(cpu::match_boxes) match_boxes;
-decltype(cpu::sample_matches) sample_matches;
-}  // namespace cuda
-
 }  // namespace dtrain

@@ -30,12 +30,4 @@ struct PixelMixing {
 // Throws Error for mismatched shapes or types.
 Tensor mix_pixels(Context& context, const Tensor& x, const PixelNormalization& options, const PixelMixing& mixing);
 
-namespace cpu {
-void mix_pixels(Context&, const Tensor& x, const PixelNormalization&, const PixelMixing&, const Tensor& y);
-}  // namespace cpu
-
-namespace cuda {
-decltype(cpu::mix_pixels) mix_pixels;
-}  // namespace cuda
-
 }  // namespace dtrain

@@ -24,13 +24,5 @@ struct RoiSamples {
 // image's rows are dropped; entries of `matched` >= g count as kIgnored. Throws Error for mismatched shapes or types.
 void gather_samples(Context& context, const Tensor& boxes, const Tensor& matched, const Tensor& truth,
                     const Tensor& truth_classes, const BoxCoder& coder, const RoiSamples& samples);
-namespace cpu {
-void gather_samples(Context&, const Tensor& boxes, const Tensor& matched, const Tensor& truth,
-                    const Tensor& truth_classes, const BoxCoder&, const RoiSamples&);
-}  // namespace cpu
-
-namespace cuda {
-decltype(cpu::gather_samples) gather_samples;
-}  // namespace cuda
 
 }  // namespace dtrain

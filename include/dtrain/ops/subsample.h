@@ -13,14 +13,4 @@ struct SubsampleOptions {
 // another rank or invalid numbers.
 Var subsample(Tape& tape, const Var& x, int stride, int offset);
 
-namespace cpu {
-void subsample(Context&, const Tensor& x, int stride, int offset, const Tensor& y);
-void subsample_grad(Context&, const Tensor& dy, int stride, int offset, const Tensor& dx, bool add);
-}  // namespace cpu
-
-namespace cuda {
-decltype(cpu::subsample) subsample;
-decltype(cpu::subsample_grad) subsample_grad;
-}  // namespace cuda
-
 }  // namespace dtrain

@@ -20,15 +20,4 @@ struct NmsOptions {
 void nms(Context& context, const Tensor& boxes, const Tensor& scores, const Tensor& groups, const NmsOptions& options,
          const Tensor& kept, const Tensor& counts);
 
-namespace cpu {
-void top_k(Context&, const Tensor& scores, const Tensor& counts, const Tensor& values, const Tensor& indices);
-void nms(Context&, const Tensor& boxes, const Tensor& scores, const Tensor& groups, const NmsOptions&,
-         const Tensor& kept, const Tensor& counts);
-}  // namespace cpu
-
-namespace cuda {
-decltype(cpu::top_k) top_k;
-decltype(cpu::nms) nms;
-}  // namespace cuda
-
 }  // namespace dtrain

@@ -136,14 +136,4 @@ void update(Context& context, const UpdateOptions& options, const UpdatePlan& pl
 // in double in an order that depends on the plan only. Throws Error if `values` does not cover all segments.
 void l2_loss(Context& context, const UpdatePlan& plan, const Tensor& values, const Tensor& loss);
 
-namespace cpu {
-void l2_loss(Context&, const UpdatePlan&, const Tensor& values, const Tensor& loss);
-void update(Context&, const UpdateOptions&, const UpdatePlan&, const UpdateArenas&, const Tensor& norms);
-}  // namespace cpu
-
-namespace cuda {
-decltype(cpu::l2_loss) l2_loss;
-decltype(cpu::update) update;
-}  // namespace cuda
-
 }  // namespace dtrain

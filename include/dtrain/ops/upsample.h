@@ -10,14 +10,4 @@ namespace dtrain {
 // one pass. Throws Error if the result is smaller than x or `base` does not match.
 Var upsample_nearest(Tape& tape, const Var& x, int64_t height, int64_t width, const Var* base = nullptr);
 
-namespace cpu {
-void upsample_nearest(Context&, const Tensor& x, const Tensor& base, const Tensor& y);
-void upsample_nearest_grad(Context&, const Tensor& dy, const Tensor& dx, bool add);
-}  // namespace cpu
-
-namespace cuda {
-decltype(cpu::upsample_nearest) upsample_nearest;
-decltype(cpu::upsample_nearest_grad) upsample_nearest_grad;
-}  // namespace cuda
-
 }  // namespace dtrain

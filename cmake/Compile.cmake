@@ -139,11 +139,11 @@ function(dtrain_add_program name folder)
     set_property(GLOBAL APPEND PROPERTY DTRAIN_APP_LIBRARIES dtrain_app_${folder})
   endif()
   add_dependencies(programs ${name})
-  # Archives contain the shared libraries of the programs (see Package.cmake). Transitive dependencies are found through
-  # DT_RPATH of the program; DT_RUNPATH covers direct dependencies only.
+  # Shared libraries are found relative to the program, also by libraries that need others: DT_RPATH of the program is for
+  # all of them, DT_RUNPATH only for those that the program itself names.
   target_link_options(${name} PRIVATE -Wl,--disable-new-dtags)
   set_target_properties(${name} PROPERTIES INSTALL_RPATH
     "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/dtrain;$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
-  install(TARGETS ${name} RUNTIME_DEPENDENCY_SET dtrain_libraries COMPONENT programs)
+  install(TARGETS ${name} COMPONENT programs)
   set_property(GLOBAL APPEND PROPERTY DTRAIN_PROGRAMS ${name})
 endfunction()

@@ -28,7 +28,7 @@ case $(pkg-config --cflags --libs dtrain) in
 esac
 for linking in "" --static; do
   "$CXX" -O2 -Wall -Wextra -Wpedantic -Wshadow -Werror main.cpp $(pkg-config $linking --cflags --libs dtrain) -o "with$linking"
-  "./with$linking"
+  LD_LIBRARY_PATH=$(pkg-config --variable=libdir dtrain) "./with$linking"
 done
 
 for program in "$place"/prefix/bin/*; do

@@ -36,7 +36,6 @@ cd "$place/debian"
 cp "$source/debian/control" .
 mv "dtrain/$libraries"/libdtrain_*.so.* "libdtrain0/$libraries" ||
   { echo "$build: expected shared libraries for $libraries. Configure with --preset debian." >&2; exit 1; }
-rm dtrain/usr/share/doc/dtrain/copyright dtrain-doc/usr/share/doc/dtrain/LICENSE  # is in /usr/share/common-licenses
 
 # The symbols of a C++ library differ between compilers: dependents need at least the version that they were built with.
 for library in "libdtrain0/$libraries"/*.so.?; do

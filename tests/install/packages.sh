@@ -56,7 +56,7 @@ expect_depends() {  # PACKAGE PATTERN...
   done
 }
 version=$(dpkg-deb -f "${files[dtrain]}" Version)
-expect_depends libdtrain0 'libdnnl[^,]*' 'libjpeg62[^,]*|libjpeg[^,]*' 'libprotobuf-lite[^,]*' 'libstdc\+\+6[^,]*'
+expect_depends libdtrain0 'libdnnl[^,]*' 'libjpeg[^,]*' 'libprotobuf-lite[^,]*' 'libstdc\+\+6[^,]*'
 # libprometheus-cpp is used by private libraries alone.
 expect_depends dtrain "libdtrain0 \(= ${version//+/\\+}\)" 'libprometheus-cpp-pull[^,]*' 'libhwloc15[^,]*'
 expect_depends libdtrain-dev "libdtrain0 \(= ${version//+/\\+}\)"

@@ -61,7 +61,7 @@ for package in libdtrain0 libdtrain-dev dtrain dtrain-doc; do
   overrides=$source/debian/$package.lintian-overrides
   [ ! -e "$overrides" ] || install -D -m 644 "$overrides" "$package/usr/share/lintian/overrides/$package"
 
-  mapfile -t binaries < <(find "$package" -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF' _ {} \; -print)
+  mapfile -t binaries < <(LC_ALL=C grep -rlaP '^\x7fELF' "$package")
   substvars=$package.substvars
   : >"$substvars"
   if [ ${#binaries[@]} != 0 ]; then

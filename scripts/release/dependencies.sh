@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# dependencies.sh FOLDER: builds the C and C++ libraries that dtrain links, static and position-independent, from Debian
+# dependencies.sh FOLDER [PACKAGE...]: builds the C and C++ libraries that dtrain links, static and position-independent, from Debian
 # source packages, the newest of Debian 13 and 12 that the mirror has, in FOLDER/dependencies, for the root that sysroot.sh made in FOLDER/sysroot.
 # Headers of header-only libraries come from Debian's binary packages. What is built already is kept.
 set -euo pipefail
@@ -21,7 +21,7 @@ with_cmake() {
   cmake -S "$1" -B build -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/toolchain.cmake" -DCMAKE_INSTALL_PREFIX="$prefix" \
     -DCMAKE_INSTALL_LIBDIR:STRING=lib -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="-O2 -ffunction-sections -fdata-sections" \
     -DCMAKE_CXX_FLAGS_RELEASE="-O2 -ffunction-sections -fdata-sections" -DBUILD_SHARED_LIBS=OFF "${@:2}" &&
-  ninja -C build -j "$jobs" "${targets[@]:-install}"
+  ninja -C build -j "$jobs" "${target:-install}"
 }
 with_configure() {
   [ -x configure ] || autoreconf -fi
@@ -58,7 +58,7 @@ build_hwloc() {
 }
 build_fmtlib() { with_cmake . -DFMT_TEST=OFF -DFMT_DOC=OFF; }
 build_protobuf() {
-  targets=(libprotobuf-lite) with_cmake . -Dprotobuf_BUILD_TESTS=OFF -Dprotobuf_BUILD_PROTOC_BINARIES=OFF -Dprotobuf_WITH_ZLIB=OFF &&
+  target=libprotobuf-lite with_cmake . -Dprotobuf_BUILD_TESTS=OFF -Dprotobuf_BUILD_PROTOC_BINARIES=OFF -Dprotobuf_WITH_ZLIB=OFF &&
     cmake --install build --component libprotobuf-lite && cmake --install build --component protobuf-headers
 }
 build_civetweb() {
@@ -104,8 +104,9 @@ unpack_headers() {
 }
 
 if [ $# -gt 1 ]; then packages=("${@:2}"); else
-  unpack_headers
-  packages=(zlib libzstd libjpeg-turbo libpng1.6 giflib libwebp tiff libsodium hwloc fmtlib protobuf civetweb
+  packages=(headers zlib libzstd libjpeg-turbo libpng1.6 giflib libwebp tiff libsodium hwloc fmtlib protobuf civetweb
     prometheus-cpp onednn)
 fi
-for package in "${packages[@]}"; do build "$package"; done
+for package in "${packages[@]}"; do
+  if [ "$package" = headers ]; then unpack_headers; else build "$package"; fi
+done

@@ -18,10 +18,10 @@ flags="--sysroot=$DTRAIN_PORTABLE/sysroot -O2 -fPIC -ffunction-sections -fdata-s
 flags+=" -ffile-prefix-map=$DTRAIN_PORTABLE=portable"
 
 with_cmake() {
-  cmake -S "$1" -B build -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/toolchain.cmake" -DCMAKE_INSTALL_PREFIX="$prefix" \
+  cmake -S "$1" -B build.portable -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/toolchain.cmake" -DCMAKE_INSTALL_PREFIX="$prefix" \
     -DCMAKE_INSTALL_LIBDIR:STRING=lib -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="-O2 -ffunction-sections -fdata-sections" \
     -DCMAKE_CXX_FLAGS_RELEASE="-O2 -ffunction-sections -fdata-sections" -DBUILD_SHARED_LIBS=OFF "${@:2}" &&
-  ninja -C build -j "$jobs" "${target:-install}"
+  ninja -C build.portable -j "$jobs" "${target:-install}"
 }
 with_configure() {
   [ -x configure ] || autoreconf -fi
@@ -49,7 +49,7 @@ build_libwebp() {
 build_tiff() {
   with_cmake . -Dtiff-tools=OFF -Dtiff-tests=OFF -Dtiff-contrib=OFF -Dtiff-docs=OFF -Dcxx=OFF -Dlibdeflate=OFF -Dlzma=OFF \
     -Djbig=OFF -Dlerc=OFF -Dzstd=ON -Dwebp=ON &&
-    [ "$(cat build/libtiff/*.h | grep -cE '^#define (JPEG|ZSTD|WEBP)_SUPPORT 1')" = 3 ]
+    [ "$(cat build.portable/libtiff/*.h | grep -cE '^#define (JPEG|ZSTD|WEBP)_SUPPORT 1')" = 3 ]
 }
 build_libsodium() { with_configure --disable-dependency-tracking; }
 build_hwloc() {
@@ -59,7 +59,7 @@ build_hwloc() {
 build_fmtlib() { with_cmake . -DFMT_TEST=OFF -DFMT_DOC=OFF; }
 build_protobuf() {
   target=libprotobuf-lite with_cmake . -Dprotobuf_BUILD_TESTS=OFF -Dprotobuf_BUILD_PROTOC_BINARIES=OFF -Dprotobuf_WITH_ZLIB=OFF &&
-    cmake --install build --component libprotobuf-lite && cmake --install build --component protobuf-headers
+    cmake --install build.portable --component libprotobuf-lite && cmake --install build.portable --component protobuf-headers
 }
 build_civetweb() {
   with_cmake . -DCIVETWEB_BUILD_TESTING=OFF -DCIVETWEB_ENABLE_CXX=ON -DCIVETWEB_ENABLE_SSL=OFF \

@@ -24,7 +24,8 @@ libraries=$root/usr/lib/x86_64-linux-gnu
 mkdir -p "$root/usr/include/c++" "$root/usr/include/x86_64-linux-gnu/c++" "$root/runtime"
 cp -a "$work/gcc/usr/include/c++/$gcc" "$root/usr/include/c++/"
 cp -a "$work/gcc/usr/include/x86_64-linux-gnu/c++/$gcc" "$root/usr/include/x86_64-linux-gnu/c++/"
-echo 'GROUP ( libgcc_s.so.1 -lgcc )' >"$libraries/libgcc_s.so"
+ln -s ../../../lib/x86_64-linux-gnu/libgcc_s.so.1 "$libraries/"
+echo 'GROUP ( libgcc_s.so.1 -lgcc )' >"$libraries/libgcc_s.so"  # as GCC's own, but of this root
 cp -L "$libraries/libgomp.so.1" "$root/runtime/"
 ln -sf libgomp.so.1 "$libraries/libgomp.so"
 

@@ -14,7 +14,7 @@ trap 'rm -rf "$apt"' EXIT
 debian_open "$apt" trixie bookworm
 mkdir -p "$prefix/built" "$prefix/licences"
 jobs=$(nproc)
-flags="--sysroot=$DTRAIN_PORTABLE/sysroot -O2 -fPIC -ffunction-sections -fdata-sections"
+flags="--sysroot=$DTRAIN_PORTABLE/sysroot -B$DTRAIN_PORTABLE/sysroot/usr/lib/x86_64-linux-gnu -O2 -fPIC -ffunction-sections -fdata-sections"
 flags+=" -ffile-prefix-map=$DTRAIN_PORTABLE=portable"
 
 with_cmake() {

@@ -30,7 +30,7 @@ cp -L "$libraries/libgomp.so.1" "$root/runtime/"
 ln -sf libgomp.so.1 "$libraries/libgomp.so"
 
 # Debian compiles libstdc++.a as position-independent code; libstdc++-pic's archive lacks istream::ignore.
-"gcc-$gcc" --sysroot="$root" -L"$libraries" -shared -O2 -fPIC -o "$root/runtime/libstdc++.so.6" \
+"gcc-$gcc" --sysroot="$root" -B"$libraries" -shared -O2 -fPIC -o "$root/runtime/libstdc++.so.6" \
   "$here/glibc_compat.c" -Wl,--whole-archive "$work/gcc/usr/lib/gcc/x86_64-linux-gnu/$gcc/libstdc++.a" \
   -Wl,--no-whole-archive -Wl,--version-script="$work/gcc/usr/lib/gcc/x86_64-linux-gnu/$gcc/libstdc++_pic.map" \
   -Wl,-soname,libstdc++.so.6 -Wl,-z,relro,-z,now,-z,defs -Wl,-O1 -lpthread -lm -lc -lgcc_s

@@ -191,6 +191,8 @@ TEST(Includes, PublicHeadersReachOnlyTheStandardLibrary) {
           << file.path << " includes <" << name << ">";
     for (const std::string& name : file.includes('"', '"'))
       EXPECT_TRUE(name.starts_with("dtrain/")) << file.path << " includes the private header " << name;
+    for (const std::string& line : file.lines)
+      EXPECT_FALSE(line.starts_with("decltype(cpu::")) << file.path << " declares a kernel: " << line;
     ++checked;
   }
   EXPECT_GT(checked, 100);

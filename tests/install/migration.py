@@ -48,6 +48,20 @@ def check_headers(page: str, included: set[str]) -> None:
     assert not included & private, f"programs use private headers: {sorted(included & private)}"
 
 
+def check_aliases(page: str, compiler: str, flags: list[str], place: pathlib.Path) -> None:
+    """Deprecated types compile, each with a warning."""
+    names = re.findall(r"^\| `((?:\w+::)*[A-Z]\w+)` \| `[\w:]+` \| deprecated \|$", page, re.M)
+    source = place / "aliases.cpp"
+    headers = ("dtrain/dtrain.h", "dtrain/data/coco/evaluate.h", "dtrain/data/detection.h",
+               "dtrain/models/classifier.h")
+    source.write_text("".join(f"#include <{header}>\n" for header in headers) +
+                      "".join(f"using T{i} = dtrain::{name};\n" for i, name in enumerate(names)), encoding="utf-8")
+    done = subprocess.run([compiler, "-fsyntax-only", str(source), *flags], capture_output=True, text=True, check=False)
+    warned = [name for i, name in enumerate(names) if re.search(rf"aliases\.cpp:{len(headers) + i + 1}:.*deprecated",
+                                                                done.stderr)]
+    assert done.returncode == 0 and warned == names and len(names) > 10, done.stderr[:4000]
+
+
 def main() -> None:
     build, compiler = sys.argv[1:]
     page = (ROOT / "docs/migration.md").read_text(encoding="utf-8")
@@ -68,6 +82,7 @@ def main() -> None:
                        "LD_LIBRARY_PATH": str(package.parents[1])}
         flags = shlex.split(output_of("pkg-config", "--cflags", "dtrain", env=environment))
         libraries = shlex.split(output_of("pkg-config", "--libs", "dtrain", env=environment))
+        check_aliases(page, compiler, flags, place)
         warnings = ["-Wall", "-Wextra", "-Wno-deprecated-declarations", "-Werror"]
 
         def compile_program(path: pathlib.Path) -> None:

@@ -28,9 +28,8 @@ int main() {
   const AnchorOptions options{.sizes = {32, 64}, .ratios = {0.5f, 1, 2}, .stride_h = 16, .stride_w = 16};
   const std::vector<float> corners = make_anchors(options, 4, 4);
   const Tensor anchors = to_device(*context, {static_cast<int64_t>(corners.size() / 4), 4}, corners);
-  const Tensor iou = context->empty({1, anchors.dim(0), anchors.dim(0)});
-  box_iou(*context, anchors.view({1, anchors.dim(0), 4}), anchors.view({1, anchors.dim(0), 4}), /*plus_one=*/false,
-          iou);
+  const Tensor iou = context->empty({anchors.dim(0), anchors.dim(0)});
+  box_iou(*context, anchors, anchors, /*plus_one=*/false, iou);
   Tape tape(*context);
   const Var x = tape.variable(to_device(*context, random_array({2, 4}, 1)));
   const Tensor zeros = context->zeros({2, 4}), ones = to_device(*context, {2, 4}, std::vector<float>(8, 1.0f));

@@ -32,7 +32,7 @@ int main() {
   box_iou(*context, anchors, anchors, /*plus_one=*/false, iou);
   Tape tape(*context);
   const Var x = tape.variable(to_device(*context, random_array({2, 4}, 1)));
-  const Tensor zeros = context->zeros({2, 4}), ones = to_device(*context, {2, 4}, std::vector<float>(8, 1.0f));
+  const Tensor zeros = context->zeros({2, 4}), ones = to_device(*context, {2}, std::vector<float>{1, 1});
   const Var loss = smooth_l1(tape, x, zeros, ones, /*beta=*/1, {.constant = 8});
   tape.backward(loss);
   const BoxCoder coder{.wx = 10, .wy = 10, .ww = 5, .wh = 5};

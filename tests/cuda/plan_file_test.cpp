@@ -101,6 +101,11 @@ TEST(PlanFile, SurvivesItsText) {
   EXPECT_EQ(parse_plans(to_text(PlanBook{}, kIdentity), kIdentity), PlanBook{});
 }
 
+// Written by add_plans() of 0.1.
+TEST(PlanFile, PlansOfTheFirstVersionAreUsed) {
+  EXPECT_EQ(read_plans(source_dir() / "tests/upgrade/0.1/files/gpu.plans", kIdentity), sample_book());
+}
+
 TEST(PlanFile, IsReplacedOnTheDiskAndMayBeAbsent) {
   const TempDirectory directory;
   const std::string path = directory / "plans";

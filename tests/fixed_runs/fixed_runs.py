@@ -108,6 +108,12 @@ def caches():
     return ", ".join(found)
 
 
+def environment_of_runs(folder):
+    """The environment without foreign variables, for runs whose bits do not depend on the processor."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    return dict(kept, OMP_WAIT_POLICY="passive", DTRAIN_CPU_ISA="avx2", LC_ALL="C", XDG_CACHE_HOME=f"{folder}/cache")
+
+
 class Run:
     """One or more runs of the program that share a data folder and a train_dir. `lines` describes them."""
 
@@ -115,9 +121,7 @@ class Run:
         self.build, self.folder, self.lines, self.errors = build, pathlib.Path(folder), [], ""
         self.data, self.train_dir = self.folder / "data", self.folder / "train"
         self.metrics = self.folder / "metrics.json"
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-        self.environment.update(OMP_WAIT_POLICY="passive", DTRAIN_CPU_ISA="avx2", LC_ALL="C",
-                                XDG_CACHE_HOME=str(self.folder / "cache"))
+        self.environment = environment_of_runs(self.folder)
         subprocess.run([build.programs / "dtrain-data", "synthesize", f"--output={self.data}", "--classes=9",
                         "--image_size=24", "--train=64", "--validation=13", "--shards=2", "--seed=1"],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment)
@@ -324,8 +328,9 @@ def expect(expected, name, build, why_not_exact):
     return True
 
 
-def why_not_exact(build):
-    recorded, here = json.loads(SIGNATURE.read_text()), build.signature()
+def why_not_exact(build, recorded):
+    """How the build and the machine differ from those of the signature `recorded`; empty: the bits must be equal."""
+    here = build.signature()
     return "; ".join(f"{key}: {value}, in the records {recorded[key]}" for key, value in here.items()
                      if value != recorded[key])
 
@@ -368,7 +373,8 @@ def main():
         elif asked.reference:
             results.append(expect(done(name, asked.reference).lines, name, build, ""))
         else:
-            results.append(expect(record_of(name).read_text().splitlines(), name, build, why_not_exact(build)))
+            results.append(expect(record_of(name).read_text().splitlines(), name, build,
+                                  why_not_exact(build, json.loads(SIGNATURE.read_text()))))
     return SKIPPED if not results else int(not all(results))
 
 

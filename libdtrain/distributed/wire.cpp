@@ -9,7 +9,11 @@
 namespace dtrain {
 namespace {
 
+#if defined(__aarch64__)  // where GCC 12 has no _Float16 in C++
+using Float16 = __fp16;
+#else
 __extension__ typedef _Float16 Float16;
+#endif
 
 struct Single {
   using Stored = float;

@@ -11,6 +11,7 @@ set(cuda_reason "no CUDA toolkit (12.2 or later) with cuDNN (9.8 or later) found
 if(NOT DTRAIN_CUDA STREQUAL "OFF")
   find_program(DTRAIN_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
   if(DTRAIN_NVCC)
+    include(CudaArchitectures)
     include(TryNvcc)
     dtrain_try_nvcc(nvcc_fault)
   endif()
@@ -19,7 +20,6 @@ if(nvcc_fault)
   set(cuda_reason "${nvcc_fault}")
 elseif(DTRAIN_NVCC)
   set(CMAKE_CUDA_COMPILER ${DTRAIN_NVCC})
-  set(CMAKE_CUDA_ARCHITECTURES ${DTRAIN_CUDA_ARCHITECTURES})
   enable_language(CUDA)
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know C++20 in nvcc
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
@@ -33,7 +33,9 @@ elseif(DTRAIN_NVCC)
   endif()
   # CUDA 12.2 for grid_group::barrier_arrive, cuDNN 9.8 for device-property descriptors.
   find_package(CUDAToolkit 12.2 QUIET)
-  find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} ENV CUDNN_ROOT PATH_SUFFIXES lib lib64)
+  # PyPI's wheels have names with versions alone.
+  find_library(CUDNN_LIBRARY NAMES cudnn libcudnn.so.9 HINTS ${CUDAToolkit_LIBRARY_DIR} ENV CUDNN_ROOT
+    PATH_SUFFIXES lib lib64)
   find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDNN_ROOT PATH_SUFFIXES include)
 endif()
 if(CUDNN_INCLUDE_DIR)

@@ -2,7 +2,7 @@
 set(DTRAIN_CUDA AUTO CACHE STRING
   "CUDA backend (CUDA toolkit, cuDNN): AUTO, ON, OFF or EMULATED (kernels run on the CPU, for tests)")
 set(DTRAIN_CUDA_ARCHITECTURES "80-real;90-real;90-virtual" CACHE STRING
-  "GPU architectures, as in CMAKE_CUDA_ARCHITECTURES; 90-virtual adds PTX for later GPUs")
+  "GPU architectures, as in CMAKE_CUDA_ARCHITECTURES; 90-virtual adds PTX for later GPUs; RELEASE: those of releases")
 set(DTRAIN_CUDA_ARCHITECTURES_RESULT "")
 set(DTRAIN_MPI AUTO CACHE STRING "tests and benchmarks under mpirun (Open MPI): AUTO, ON or OFF")
 set(DTRAIN_NCCL AUTO CACHE STRING "multi-GPU training (NCCL): AUTO, ON or OFF")

@@ -65,13 +65,13 @@ export SOURCE_DATE_EPOCH
 # Unpacks dtrain's packages in FOLDER to TREE, and sets `depends`: unpack FOLDER TREE.
 unpack() {
   local file name number sum
-  local files=("$1"/libdtrain[0-9]*_*.deb "$1"/dtrain_*.deb)
-  [ ${#files[@]} = 2 ] || die "'$1': expected one package libdtrain0 and one package dtrain, found ${#files[@]} packages: scripts/release.sh makes them"
+  local files=("$1"/libdtrain[0-9]*_"$version"*~deb13*.deb "$1"/dtrain_"$version"*~deb13*.deb)
+  [ ${#files[@]} = 2 ] ||
+    die "'$1': expected the packages libdtrain0 and dtrain $version for Debian 13, found ${#files[@]}; scripts/release.sh makes them"
   mkdir -p "$2"
   for file in "${files[@]}"; do
     # shellcheck disable=SC2016  # dpkg's variables
     read -r name number < <(dpkg-deb --show --showformat '${Package} ${Version}\n' "$file")
-    [[ $number == "$version"* ]] || die "'$file' has version $number, expected $version"
     dpkg-deb --extract "$file" "$2"
     sum=$(sha256sum "$file")
     echo "$name $number pkg:deb/dtrain/$name@$number?arch=amd64 ${sum%% *}" >>"$2/packages"
@@ -98,7 +98,7 @@ assemble() {
   apt-config dump | grep '^Acquire::' >"$work/apt.conf"  # proxies and certificates of this machine
   mmdebstrap --quiet --variant=apt --format=null --aptopt="$work/apt.conf" \
     --include="$include,$depends" \
-    --customize-hook="sync-in $work/build /build" \
+    --customize-hook='mkdir "$1/build"' --customize-hook="sync-in $work/build /build" \
     --customize-hook="chroot \"\$1\" env SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH bash -c '$command'" \
     --customize-hook="sync-out /build/out $work" --customize-hook="download /build/base $work/base" trixie /dev/null
 }

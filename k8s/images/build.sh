@@ -2,9 +2,9 @@
 # Builds the images dtrain-NAME:VERSION from a release's packages; VERSION is the project's version.
 #     k8s/images/build.sh [--from FOLDER | --prebuilt TREE] [--push REGISTRY | --output FILE.tar] [NAME...]
 # NAME is cpu (default), cuda, cuda12 or efa. By default the images are written to FOLDER/dtrain-NAME-VERSION.tar.
-#   --from FOLDER    the packages libdtrain0 and dtrain for Debian 13, by default the folder dist of this repository;
-#                    those of cuda12, compiled by CUDA 12, are in FOLDER/cuda12. All other files are from packages of
-#                    Debian 13, which mmdebstrap installs to a temporary root.
+#   --from FOLDER    the packages libdtrain0 and dtrain for Debian 13, by default the folder dist of this repository. For
+#                    cuda12 FOLDER/cuda12 has packages for Debian 12, because nvcc 12.4 does not compile on 13. All other
+#                    files are from Debian's packages, which mmdebstrap installs to a temporary root.
 #   --prebuilt TREE  uses the programs in TREE, the output of
 #                    DESTDIR=TREE cmake --install build --component programs --strip --prefix /usr
 #                    and other files of this machine (Debian 12 or 13)
@@ -62,17 +62,19 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>
 export SOURCE_DATE_EPOCH
 [ -z "$(git -C "$source" status --porcelain --untracked-files=no 2>/dev/null)" ] || revision=''  # of other files
 
-# Unpacks dtrain's packages in FOLDER to TREE, and sets `depends`: unpack FOLDER TREE.
+# Unpacks dtrain's packages for a Debian release to TREE, and sets `depends`: unpack FOLDER RELEASE TREE.
 unpack() {
-  local file name number sum
-  local files=("$1"/libdtrain[0-9]*_"$version"*~deb13*.deb "$1"/dtrain_"$version"*~deb13*.deb)
+  local file name number sum release=$2
+  local files=("$1"/libdtrain[0-9]*_"$version"*~"deb$release"*.deb "$1"/dtrain_"$version"*~"deb$release"*.deb)
   [ ${#files[@]} = 2 ] ||
-    die "'$1': expected the packages libdtrain0 and dtrain $version for Debian 13, found ${#files[@]}; scripts/release.sh makes them"
-  mkdir -p "$2"
+    die "'$1': expected packages libdtrain0 and dtrain $version for Debian $release; scripts/release.sh makes them"
+  shift
+  mkdir -p "$2/var/lib/dpkg/status.d"
   for file in "${files[@]}"; do
     # shellcheck disable=SC2016  # dpkg's variables
     read -r name number < <(dpkg-deb --show --showformat '${Package} ${Version}\n' "$file")
     dpkg-deb --extract "$file" "$2"
+    dpkg-deb --field "$file" >"$2/var/lib/dpkg/status.d/$name"
     sum=$(sha256sum "$file")
     echo "$name $number pkg:deb/dtrain/$name@$number?arch=amd64 ${sum%% *}" >>"$2/packages"
   done
@@ -80,10 +82,16 @@ unpack() {
     tr ',' '\n' | sed 's/|.*//; s/(.*//; s/ //g; /^dtrain$/d; /^libdtrain/d' | sort -u | paste -sd ,)
 }
 
-# Creates the layers of an image in a temporary Debian 13: assemble NAME WORK
+# Creates the layers of an image in a temporary Debian: assemble NAME WORK
 assemble() {
   local name=$1 work=$2 command depends include=openmpi-bin,openssh-server,openssh-client,libnss-extrausers,mawk,hostname
-  unpack "$from$([ "$name" != cuda12 ] || echo /cuda12)" "$work/build/tree"
+  local suite=trixie
+  if [ "$name" = cuda12 ]; then
+    suite=bookworm
+    unpack "$from/cuda12" 12 "$work/build/tree"
+  else
+    unpack "$from" 13 "$work/build/tree"
+  fi
   mkdir -p "$work"/build/{k8s,out}
   cp -r "$here" "$work/build/k8s/"
   cp "$source/LICENSE" "$work/build/"
@@ -96,11 +104,12 @@ assemble() {
     include+=,ca-certificates,kmod,pciutils
   fi
   apt-config dump | grep '^Acquire::' >"$work/apt.conf"  # proxies and certificates of this machine
+  # shellcheck disable=SC2016  # $1 is the root
   mmdebstrap --quiet --variant=apt --format=null --aptopt="$work/apt.conf" \
     --include="$include,$depends" \
     --customize-hook='mkdir "$1/build"' --customize-hook="sync-in $work/build /build" \
     --customize-hook="chroot \"\$1\" env SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH bash -c '$command'" \
-    --customize-hook="sync-out /build/out $work" --customize-hook="download /build/base $work/base" trixie /dev/null
+    --customize-hook="sync-out /build/out $work" --customize-hook="download /build/base $work/base" "$suite" /dev/null
 }
 
 build() {

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Makes a CUDA toolkit with cuDNN, NCCL and nvJPEG for builds of releases, from packages of PyPI and Debian:
 #     cuda_toolkit.sh 13|12 FOLDER
-# Then configure with -DDTRAIN_NVCC=FOLDER/bin/nvcc -DDTRAIN_CUDA_ARCHITECTURES=RELEASE, and for CUDA 12 with
-# -DCMAKE_CUDA_HOST_COMPILER=g++-13 (or g++-12). The libraries are those of the images (k8s/images/cuda, cuda12). PyPI has
-# no nvcc 12: nvcc 12.4 and its headers are from Debian 13, section non-free. Needs pip, and for CUDA 12 apt.
+# Then configure with -DDTRAIN_NVCC=FOLDER/bin/nvcc -DDTRAIN_CUDA_ARCHITECTURES=RELEASE. The libraries are those of the
+# images (k8s/images/cuda, cuda12). PyPI has no nvcc 12: nvcc 12.4 and its headers are from Debian 13, section non-free.
+# They compile on Debian 12, but not with the C library of Debian 13, whose sinpi and cospi conflict with CUDA's. Needs pip,
+# and for CUDA 12 apt.
 set -euo pipefail
 if [ $# != 2 ] || [[ ! $1 =~ ^1[23]$ ]]; then
   echo "usage: cuda_toolkit.sh 13|12 FOLDER" >&2
@@ -30,21 +31,21 @@ END
 # Moves nvcc 12.4, its headers and the static libraries of the runtime from Debian's packages to FOLDER. The machine may be
 # another Debian, or without non-free: apt gets sources of its own.
 move_nvcc_12() {
-  local apt=$work/apt package options
+  local apt=$work/apt options
   mkdir -p "$apt"/{lists,archives}/partial
   echo "deb $(debian_mirror) trixie non-free" >"$apt/sources.list"
   : >"$apt/status"
   options=(-o "Dir::State=$apt" -o "Dir::State::status=$apt/status" -o "Dir::Cache=$apt" -o APT::Sandbox::User=root
     -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null)
   apt-get "${options[@]}" -qq update
-  for package in nvidia-cuda-toolkit nvidia-cuda-dev; do
-    (cd "$apt" && apt-get "${options[@]}" -qq download "$package=12.4.*")
-    dpkg-deb --fsys-tarfile "$apt/$package"_*.deb | tar x -C "$work" --exclude 'libcu[bfrs]*_static*.a' --exclude 'libnpp*' \
-      --exclude './usr/lib/nvidia-cuda-toolkit/compute-sanitizer' --exclude './usr/share/*'
-    rm "$apt/$package"_*.deb
-  done
+  (cd "$apt" && apt-get "${options[@]}" -qq download "nvidia-cuda-toolkit=12.4.*" "nvidia-cuda-dev=12.4.*")
+  dpkg-deb --fsys-tarfile "$apt"/nvidia-cuda-toolkit_*.deb |
+    tar x -C "$work" ./usr/bin ./usr/lib/nvidia-cuda-toolkit/{bin,libdevice}
+  dpkg-deb --fsys-tarfile "$apt"/nvidia-cuda-dev_*.deb |
+    tar x -C "$work" --wildcards './usr/include/*' './usr/lib/*/libcuda'{rt_static,devrt}.a
+  rm "$apt"/*.deb
   local own=$work/usr/lib/nvidia-cuda-toolkit
-  rm "$own"/bin/{g++,gcc,nvcc.profile} "$work/usr/bin/nvcc"
+  rm "$own"/bin/{g++,gcc,nvcc.profile} "$work"/usr/bin/{nvcc,compute-sanitizer}
   mkdir "$folder/nvvm/bin"
   mv "$own/bin/cicc" "$folder/nvvm/bin/"
   mv "$own/libdevice" "$folder/nvvm/"
@@ -60,9 +61,6 @@ PATH += $(CICC_PATH):$(_HERE_):
 INCLUDES += "-I$(TOP)/include" $(_SPACE_)
 LIBRARIES =+ $(_SPACE_) "-L$(TOP)/lib"
 END
-  # glibc 2.41 declares these functions of C23 without exceptions; so must every other declaration.
-  sed -i 's/^\(extern __DEVICE_FUNCTIONS_DECL__ __device_builtin__ .* \(sin\|cos\)pif\?([a-z]* x)\);/\1 noexcept(true);/' \
-    "$folder/include/crt/math_functions.h"
 }
 if [ "$1" = 12 ]; then
   requirements=(--requirement "$images/cuda12/requirements.txt")
@@ -75,9 +73,7 @@ for wheel in "$work"/wheels/*.whl; do
   python3 -m zipfile -e "$wheel" "$work/unpacked"
   rm "$wheel"
 done
-for part in "$work"/unpacked/nvidia/*/; do
-  cp -rl "$part/." "$folder/"
-done
+for part in "$work"/unpacked/nvidia/*/; do cp -rlf "$part." "$folder/"; done
 chmod -R u=rwX,go=rX "$folder"
 find "$folder/bin" "$folder/nvvm/bin" -type f -exec chmod 755 {} +
 for library in "$folder"/lib/lib*.so.*; do

@@ -80,7 +80,8 @@ class Image(unittest.TestCase):
         names = {package["name"] for package in bill["packages"]}
         self.assertEqual(bill["spdxVersion"], "SPDX-2.3")
         self.assertLessEqual({"dtrain", "openssh-server", "openmpi-bin", "libc6", "bash", "libdnnl2"}, names)
-        self.assertEqual(names - {"dtrain"}, {path.name for path in (self.root / "var/lib/dpkg/status.d").iterdir()})
+        listed = {path.name for path in (self.root / "var/lib/dpkg/status.d").iterdir()}
+        self.assertEqual(names - {"dtrain"}, listed - {"dtrain"})
         for name in names:
             self.assertTrue((self.root / "usr/share/doc" / name / "copyright").is_file(), f"no licence of {name}")
         if syft := shutil.which("syft"):

@@ -2,8 +2,9 @@
 # Creates the root file system of an image from files of this Debian system, as a reproducible layer:
 #     root-filesystem.sh TREE LAYER.tar [CUDA]
 # TREE has dtrain's programs in usr/bin, their libraries and licences: the output of
-# `DESTDIR=TREE cmake --install build --component programs --prefix /usr`, or unpacked packages. TREE/packages, optional,
-# lists dtrain's packages like CUDA/packages. CUDA is the output of cuda-libraries.sh, whose files are a layer of its own.
+# `DESTDIR=TREE cmake --install build --component programs --prefix /usr`, or unpacked packages, with their entries of
+# status.d, and listed in TREE/packages like the wheels in CUDA/packages. CUDA is the output of cuda-libraries.sh, whose
+# files are a layer of its own.
 # Needs openmpi-bin, openssh-server, openssh-client and libnss-extrausers.
 # The layer has no root password, no keys and no setuid programs. usr/share/doc has the licences of all packages,
 # var/lib/dpkg/status.d their list for scanners, and usr/share/dtrain/sbom.spdx.json is the SBOM.
@@ -17,7 +18,7 @@ if [ $# -lt 2 ] || [ ! -d "$1/usr/bin" ]; then
   die "usage: root-filesystem.sh TREE LAYER.tar [CUDA], TREE with usr/bin"
 fi
 here=$(cd "$(dirname "$0")" && pwd)
-tree=$(realpath "$1") layer=$2 cuda=${3:-}
+tree=$(realpath "$1") layer=$2 cuda=${3:+$(realpath "$3")}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
@@ -66,7 +67,7 @@ done
 # dtrain's programs, libraries and licences, without manual pages.
 mkdir -p "$root"/usr/{lib/openssh,share/dtrain} "$root/etc/dtrain/ssh"
 (cd "$tree" && cp -a --parents -t "$root" usr/bin/* usr/lib*/{dtrain,libdtrain*.so*} usr/lib/*/{dtrain,libdtrain*.so*} \
-  usr/share/doc/*/copyright)
+  usr/share/doc/*/copyright var/lib/dpkg/status.d/*)
 [ -e "$root/usr/share/doc/dtrain/copyright" ] ||
   install -D -m 644 "$here/../../../LICENSE" "$root/usr/share/doc/dtrain/copyright"
 install -m 755 "$here/../dtrain-pod" "$root/usr/bin/dtrain-pod"

@@ -12,4 +12,6 @@ if(Python3_FOUND AND NOT DTRAIN_SANITIZE AND NOT DTRAIN_CUDA STREQUAL "EMULATED"
   add_test(NAME k8s.image_push COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/image_push_test.sh ${image})
   set_tests_properties(k8s.image_push PROPERTIES LABELS k8s FIXTURES_REQUIRED k8s_image TIMEOUT 300
     SKIP_REGULAR_EXPRESSION "SKIPPED: ")
+  add_test(NAME k8s.image_cuda COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/image_cuda_test.py)
+  set_tests_properties(k8s.image_cuda PROPERTIES LABELS k8s TIMEOUT 300 SKIP_REGULAR_EXPRESSION "SKIPPED: ")
 endif()

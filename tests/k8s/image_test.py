@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests content and programs of the CPU image: image_test.py FOLDER, the output of image_build.sh.
+"""Tests content and programs of an image: image_test.py FOLDER, the output of image_build.sh.
 
 crun, an OCI runtime, runs the containers with a read-only root file system, no capabilities, user 54321, and a key with
 mode 0640. A test's two containers have network namespaces connected by a veth pair.
@@ -182,6 +182,15 @@ class Containers(unittest.TestCase):
         text = self.check("dtrain-mpirun", "-np", "2", "--oversubscribe", "dtrain-allreduce-benchmark", "--device=cpu",
                           "--max_bytes=64K", variables=["OMP_NUM_THREADS=1"])
         self.assertRegex(text, r"65536 .* 0\n")
+
+    def test_cuda_libraries_load(self):
+        """Without a GPU, too: only kernels need one."""
+        if not list((FOLDER / "rootfs/usr/lib").glob("*/libcudnn.so.9")):
+            self.skipTest("not an image with CUDA libraries")
+        text = self.check("dtrain-info")
+        self.assertRegex(text, r"(?m)^GPU: +none")
+        for name in ("cuBLASLt", "cuDNN", "nvJPEG", "NCCL"):
+            self.assertRegex(text, rf"(?m)^{name}: .* /(usr/)?lib/x86_64-linux-gnu/lib")
 
     def test_any_user_has_a_name_and_no_privileges(self):
         script = "id -un; id -gn; echo ~; stat -c %a ~/.ssh/id_rsa; grep -h Cap /proc/self/status; touch /x"

@@ -105,11 +105,12 @@ assemble() {
   fi
   apt-config dump | grep '^Acquire::' >"$work/apt.conf"  # proxies and certificates of this machine
   # shellcheck disable=SC2016  # $1 is the root
-  mmdebstrap --quiet --variant=apt --format=null --aptopt="$work/apt.conf" \
+  mmdebstrap --variant=apt --format=null --aptopt="$work/apt.conf" \
     --include="$include,$depends" \
     --customize-hook='mkdir "$1/build"' --customize-hook="sync-in $work/build /build" \
     --customize-hook="chroot \"\$1\" env SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH bash -c '$command'" \
-    --customize-hook="sync-out /build/out $work" --customize-hook="download /build/base $work/base" "$suite" /dev/null
+    --customize-hook="sync-out /build/out $work" --customize-hook="download /build/base $work/base" "$suite" /dev/null \
+    >"$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; return 1; }
 }
 
 build() {

@@ -48,7 +48,7 @@ READERS: tuple[tuple[str, str, int], ...] = (
     (r"readme", r"README\.md", 1),
     (r"scripts\.performance_page", r"benchmarks/(results/.*|\w+\.(py|md))|docs/performance\.md", 1),
     (r"readme\.(commands|documents)", r"(README|CONTRIBUTING|SECURITY)\.md|docs/.*|k8s/.*\.md", 1),
-    (r"install\.packages", r"(README|SECURITY)\.md|LICENSE|(docs|examples|scripts|k8s)/.*", 2),
+    (r"install\.packages", r"(README|CHANGELOG|SECURITY)\.md|LICENSE|(debian|docs|examples|scripts|k8s)/.*", 2),
     (r"install(\.examples)?", r"(examples|tests/install/consumer)/.*", 1),
     (r"install\.migration", r"tests/install/programs_0_1/.*|docs/migration\.md|scripts/migrate_.*", 1),
     (r"install(\..*)?", r"(include|libdtrain|models|data|apps)/.*", 9),

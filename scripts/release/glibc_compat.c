@@ -1,4 +1,4 @@
-// Functions that Debian's GCC 12 runtime takes from C libraries later than 2.31. Linked into libstdc++.so.6, which hides
+// Functions that Debian's GCC 12 runtime takes from C libraries later than 2.31. Linked into our libstdc++, which hides
 // them by its version script.
 #include <errno.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # sysroot.sh FOLDER: makes a root of Debian 11 (glibc 2.31) for compiling with the host's GCC 12, in FOLDER: C library and
 # kernel headers of Debian 11, C++ headers of GCC 12, and the shared runtimes that the artefacts carry, in FOLDER/runtime:
-#   libstdc++.so.6  of GCC 12, linked here against glibc 2.31
-#   libgomp.so.1    of Debian 11
+#   libdtrain_stdc++.so.6  libstdc++ of GCC 12, linked here against glibc 2.31
+#   libgomp.so.1           of Debian 11
 # The unwinder, libgcc_s.so.1, is the system's: it belongs to the C library.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -29,10 +29,14 @@ echo 'GROUP ( libgcc_s.so.1 -lgcc )' >"$libraries/libgcc_s.so"  # as GCC's own, 
 cp -L "$libraries/libgomp.so.1" "$root/runtime/"
 ln -sf libgomp.so.1 "$libraries/libgomp.so"
 
-# Debian compiles libstdc++.a as position-independent code; libstdc++-pic's archive lacks istream::ignore.
-"gcc-$gcc" --sysroot="$root" -B"$libraries" -shared -O2 -fPIC -o "$root/runtime/libstdc++.so.6" \
-  "$here/glibc_compat.c" -Wl,--whole-archive "$work/gcc/usr/lib/gcc/x86_64-linux-gnu/$gcc/libstdc++.a" \
-  -Wl,--no-whole-archive -Wl,--version-script="$work/gcc/usr/lib/gcc/x86_64-linux-gnu/$gcc/libstdc++_pic.map" \
-  -Wl,-soname,libstdc++.so.6 -Wl,-z,relro,-z,now,-z,defs -Wl,-O1 -lpthread -lm -lc -lgcc_s
-ln -sf "$root/runtime/libstdc++.so.6" "$libraries/libstdc++.so"
+# A name of its own: a process may load it beside the system's libstdc++.so.6, for a user's program or another library.
+# What both have, all share. Symbols that are newer than Debian 11's libstdc++ get versions of their own, so that the
+# system's need not have them. Debian compiles libstdc++.a as position-independent code; the archive of libstdc++-pic
+# lacks istream::ignore.
+runtime=$work/gcc/usr/lib/gcc/x86_64-linux-gnu/$gcc
+sed -E 's/\b(GLIBCXX_3\.4\.(29|[3-9][0-9])|CXXABI_1\.3\.(1[3-9]|[2-9][0-9]))\b/DTRAIN_\1/' "$runtime/libstdc++_pic.map" >"$work/map"
+"gcc-$gcc" --sysroot="$root" -B"$libraries" -shared -O2 -fPIC -o "$root/runtime/libdtrain_stdc++.so.6" \
+  "$here/glibc_compat.c" -Wl,--whole-archive "$runtime/libstdc++.a" -Wl,--no-whole-archive -Wl,--version-script="$work/map" \
+  -Wl,-soname,libdtrain_stdc++.so.6 -Wl,-z,relro,-z,now,-z,defs -Wl,-O1 -lpthread -lm -lc -lgcc_s
+ln -sf "$root/runtime/libdtrain_stdc++.so.6" "$libraries/libstdc++.so"
 strip --strip-unneeded "$root"/runtime/*

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <regex>
 #include <sstream>
+#include <string_view>
 
 #include "dtrain/core/error.h"
 #include "dtrain/io/input_file.h"
@@ -23,8 +24,14 @@ std::string hex(uint32_t crc) {
   return digits;
 }
 
-std::string last_line(const std::string& lines) {
+std::string last_line(std::string_view lines) {
   return concat("crc32c ", hex(crc32c(lines.data(), lines.size())), "\n");
+}
+
+// Of any format.
+bool has_checksum(const std::string& text) {
+  const size_t tail = text.rfind("crc32c ");
+  return tail != text.npos && text.substr(tail) == last_line(std::string_view(text).substr(0, tail));
 }
 
 template <class T>
@@ -50,11 +57,13 @@ std::optional<ShardManifest> read_shard_manifest(const std::string& directory) {
 std::optional<ShardManifest> read_shard_manifest_file(const std::string& path) {
   std::error_code unknown;
   if (!std::filesystem::exists(path, unknown)) return std::nullopt;
-  std::istringstream lines(read_text(path, kMaxBytes));
+  const std::string text = read_text(path, kMaxBytes);
+  std::istringstream lines(text);
   ShardManifest manifest;
   std::string line, name, bytes, crc;
   std::getline(lines, line);
-  if (const auto number = format_number(line, kTitle)) require_readable(kShardManifestFormat, *number, path);
+  if (const auto number = format_number(line, kTitle); number && has_checksum(text))
+    require_readable(kShardManifestFormat, *number, path);
   while (std::getline(lines, line) && !line.starts_with("crc32c ")) {
     std::istringstream words(line);
     ShardFacts facts;
@@ -62,7 +71,7 @@ std::optional<ShardManifest> read_shard_manifest_file(const std::string& path) {
       manifest[name] = facts;
   }
   // Valid only if it equals the serialisation of its contents byte for byte.
-  if (to_text(manifest) != lines.str())
+  if (to_text(manifest) != text)
     throw Error(Fault::data, concat(path, ": damaged; if its shards are as they should be, delete it"));
   return manifest;
 }

@@ -7,8 +7,8 @@
 namespace dtrain {
 
 void require_readable(const FileFormat& format, uint64_t number, const std::string& path, const std::string& writer) {
+  if (format.reads(number)) return;
   const int oldest = format.oldest, newest = format.newest;
-  if (number >= static_cast<uint64_t>(oldest) && number <= static_cast<uint64_t>(newest)) return;
   throw FormatError(format.fault,
                     concat(path, ": ", format.what, " format ", number,
                            writer.empty() ? "" : concat(", written by dtrain ", writer), "; dtrain ", DTRAIN_VERSION,

@@ -15,6 +15,10 @@ struct FileFormat {
   Fault fault;
   int oldest, newest;   // numbers that this version reads; it writes the newest
   const char* way_out;  // for files of other numbers
+
+  bool reads(uint64_t number) const {
+    return number >= static_cast<uint64_t>(oldest) && number <= static_cast<uint64_t>(newest);
+  }
 };
 
 // All formats that refuse other numbers. A new number is added by raising `newest`; readers of the older ones stay for

@@ -82,6 +82,17 @@ std::string writer_of(const Json& manifest) {
   return found != manifest.end() && found->is_string() ? found->get<std::string>().substr(0, 40) : "";
 }
 
+// Whether the checksum in a manifest of any format is that of its text without it: an unknown format is no damage.
+bool has_checksum(const std::string& text) {
+  OrderedJson json = OrderedJson::parse(text);
+  const auto found = json.find("checksum");
+  if (found == json.end()) return false;
+  const OrderedJson checksum = *found;
+  json.erase(found);
+  const std::string rest = json.dump(2);
+  return checksum == hex(crc32c(rest.data(), rest.size()));
+}
+
 // A manifest is intact if it equals the serialisation of its content byte for byte.
 Manifest read_manifest(const std::string& directory) {
   const std::string path = directory + "/" + kManifest;
@@ -90,8 +101,9 @@ Manifest read_manifest(const std::string& directory) {
     const auto count = [&](const Json& object, const char* key) {
       return count_at(object, key, UINT64_MAX, path + ": damaged", Fault::checkpoint);
     };
-    require_readable(kCheckpointFormat, count(json, "format"), path, writer_of(json));
-    Manifest result{count(json, "step"), {}};
+    Manifest result{count(json, "step"), {}, count(json, "format")};
+    if (!kCheckpointFormat.reads(result.format) && !has_checksum(text)) damaged(path, "checksum mismatch");
+    require_readable(kCheckpointFormat, result.format, path, writer_of(json));
     const Json& files = json.at("files");
     const auto add = [&](const std::string& name) {
       const Json& file = files.at(name);

@@ -143,13 +143,25 @@ def test_names(version, folder):
                              f"{', '.join(missing)}; a renamed flag needs former_name()")
 
 
+def crc32c(text):
+    crc = 0xffffffff
+    for byte in text.encode():
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return f"{crc ^ 0xffffffff:08x}"
+
+
 def test_newer_checkpoint(version, folder):
     """A checkpoint of a later format is refused with the way out, not passed over for an older one."""
     checkpoints = copy_of(version, folder) / "train" / "checkpoints"
     old, newer = checkpoints / f"step-{files.STEPS}", checkpoints / f"step-{files.STEPS + 1}"
     shutil.copytree(old, newer)
     manifest = json.loads((newer / "MANIFEST.json").read_text())
-    (newer / "MANIFEST.json").write_text(json.dumps({**manifest, "format": 99, "version": "9.8.7"}))
+    del manifest["checksum"]
+    manifest |= {"format": 99, "version": "9.8.7"}
+    manifest["checksum"] = crc32c(json.dumps(manifest, indent=2))
+    (newer / "MANIFEST.json").write_text(json.dumps(manifest, indent=2) + "\n")
     names = sorted(path.name for path in checkpoints.iterdir())
     line = f"step-{files.STEPS + 1}/MANIFEST.json: checkpoint format 99, written by dtrain 9.8.7; dtrain "
     for more in ((), ("--eval",), (f"--resume=train/checkpoints/{newer.name}", "--train_dir=other"),
@@ -164,6 +176,17 @@ def test_newer_checkpoint(version, folder):
               f"--weights=train/checkpoints/{newer.name}/model.safetensors", "--train_dir=other")
 
 
+def test_damaged_number(version, folder):
+    """A format number that its checksum contradicts is damage: the older checkpoint is continued."""
+    checkpoints = copy_of(version, folder) / "train" / "checkpoints"
+    newer = checkpoints / f"step-{files.STEPS + 1}"
+    shutil.copytree(checkpoints / f"step-{files.STEPS}", newer)
+    manifest = newer / "MANIFEST.json"
+    manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 9'))
+    out, errors = files.run(PROGRAMS, folder, "dtrain-cnn-benchmarks", *files.CONTINUING)
+    assert f"Restored step {files.STEPS} from" in out and "MANIFEST.json: damaged: checksum mismatch" in errors, errors
+
+
 def test_newer_files(version, folder):
     """So are a calibration and a manifest of shards."""
     copy_of(version, folder)
@@ -171,7 +194,8 @@ def test_newer_files(version, folder):
     calibration.write_text(calibration.read_text().replace("calibration 1", "calibration 99"))
     _, errors = files.run(PROGRAMS, folder, "dtrain-classify", *files.LENET, *files.CLASSIFYING, code=2)
     assert "calibration.json: calibration format 99; dtrain " in errors and "dtrain-classify calibrate" in errors, errors
-    shards.write_text(shards.read_text().replace("version 1", "version 99"))
+    text = shards.read_text().replace("version 1", "version 99").rpartition("crc32c ")[0]
+    shards.write_text(f"{text}crc32c {crc32c(text)}\n")
     out, _ = files.run(PROGRAMS, folder, "dtrain-data", "verify", "data", code=2)
     assert ".shards: shard manifest format 99; dtrain " in out and "convert the data set again" in out, out
 

@@ -90,8 +90,8 @@ const std::vector<Level> kLevels = {
       "libdtrain/cpu/onednn/", "libdtrain/cpu/gemm/"},
      {}},
     {"libdtrain/cpu/", {"libdtrain/core/", "libdtrain/cpu/"}, {}},
-    {"libdtrain/cuda/", {"libdtrain/core/"}, {"libdtrain/io/"}},  // what was measured once is kept in a file
-    {"libdtrain/io/", {"libdtrain/core/"}, {}},
+    {"libdtrain/cuda/", {"libdtrain/core/"}, {"libdtrain/io/"}},      // what was measured once is kept in a file
+    {"libdtrain/io/", {"libdtrain/core/"}, {"libdtrain/version.h"}},  // errors name the version
     {"libdtrain/distributed/nccl_", {"libdtrain/core/", "libdtrain/cuda/"}, {}},  // no public header among them
     {"libdtrain/distributed/", {"libdtrain/core/"}, {"libdtrain/cuda/"}},
     // All-reduce of gradients, and parameter copies in the compute type.

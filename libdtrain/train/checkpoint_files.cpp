@@ -44,6 +44,7 @@ struct ListedFile {
 struct Manifest {
   uint64_t step = 0;
   std::vector<ListedFile> files;
+  uint64_t format = kCheckpointFormat.newest;
 };
 
 [[noreturn]] void damaged(const std::string& path, const std::string& what) {
@@ -57,7 +58,7 @@ std::string hex(uint32_t crc) {
 }
 
 std::string manifest_text(const Manifest& manifest) {
-  OrderedJson json = {{"format", kCheckpointFormat.newest}, {"step", manifest.step}, {"files", OrderedJson::object()}};
+  OrderedJson json = {{"format", manifest.format}, {"step", manifest.step}, {"files", OrderedJson::object()}};
   for (const ListedFile& file : manifest.files)
     json["files"][file.name] = {{"bytes", file.bytes}, {"crc32c", file.crc}};
   const std::string unsigned_text = json.dump(2);

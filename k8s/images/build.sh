@@ -57,6 +57,7 @@ version=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+chmod 755 "$scratch"  # without root, mmdebstrap reads it as another user
 revision=$(git -C "$source" rev-parse HEAD 2>/dev/null || true)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
@@ -104,10 +105,10 @@ assemble() {
     include+=,ca-certificates,kmod,pciutils
   fi
   apt-config dump | grep '^Acquire::' >"$work/apt.conf"  # proxies and certificates of this machine
-  # shellcheck disable=SC2016  # $1 is the root
+  # Hooks get the root as $1.
   mmdebstrap --variant=apt --format=null --aptopt="$work/apt.conf" \
     --include="$include,$depends" \
-    --customize-hook='mkdir "$1/build"' --customize-hook="sync-in $work/build /build" \
+    --customize-hook="cp -r $work/build \"\$1/\"" \
     --customize-hook="chroot \"\$1\" env SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH bash -c '$command'" \
     --customize-hook="sync-out /build/out $work" --customize-hook="download /build/base $work/base" "$suite" /dev/null \
     >"$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; return 1; }

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # run.sh SOURCE_DIR: tests the CMake configuration with an nvcc that does not support C++20. DTRAIN_CUDA=AUTO prints the
-# reason in the summary, ON fails with the same reason. Also tests ccache: a new build tree uses it; a tree that was
-# configured without it stays without, because the change would rebuild everything.
+# reason in the summary, ON fails with the reason, which names the architectures of a release. Also tests ccache: a new
+# build tree uses it; a tree that was configured without it stays without, because the change would rebuild everything.
 set -euo pipefail
 source=$1
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 cat >"$place/nvcc" <<'NVCC'
 #!/bin/sh
+if [ "$1" = --version ]; then echo "Cuda compilation tools, release 12.4, V12.4.131" && exit; fi
 echo "nvcc fatal   : Value 'c++20' is not defined for option 'std'" >&2
 exit 1
 NVCC
@@ -15,16 +16,16 @@ chmod +x "$place/nvcc"
 
 configure() {
   cmake -S "$source" -B "$place/$1" -G Ninja -DDTRAIN_TESTS=OFF -DDTRAIN_BENCHMARKS=OFF -DDTRAIN_CUDA="$1" \
-    -DDTRAIN_NVCC="$place/nvcc" -DDTRAIN_CUDA_ARCHITECTURES="80-real;90-virtual" 2>&1
+    -DDTRAIN_NVCC="$place/nvcc" -DDTRAIN_CUDA_ARCHITECTURES="$2" 2>&1
 }
 expect() {
   tr -s '[:space:]' ' ' <"$place/$1.log" | grep -F "$2" >/dev/null || { echo "DTRAIN_CUDA=$1: no \"$2\" in:" && cat "$place/$1.log" && exit 1; }
 }
-reason="$place/nvcc cannot compile C++20 for 80-real 90-virtual: nvcc fatal : Value 'c++20' is not defined"
-configure AUTO >"$place/AUTO.log" || { cat "$place/AUTO.log" && exit 1; }
-expect AUTO "off: $reason"
-! configure ON >"$place/ON.log" || { echo "DTRAIN_CUDA=ON: configured, expected an error" && exit 1; }
-expect ON "$reason"
+reason="nvcc fatal : Value 'c++20' is not defined"
+configure AUTO "80-real;90-virtual" >"$place/AUTO.log" || { cat "$place/AUTO.log" && exit 1; }
+expect AUTO "off: $place/nvcc cannot compile C++20 for 80-real 90-virtual: $reason"
+! configure ON RELEASE >"$place/ON.log" || { echo "DTRAIN_CUDA=ON: configured, expected an error" && exit 1; }
+expect ON "$place/nvcc cannot compile C++20 for 70-real 75-real 80-real 86-real 89-real 90a-real 90-virtual: $reason"
 
 printf '#!/bin/sh\nexec "$@"\n' >"$place/ccache"
 beside_ccache() {

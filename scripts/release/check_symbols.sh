@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check_symbols.sh GLIBC FOLDER: fails, naming file and symbol, if an ELF file in FOLDER needs a symbol of a C library later
-# than GLIBC, e.g. 2.31, or a shared library that neither the C library's packages nor FOLDER have.
+# check_symbols.sh GLIBC FOLDER: fails, naming file and symbol, if an ELF file in FOLDER needs a symbol of a C library
+# later than GLIBC, e.g. 2.31, or a shared library that neither the C library's packages nor FOLDER have.
 set -euo pipefail
 newest=$1
 folder=$2

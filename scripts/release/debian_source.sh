@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Functions that read Debian's archive through a private apt state, so that the host's package lists stay as they are.
 
-# debian_open FOLDER SUITE...: later calls read these suites (code names), with mirror, keys and proxy of the host's sources.
+# debian_open FOLDER SUITE...: later calls read these suites (code names), with mirror, keys and proxy of the host's
+# sources.
 debian_open() {
   local folder=$1 host sources suite
   shift
@@ -12,7 +13,8 @@ debian_open() {
   mkdir "$sources"
   for suite in "$@"; do
     if [ -f /etc/apt/sources.list.d/debian.sources ]; then
-      sed "s/\b$host/$suite/g; s/^Types:.*/Types: deb deb-src/" /etc/apt/sources.list.d/debian.sources >"$sources/$suite.sources"
+      sed "s/\b$host/$suite/g; s/^Types:.*/Types: deb deb-src/" /etc/apt/sources.list.d/debian.sources \
+        >"$sources/$suite.sources"
     else
       sed -n "s/\b$host/$suite/g; s/^deb \(.*\)/deb \1\ndeb-src \1/p" /etc/apt/sources.list >"$sources/$suite.list"
     fi
@@ -44,7 +46,8 @@ debian_unpack() {
 # debian_versions PACKAGE: versions of a source package, newest first.
 debian_versions() { apt-cache showsrc "$1" | sed -n 's/^Version: //p' | sort -rVu; }
 
-# debian_source DESTINATION PACKAGE VERSION: unpacks a source package with Debian's patches; fails if the mirror lacks it.
+# debian_source DESTINATION PACKAGE VERSION: unpacks a source package with Debian's patches; fails if the mirror lacks
+# it.
 debian_source() {
   local destination=$1 folder
   folder=$(mktemp -d)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# dependencies.sh FOLDER [PACKAGE...]: builds the C and C++ libraries that dtrain links, static and position-independent, from Debian
-# source packages, the newest of Debian 13 and 12 that the mirror has, in FOLDER/dependencies, for the root that sysroot.sh made in FOLDER/sysroot.
-# Headers of header-only libraries come from Debian's binary packages. What is built already is kept.
+# dependencies.sh FOLDER [PACKAGE...]: builds the C and C++ libraries that dtrain links, static and
+# position-independent, from Debian source packages, the newest of Debian 13 and 12 that the mirror has, in
+# FOLDER/dependencies, for the root that sysroot.sh made in FOLDER/sysroot. Headers of header-only libraries come from
+# Debian's binary packages. What is built already is kept.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 DTRAIN_PORTABLE=$(cd "$1" && pwd)
@@ -14,13 +15,15 @@ trap 'rm -rf "$apt"' EXIT
 debian_open "$apt" trixie bookworm
 mkdir -p "$prefix/built" "$prefix/licences"
 jobs=$(nproc)
-flags="--sysroot=$DTRAIN_PORTABLE/sysroot -B$DTRAIN_PORTABLE/sysroot/usr/lib/x86_64-linux-gnu -O2 -fPIC -ffunction-sections -fdata-sections"
+optimisation="-O2 -ffunction-sections -fdata-sections"
+flags="--sysroot=$DTRAIN_PORTABLE/sysroot -B$DTRAIN_PORTABLE/sysroot/usr/lib/x86_64-linux-gnu $optimisation -fPIC"
 flags+=" -ffile-prefix-map=$DTRAIN_PORTABLE=portable"
 
 with_cmake() {
-  cmake -S "$1" -B build.portable -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/toolchain.cmake" -DCMAKE_INSTALL_PREFIX="$prefix" \
-    -DCMAKE_INSTALL_LIBDIR:STRING=lib -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="-O2 -ffunction-sections -fdata-sections" \
-    -DCMAKE_CXX_FLAGS_RELEASE="-O2 -ffunction-sections -fdata-sections" -DBUILD_SHARED_LIBS=OFF "${@:2}" &&
+  cmake -S "$1" -B build.portable -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/toolchain.cmake" \
+    -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR:STRING=lib -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_C_FLAGS_RELEASE="$optimisation" -DCMAKE_CXX_FLAGS_RELEASE="$optimisation" -DBUILD_SHARED_LIBS=OFF \
+    "${@:2}" &&
   ninja -C build.portable -j "$jobs" "${target:-install}"
 }
 with_configure() {
@@ -47,8 +50,8 @@ build_libwebp() {
   with_cmake . "${programs[@]}"
 }
 build_tiff() {
-  with_cmake . -Dtiff-tools=OFF -Dtiff-tests=OFF -Dtiff-contrib=OFF -Dtiff-docs=OFF -Dcxx=OFF -Dlibdeflate=OFF -Dlzma=OFF \
-    -Djbig=OFF -Dlerc=OFF -Dzstd=ON -Dwebp=ON &&
+  with_cmake . -Dtiff-tools=OFF -Dtiff-tests=OFF -Dtiff-contrib=OFF -Dtiff-docs=OFF -Dcxx=OFF -Dlibdeflate=OFF \
+    -Dlzma=OFF -Djbig=OFF -Dlerc=OFF -Dzstd=ON -Dwebp=ON &&
     [ "$(cat build.portable/libtiff/*.h | grep -cE '^#define (JPEG|ZSTD|WEBP)_SUPPORT 1')" = 3 ]
 }
 build_libsodium() { with_configure --disable-dependency-tracking; }
@@ -58,8 +61,10 @@ build_hwloc() {
 }
 build_fmtlib() { with_cmake . -DFMT_TEST=OFF -DFMT_DOC=OFF; }
 build_protobuf() {
-  target=libprotobuf-lite with_cmake . -Dprotobuf_BUILD_TESTS=OFF -Dprotobuf_BUILD_PROTOC_BINARIES=OFF -Dprotobuf_WITH_ZLIB=OFF &&
-    cmake --install build.portable --component libprotobuf-lite && cmake --install build.portable --component protobuf-headers
+  target=libprotobuf-lite with_cmake . -Dprotobuf_BUILD_TESTS=OFF -Dprotobuf_BUILD_PROTOC_BINARIES=OFF \
+    -Dprotobuf_WITH_ZLIB=OFF &&
+    cmake --install build.portable --component libprotobuf-lite &&
+    cmake --install build.portable --component protobuf-headers
 }
 build_civetweb() {
   with_cmake . -DCIVETWEB_BUILD_TESTING=OFF -DCIVETWEB_ENABLE_CXX=ON -DCIVETWEB_ENABLE_SSL=OFF \
@@ -84,7 +89,8 @@ build() {
     echo "$package $version: the mirror lacks this source package" >&2
   done
   echo "$package $version"
-  (cd "$source" && "build_$package") >"$log" 2>&1 || { tail -n 20 "$log"; echo "$package $version: the build failed: $log"; exit 1; }
+  (cd "$source" && "build_$package") >"$log" 2>&1 ||
+    { tail -n 20 "$log"; echo "$package $version: the build failed: $log"; exit 1; }
   cp "$source/debian/copyright" "$prefix/licences/$package"
   echo "$version" >"$prefix/built/$package"
   rm -rf "$source"

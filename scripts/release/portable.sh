@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# portable.sh [--out=FOLDER] [--cache=FOLDER] [--build=FOLDER] [--cuda]: builds programs and library for any x86-64 Linux
-# with glibc 2.31 or later, and writes the archive dtrain-VERSION-linux-x86_64.tar.xz and the wheel
+# portable.sh [--out=FOLDER] [--cache=FOLDER] [--build=FOLDER] [--cuda]: builds programs and library for any x86-64
+# Linux with glibc 2.31 or later, and writes the archive dtrain-VERSION-linux-x86_64.tar.xz and the wheel
 # dtrain-VERSION-py3-none-manylinux_2_31_x86_64.whl to --out (dist). Runs on Debian 12 or 13; as root it installs the
 # build tools that are missing.
 #   --cache   compiler root and dependencies, built once: an hour on two cores (~/.cache/dtrain/portable)
@@ -18,21 +18,24 @@ for argument in "$@"; do
     --cache=*) cache=${argument#*=} ;;
     --build=*) build=${argument#*=} ;;
     --cuda) cuda=ON ;;
-    *) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 1 ;;
+    *) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 1 ;;
   esac
 done
-mkdir -p "$out" "$cache"
-out=$(cd "$out" && pwd) cache=$(cd "$cache" && pwd)
+mkdir -p "$out" "$cache" "$build"
+out=$(cd "$out" && pwd) cache=$(cd "$cache" && pwd) build=$(cd "$build" && pwd)
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct)} DTRAIN_PORTABLE=$cache
 export LC_ALL=C TZ=UTC
 
-tools=(g++-12 cmake ninja-build make nasm autoconf automake libtool dpkg-dev protobuf-compiler binutils xz-utils python3 file)
+tools=(g++-12 cmake ninja-build make nasm autoconf automake libtool dpkg-dev protobuf-compiler binutils
+  xz-utils python3)
 missing=()
 for tool in "${tools[@]}"; do
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$tool" 2>/dev/null)" = installed ] || missing+=("$tool")
 done
-[ ${#missing[@]} = 0 ] || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-  "${missing[@]}" </dev/null >/dev/null; }
+if [ ${#missing[@]} != 0 ]; then
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null
+fi
 
 # The compiler root changes with the scripts that make it.
 key=$(cat "$here/sysroot.sh" "$here/glibc_compat.c" "$here/debian_source.sh" | sha256sum)
@@ -58,7 +61,7 @@ install -D -m 644 -t "$stage/lib/dtrain" "$cache"/sysroot/runtime/*
 licences=$stage/share/doc/dtrain/licences
 mkdir -p "$licences"
 cp "$cache"/dependencies/licences/* "$licences/"
-cp /usr/share/doc/libstdc++6/copyright "$licences/libstdc++ and libgomp"
+cp /usr/share/doc/gcc-12-base/copyright "$licences/libstdc++-libgomp"
 chmod -R u=rwX,go=rX "$stage"
 "$here/check_symbols.sh" 2.31 "$stage"
 

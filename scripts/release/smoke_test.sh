@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# smoke_test.sh PREFIX [LIBRARY]: tries an installed dtrain: programs in PREFIX/bin, library in LIBRARY (default PREFIX).
-# Needs nothing but the base system. Synthesizes and verifies records; trains 10 steps of ResNet-18, resumes to 20; trains
-# on two ranks over TCP. Where g++ (C++20) and CMake are installed, builds the examples against the library and runs one;
-# under mpirun, if it is installed, the ranks connect over MPI. Prints what ran; stops at the first failure.
+# smoke_test.sh PREFIX [LIBRARY]: tries an installed dtrain: programs in PREFIX/bin, library in LIBRARY (default
+# PREFIX). Needs nothing but the base system. Synthesizes and verifies records; trains 10 steps of ResNet-18, resumes to
+# 20; trains on two ranks over TCP. Where g++ (C++20) and CMake are installed, builds the examples against the library
+# and runs one; under mpirun, if it is installed, the ranks connect over MPI. Prints what ran; stops at the first
+# failure.
 set -Eeuo pipefail
 prefix=$(cd "$1" && pwd)
 library=$(cd "${2:-$1}" && pwd)
@@ -16,28 +17,32 @@ cd "$place"
 for program in "$prefix"/bin/dtrain-*; do "$program" --help >help.log 2>&1; done
 dtrain-info >info.log
 dtrain-info --ranks >ranks.log
-echo "system: $(. /etc/os-release && echo "$PRETTY_NAME"), $(ldd --version | sed -n '1s/.* //p'); $(grep '^MPI' ranks.log)"
+echo "system: $(. /etc/os-release && echo "$PRETTY_NAME"), glibc $(ldd --version | sed -n '1s/.* //p')"
+grep '^MPI' ranks.log
 
-dtrain-data synthesize --output records --classes 9 --image_size 32 --train 96 --validation 12 --shards 2 --seed 1 >synthesize.log 2>&1
+dtrain-data synthesize --output records --classes 9 --image_size 32 --train 96 --validation 12 --shards 2 \
+  --seed 1 >synthesize.log 2>&1
 dtrain-data verify records/* >verify.log 2>&1
 train=(dtrain-cnn-benchmarks --device=cpu --data_name=imagenet --data_dir=records --model=resnet18_v1.5 --image_size=32
   --num_classes=10 --batch_size=4 --num_warmup_batches=0 --display_every=5)
 "${train[@]}" --num_batches=10 --train_dir=run >train.log 2>&1
 grep -q '^total images/sec' train.log
 "${train[@]}" --num_batches=20 --train_dir=run >resume.log 2>&1
-grep -q 'Restored step 10\b' resume.log
+grep -q 'Restored step 10 ' resume.log
 [ -e run/checkpoints/step-20/model.safetensors ]
 echo "passed: records, training, resume"
 
-export DTRAIN_SIZE=2 DTRAIN_MASTER_ADDR=127.0.0.1 DTRAIN_MASTER_PORT=$((20000 + RANDOM % 10000)) DTRAIN_JOB_SECRET=not-so-secret-$RANDOM$RANDOM
-DTRAIN_RANK=1 "${train[@]}" --num_batches=10 >tcp1.log 2>&1 &
+export DTRAIN_SIZE=2 DTRAIN_MASTER_ADDR=127.0.0.1 DTRAIN_MASTER_PORT=$((20000 + RANDOM % 10000))
+export DTRAIN_JOB_SECRET=secret-of-the-smoke-test-$RANDOM
+DTRAIN_RANK=1 "${train[@]}" --num_batches=10 --expect_ranks=2 >tcp1.log 2>&1 &
 DTRAIN_RANK=0 "${train[@]}" --num_batches=10 --expect_ranks=2 >tcp0.log 2>&1
 wait $!
 unset DTRAIN_SIZE DTRAIN_MASTER_ADDR DTRAIN_MASTER_PORT DTRAIN_JOB_SECRET
 echo "passed: two ranks over TCP"
 
 if command -v mpirun >/dev/null; then
-  mpirun --allow-run-as-root --oversubscribe --bind-to none -np 2 "${train[@]}" --num_batches=10 --expect_ranks=2 >mpi.log 2>&1
+  mpirun --allow-run-as-root --oversubscribe --bind-to none -np 2 "${train[@]}" --num_batches=10 \
+    --expect_ranks=2 >mpi.log 2>&1
   grep -q '^total images/sec' mpi.log
   echo "passed: two ranks over MPI"
 fi

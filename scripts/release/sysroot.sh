@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# sysroot.sh FOLDER: makes a root of Debian 11 (glibc 2.31) for compiling with the host's GCC 12, in FOLDER: C library and
-# kernel headers of Debian 11, C++ headers of GCC 12, and the shared runtimes that the artefacts carry, in FOLDER/runtime:
+# sysroot.sh FOLDER: makes a root of Debian 11 (glibc 2.31) for compiling with the host's GCC 12, in FOLDER: C library
+# and kernel headers of Debian 11, C++ headers of GCC 12, and the shared runtimes that the artefacts carry, in
+# FOLDER/runtime:
 #   libdtrain_stdc++.so.6  libstdc++ of GCC 12, linked here against glibc 2.31
 #   libgomp.so.1           of Debian 11
 # The unwinder, libgcc_s.so.1, is the system's: it belongs to the C library.
@@ -34,9 +35,11 @@ ln -sf libgomp.so.1 "$libraries/libgomp.so"
 # system's need not have them. Debian compiles libstdc++.a as position-independent code; the archive of libstdc++-pic
 # lacks istream::ignore.
 runtime=$work/gcc/usr/lib/gcc/x86_64-linux-gnu/$gcc
-sed -E 's/\b(GLIBCXX_3\.4\.(29|[3-9][0-9])|CXXABI_1\.3\.(1[3-9]|[2-9][0-9]))\b/DTRAIN_\1/' "$runtime/libstdc++_pic.map" >"$work/map"
+sed -E 's/\b(GLIBCXX_3\.4\.(29|[3-9][0-9])|CXXABI_1\.3\.(1[3-9]|[2-9][0-9]))\b/DTRAIN_\1/' \
+  "$runtime/libstdc++_pic.map" >"$work/map"
 "gcc-$gcc" --sysroot="$root" -B"$libraries" -shared -O2 -fPIC -o "$root/runtime/libdtrain_stdc++.so.6" \
-  "$here/glibc_compat.c" -Wl,--whole-archive "$runtime/libstdc++.a" -Wl,--no-whole-archive -Wl,--version-script="$work/map" \
-  -Wl,-soname,libdtrain_stdc++.so.6 -Wl,-z,relro,-z,now,-z,defs -Wl,-O1 -lpthread -lm -lc -lgcc_s
+  "$here/glibc_compat.c" -Wl,--whole-archive "$runtime/libstdc++.a" -Wl,--no-whole-archive \
+  -Wl,--version-script="$work/map" -Wl,-soname,libdtrain_stdc++.so.6 -Wl,-z,relro,-z,now,-z,defs -Wl,-O1 \
+  -lpthread -lm -lc -lgcc_s
 ln -sf "$root/runtime/libdtrain_stdc++.so.6" "$libraries/libstdc++.so"
 strip --strip-unneeded "$root"/runtime/*

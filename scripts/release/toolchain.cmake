@@ -15,8 +15,9 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_C_FLAGS_INIT "-fPIC -ffile-prefix-map=${DTRAIN_PORTABLE}=portable")
 set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT}")
-# -B: crt1.o and libraries of the root come before the host's, whose crt1.o leaves constructors to later C libraries. Symbols of static dependencies stay
-# private: a user's program may link other versions of them. The runtimes are installed to lib/dtrain.
+# -B: crt1.o and libraries of the root come before the host's, whose crt1.o leaves constructors to later C libraries.
+# Symbols of static dependencies stay private: a user's program may link other versions of them. The runtimes are
+# installed to lib/dtrain.
 set(flags "-B${CMAKE_SYSROOT}/usr/lib/x86_64-linux-gnu -L${CMAKE_FIND_ROOT_PATH}/lib")
 string(APPEND flags " -Wl,--exclude-libs,ALL -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now")
 set(CMAKE_EXE_LINKER_FLAGS_INIT "${flags}")

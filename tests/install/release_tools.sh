@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# release_tools.sh COMPILER: checks scripts/release/check_symbols.sh and make_wheel.py with a program and a library that are
-# made here. The wheel is installed by pip, which reads it independently.
+# release_tools.sh COMPILER: checks scripts/release/check_symbols.sh and make_wheel.py with a program and a library that
+# are made here. The wheel is installed by pip, which reads it independently.
 set -Eeuo pipefail
 compiler=$1
 release=$(cd "$(dirname "$0")/../../scripts/release" && pwd)
@@ -37,17 +37,20 @@ echo 'licence of answer' >"$stage/share/doc/dtrain/licences/answer"
 # Symbols. Every program needs printf, which has the version 2.2.5 on x86-64.
 "$release/check_symbols.sh" 9.9 "$stage" >symbols.log
 grep -q '^2 ELF files' symbols.log
-fails_with 'bin/dtrain-answer: needs printf of glibc 2.2.5; expected at most 2.1$' "$release/check_symbols.sh" 2.1 "$stage"
+fails_with 'bin/dtrain-answer: needs printf of glibc 2.2.5; expected at most 2.1$' \
+  "$release/check_symbols.sh" 2.1 "$stage"
 mv "$stage/lib/dtrain/libanswer.so.0" .
 fails_with 'bin/dtrain-answer: needs libanswer.so.0, which' "$release/check_symbols.sh" 9.9 "$stage"
 mv libanswer.so.0 "$stage/lib/dtrain/"
 fails_with 'there are no ELF files' "$release/check_symbols.sh" 9.9 "$stage/include"
 
+ln -s libanswer.so.0 "$stage/lib/dtrain/libanswer.so"
 # The wheel: the same bytes from a copy with other times; all files installed by pip; programs as entry points.
 export SOURCE_DATE_EPOCH=1700000000
 mkdir one two
 wheel=$("$release/make_wheel.py" "$stage" 1.2.3 one)
-cp -r "$stage" copy
+cp -a "$stage" copy
+touch -d 2020-01-01 copy/*/*
 "$release/make_wheel.py" copy 1.2.3 two >/dev/null
 cmp "$wheel" "two/${wheel#one/}"
 [ "$wheel" = one/dtrain-1.2.3-py3-none-manylinux_2_31_x86_64.whl ]
@@ -67,7 +70,8 @@ if ! python3 -m venv venv >venv.log 2>&1; then
 fi
 venv/bin/pip install --no-index --no-deps --quiet "$wheel" >pip.log 2>&1
 prefix=$(venv/bin/python -m dtrain --prefix)
-diff -r "$stage" "$prefix" -x __init__.py -x __main__.py -x __pycache__
+diff -r "$stage" "$prefix" -x __init__.py -x __main__.py -x __pycache__ -x libanswer.so
+[ ! -e "$prefix/lib/dtrain/libanswer.so" ]
 [ "$(cat "$(venv/bin/python -m dtrain --cmake-dir)/dtrain-config.cmake")" = 'set(answer 42)' ]
 [ "$(env -u LD_LIBRARY_PATH venv/bin/dtrain-answer one)" = '42 one ' ]
 mkdir -p "$prefix/../nvidia/cudnn/lib"

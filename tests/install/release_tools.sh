@@ -64,10 +64,7 @@ with zipfile.ZipFile(sys.argv[1]) as wheel:
         assert len(data) == int(size), name
         assert base64.urlsafe_b64decode(digest.removeprefix("sha256=") + "=") == hashlib.sha256(data).digest(), name
 END
-if ! python3 -m venv venv >venv.log 2>&1; then
-  echo "SKIPPED: there is no python3-venv"
-  exit
-fi
+python3 -m venv venv >venv.log 2>&1
 venv/bin/pip install --no-index --no-deps --quiet "$wheel" >pip.log 2>&1
 prefix=$(venv/bin/python -m dtrain --prefix)
 diff -r "$stage" "$prefix" -x __init__.py -x __main__.py -x __pycache__ -x libanswer.so

@@ -1,9 +1,10 @@
-# Compiles for Debian 11's glibc 2.31 with the host's GCC 12. DTRAIN_PORTABLE is the folder that sysroot.sh and
-# dependencies.sh filled: sysroot/ and dependencies/. The programs run on the host, so this is no cross-compilation.
-if(NOT DTRAIN_PORTABLE)
-  set(DTRAIN_PORTABLE $ENV{DTRAIN_PORTABLE})
+# Compiles for Debian 11's glibc 2.31 with the host's GCC 12. The environment variable DTRAIN_PORTABLE is the folder that
+# sysroot.sh and dependencies.sh filled: sysroot/ and dependencies/. The programs run on the host, so this is no
+# cross-compilation.
+set(DTRAIN_PORTABLE $ENV{DTRAIN_PORTABLE})
+if(NOT EXISTS "${DTRAIN_PORTABLE}/sysroot/usr/include")
+  message(FATAL_ERROR "the environment variable DTRAIN_PORTABLE is '${DTRAIN_PORTABLE}', expected the folder of sysroot/")
 endif()
-set(ENV{DTRAIN_PORTABLE} ${DTRAIN_PORTABLE})  # for CMake's compiler tests
 set(CMAKE_C_COMPILER gcc-12)
 set(CMAKE_CXX_COMPILER g++-12)
 set(CMAKE_SYSROOT ${DTRAIN_PORTABLE}/sysroot)
@@ -15,13 +16,17 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_C_FLAGS_INIT "-fPIC -ffile-prefix-map=${DTRAIN_PORTABLE}=portable")
 set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT}")
+# CUDA: headers and static runtime of the host's toolkit, cuDNN and NCCL included.
+set(CMAKE_CUDA_HOST_COMPILER g++-12)
+set(CMAKE_CUDA_FLAGS_INIT "-Xcompiler=--sysroot=${CMAKE_SYSROOT},-ffile-prefix-map=${DTRAIN_PORTABLE}=portable")
+list(APPEND CMAKE_FIND_ROOT_PATH /usr/local/cuda)
 # -B: crt1.o and libraries of the root come before the host's, whose crt1.o leaves constructors to later C libraries.
 # Symbols of static dependencies stay private: a user's program may link other versions of them. The runtimes are
 # installed to lib/dtrain.
-set(flags "-B${CMAKE_SYSROOT}/usr/lib/x86_64-linux-gnu -L${CMAKE_FIND_ROOT_PATH}/lib")
+set(flags "--sysroot=${CMAKE_SYSROOT} -B${CMAKE_SYSROOT}/usr/lib/x86_64-linux-gnu -L${DTRAIN_PORTABLE}/dependencies/lib")
 string(APPEND flags " -Wl,--exclude-libs,ALL -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now")
 set(CMAKE_EXE_LINKER_FLAGS_INIT "${flags}")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT "${flags} -Wl,-rpath,'\$ORIGIN/dtrain'")
 # What static libraries need themselves: libtiff JPEG, Zstandard and WebP; pthread, dl and rt are apart from glibc 2.31.
 set(CMAKE_CXX_STANDARD_LIBRARIES "-ljpeg -lzstd -lwebp -lsharpyuv -lz -lm -lpthread -ldl -lrt")
-set(Protobuf_LIBRARY ${CMAKE_FIND_ROOT_PATH}/lib/libprotobuf-lite.a CACHE FILEPATH "only the lite runtime is built")
+set(Protobuf_LIBRARY ${DTRAIN_PORTABLE}/dependencies/lib/libprotobuf-lite.a CACHE FILEPATH "only the lite runtime is built")

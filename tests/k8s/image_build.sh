@@ -17,7 +17,7 @@ skip() {
 rm -rf "$folder"
 mkdir -p "$folder/layout" "$folder/rootfs" "$folder/packages"
 if [ -f "$build" ]; then
-  ln -s "$(realpath "$build")" "$folder/image.tar"
+  for suffix in tar provenance.json; do ln -s "$(realpath "${build%.tar}.$suffix")" "$folder/image.$suffix"; done
 else
   (cd "$folder/packages" && apt-get download -qq mpich libslurm38) >/dev/null 2>&1 || true
   DESTDIR=$folder/tree cmake --install "$build" --component programs --strip --prefix /usr >/dev/null

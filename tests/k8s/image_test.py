@@ -79,7 +79,8 @@ class Image(unittest.TestCase):
         bill = json.loads((self.root / "usr/share/dtrain/sbom.spdx.json").read_text())
         names = {package["name"] for package in bill["packages"]}
         self.assertEqual(bill["spdxVersion"], "SPDX-2.3")
-        self.assertLessEqual({"dtrain", "openssh-server", "openmpi-bin", "libc6", "bash", "libdnnl2"}, names)
+        self.assertLessEqual({"dtrain", "openssh-server", "openmpi-bin", "libc6", "bash"}, names)
+        self.assertTrue(any(name.startswith("libdnnl") for name in names), names)
         listed = {path.name for path in (self.root / "var/lib/dpkg/status.d").iterdir()}
         self.assertEqual(names - {"dtrain"}, listed - {"dtrain"})
         for name in names:
@@ -108,7 +109,8 @@ class Image(unittest.TestCase):
         packages = json.loads((self.root / "usr/share/dtrain/sbom.spdx.json").read_text())
         self.assertEqual(bill["predicate"], packages)
         self.assertEqual(provenance, json.loads((FOLDER / "image.provenance.json").read_text()))
-        self.assertEqual({entry["name"] for entry in provenance["predicate"]["buildDefinition"]["resolvedDependencies"]},
+        sources = {entry["name"] for entry in provenance["predicate"]["buildDefinition"]["resolvedDependencies"]}
+        self.assertEqual({name for name in sources if not name.endswith("_InRelease")},
                          {package["name"] for package in packages["packages"]})
 
     def test_is_reproducible(self):

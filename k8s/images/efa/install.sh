@@ -8,7 +8,7 @@ shopt -s nullglob extglob
 layer=$(realpath "$1")
 cd "$(dirname "$0")"
 root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
+trap 'rm -rf "$root" "$root.table"' EXIT
 installers=(aws-efa-installer-*.tar.gz)
 [ ${#installers[@]} = 1 ] ||
   { echo "install.sh: expected one aws-efa-installer-VERSION.tar.gz in k8s/images/efa, found ${#installers[@]}" >&2; exit 1; }
@@ -20,13 +20,13 @@ own=(/opt/amazon/efa/lib*/*.so* /opt/amazon/ofi-nccl/lib*/*.so* "/usr/lib/$(unam
 [ -n "$(find /opt/amazon/ofi-nccl -name 'libnccl-net*.so')" ] ||
   { echo "install.sh: no NCCL plug-in in /opt/amazon/ofi-nccl: expected EFA installer 1.48 or later" >&2; exit 1; }
 mapfile -t files < <({ printf '%s\n' "${own[@]}"; ldd "${own[@]}" 2>/dev/null | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p'; } | sort -u)
-mkdir -p "$root/usr/lib" "$root/usr/share/dtrain"
+mkdir -p "$root/usr/share/dtrain"
 for file in "${files[@]}"; do
   case $file in /lib/*) file=/usr$file ;; esac
   # The layer below has the C library and the compiler's runtime libraries.
   case $file in */lib@(c|m|dl|rt|pthread|gcc_s|stdc++).so*) continue ;; esac
-  cp -a --parents "$file" "$(realpath "$file")" "$root"
-done
+  printf '%s\n' "${file#/}" "$(realpath --relative-to=/ "$file")"
+done | sort -u | (cd / && xargs cp -a --parents -t "$root")
 mapfile -t packages < <(printf '%s\n' "${files[@]}" "${files[@]#/usr}" | xargs dpkg-query -S 2>/dev/null | sed 's/:.*//' | sort -u)
 version=$(basename "${installers[0]}" .tar.gz)
 sum=$(sha256sum "${installers[0]}")

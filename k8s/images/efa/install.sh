@@ -32,4 +32,4 @@ version=$(basename "${installers[0]}" .tar.gz)
 sum=$(sha256sum "${installers[0]}")
 echo "aws-efa-installer ${version##*-} pkg:generic/aws-efa-installer@${version##*-} ${sum%% *}" >"$root.table"
 ../common/bill-of-materials.sh "${version##*-}" "${packages[*]}" "$root.table" >"$root/usr/share/dtrain/sbom-efa.spdx.json"
-tar -C "$root" --sort=name --format=gnu --owner=0 --group=0 --numeric-owner --mtime="@${SOURCE_DATE_EPOCH:-0}" -cf "$layer" .
+tar -C "$root" --mode=u=rwX,go=rX --sort=name --format=gnu --owner=0 --group=0 --numeric-owner --mtime="@${SOURCE_DATE_EPOCH:-0}" -cf "$layer" .

@@ -1,6 +1,6 @@
-# Sets CMAKE_CUDA_ARCHITECTURES to DTRAIN_CUDA_ARCHITECTURES. The value RELEASE stands for the architectures of releases
-# and container images: machine code for every supported GPU, and PTX of the newest for later GPUs. CUDA 13 supports GPUs
-# from Turing, CUDA 12 from Volta. Machine code for 90a runs on the same GPUs as for 90.
+# Sets CMAKE_CUDA_ARCHITECTURES to DTRAIN_CUDA_ARCHITECTURES. RELEASE stands for the architectures of releases and
+# container images: machine code for GPUs of data centres and workstations, and PTX of the newest for later GPUs. CUDA 13
+# does not support Volta (70); nvcc 12.4 does not know Blackwell (100, 120). Machine code for 90a runs on H100 and H200.
 set(CMAKE_CUDA_ARCHITECTURES ${DTRAIN_CUDA_ARCHITECTURES})
 if(DTRAIN_CUDA_ARCHITECTURES STREQUAL "RELEASE")
   execute_process(COMMAND ${DTRAIN_NVCC} --version OUTPUT_VARIABLE said ERROR_QUIET)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the images dtrain-NAME:VERSION from a release's packages; VERSION is the project's version.
 #     k8s/images/build.sh [--from FOLDER | --prebuilt TREE] [--push REGISTRY | --output FILE.tar] [NAME...]
-# NAME is cpu (default), cuda, cuda12 or efa. By default the images are written to FOLDER/dtrain-NAME-VERSION.tar.
+# NAME is cpu (default), cuda, cuda12 or efa. By default the image is written to FOLDER/dtrain-NAME-VERSION.tar.
 #   --from FOLDER    the packages libdtrain0 and dtrain for Debian 13, by default the folder dist of this repository. For
 #                    cuda12 FOLDER/cuda12 has packages for Debian 12, because nvcc 12.4 does not compile on 13. All other
 #                    files are from Debian's packages, which mmdebstrap installs to a temporary root.
@@ -192,6 +192,7 @@ for name in "${names[@]}"; do
     rm "$scratch"/image.*
   else
     file=${output:-$from/dtrain-$name-$version.tar}
+    mkdir -p "$(dirname "$file")"
     build "$name" "$file"
     echo "$file: $(($(stat -c %s "$file") / 1000000)) MB"
   fi

@@ -37,7 +37,8 @@ class CudaLibraries(unittest.TestCase):
 
     def run_script(self, requirements, folder="out"):
         (self.place / "requirements.txt").write_text(requirements)
-        return subprocess.run([IMAGES / "common/cuda-libraries.sh", self.place / "requirements.txt", self.place / folder],
+        script = IMAGES / "common/cuda-libraries.sh"
+        return subprocess.run([script, self.place / "requirements.txt", self.place / folder],
                               env={**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.place / "wheels")},
                               capture_output=True, text=True, check=False)
 

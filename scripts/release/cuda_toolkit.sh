@@ -63,7 +63,8 @@ LIBRARIES =+ $(_SPACE_) "-L$(TOP)/lib"
 END
 }
 if [ "$1" = 12 ]; then
-  requirements=(--requirement "$images/cuda12/requirements.txt")
+  requirements=(--requirement "$images/cuda12/requirements.txt" --requirement "$work/headers.txt")
+  echo "nvidia-cuda-cccl-cu12==12.4.127.post1 --hash=sha256:2027fa5fc75fbee703bf24e8275a40a605cf94a3e8fef8a7187897d49b34facb" >"$work/headers.txt"
   move_nvcc_12
 fi
 

@@ -82,7 +82,8 @@ class Image(unittest.TestCase):
         self.assertLessEqual({"dtrain", "openssh-server", "openmpi-bin", "libc6", "bash"}, names)
         self.assertTrue(any(name.startswith("libdnnl") for name in names), names)
         listed = {path.name for path in (self.root / "var/lib/dpkg/status.d").iterdir()}
-        self.assertEqual(names - {"dtrain"}, listed - {"dtrain"})
+        wheels = {name for name in names if name.startswith("nvidia-")}
+        self.assertEqual(names - wheels - {"dtrain"}, listed - {"dtrain"})
         for name in names:
             self.assertTrue((self.root / "usr/share/doc" / name / "copyright").is_file(), f"no licence of {name}")
         if syft := shutil.which("syft"):
@@ -192,7 +193,7 @@ class Containers(unittest.TestCase):
         text = self.check("dtrain-info")
         self.assertRegex(text, r"(?m)^GPU: +none")
         for name in ("cuBLASLt", "cuDNN", "nvJPEG", "NCCL"):
-            self.assertRegex(text, rf"(?m)^{name}: .* /(usr/)?lib/x86_64-linux-gnu/lib")
+            self.assertRegex(text, rf"(?m)^{name}: .* /\S*lib/x86_64-linux-gnu/lib\S+$")
 
     def test_any_user_has_a_name_and_no_privileges(self):
         script = "id -un; id -gn; echo ~; stat -c %a ~/.ssh/id_rsa; grep -h Cap /proc/self/status; touch /x"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # portable.sh [--out=FOLDER] [--cache=FOLDER] [--build=FOLDER] [--cuda]: builds programs and library for any x86-64
-# Linux with glibc 2.31 or later, and writes the archive dtrain-VERSION-linux-x86_64.tar.xz and the wheel
+# Linux with glibc 2.31 or later, and writes the archive dtrain-VERSION-linux-x86_64.tar.gz and the wheel
 # dtrain-VERSION-py3-none-manylinux_2_31_x86_64.whl to --out (dist). Runs on Debian 12 or 13; as root it installs the
 # build tools that are missing.
 #   --cache   compiler root and dependencies, built once: an hour on two cores (~/.cache/dtrain/portable)
@@ -27,7 +27,7 @@ export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format
 export LC_ALL=C TZ=UTC
 
 tools=(g++-12 cmake ninja-build make nasm autoconf automake libtool dpkg-dev protobuf-compiler binutils
-  xz-utils python3)
+  python3)
 missing=()
 for tool in "${tools[@]}"; do
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$tool" 2>/dev/null)" = installed ] || missing+=("$tool")
@@ -66,6 +66,6 @@ chmod -R u=rwX,go=rX "$stage"
 "$here/check_symbols.sh" 2.31 "$stage"
 
 tar -C "$build/stage" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -cf - "$name" |
-  xz -6 -T1 >"$out/$name.tar.xz"
+  gzip -9n >"$out/$name.tar.gz"  # which every base system unpacks
 "$here/make_wheel.py" "$stage" "$version" "$out"
-(cd "$out" && sha256sum "$name.tar.xz" "dtrain-$version"-*.whl)
+(cd "$out" && sha256sum "$name.tar.gz" "dtrain-$version"-*.whl)

@@ -8,13 +8,13 @@ set(DTRAIN_MPI AUTO CACHE STRING "tests and benchmarks under mpirun (Open MPI): 
 set(DTRAIN_NCCL AUTO CACHE STRING "multi-GPU training (NCCL): AUTO, ON or OFF")
 set(DTRAIN_TESTS AUTO CACHE STRING "tests (GoogleTest): AUTO, ON or OFF")
 set(DTRAIN_BENCHMARKS AUTO CACHE STRING "benchmarks (Google Benchmark): AUTO, ON or OFF")
-# On other processors than x86-64 the engine has the `scalar` kernels only; char is signed there, too.
-set(DTRAIN_X86 OFF)
-set(default_cpu_arch armv8-a)
-if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
-  set(DTRAIN_X86 ON)
-  set(default_cpu_arch x86-64-v3)
-else()
+# On other processors than x86-64 the engine has the `scalar` kernels only; char is signed there, too. The processor is
+# empty if CMake cannot find uname.
+set(DTRAIN_X86 ON)
+set(default_cpu_arch x86-64-v3)
+if(CMAKE_SYSTEM_PROCESSOR AND NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  set(DTRAIN_X86 OFF)
+  set(default_cpu_arch armv8-a)
   add_compile_options(-fsigned-char)
 endif()
 set(DTRAIN_CPU_ARCH ${default_cpu_arch} CACHE STRING

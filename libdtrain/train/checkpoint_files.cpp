@@ -84,8 +84,8 @@ std::string writer_of(const Json& manifest) {
 }
 
 // Whether the checksum in a manifest of any format is that of its text without it: an unknown format is no damage.
-bool has_checksum(const std::string& text) {
-  OrderedJson json = OrderedJson::parse(text);
+bool has_checksum(const std::string& path, const std::string& text) {
+  auto json = parse_json<OrderedJson>(text, path, Fault::checkpoint, kManifestLimits);
   const auto found = json.find("checksum");
   if (found == json.end()) return false;
   const OrderedJson checksum = *found;
@@ -103,7 +103,7 @@ Manifest read_manifest(const std::string& directory) {
       return count_at(object, key, UINT64_MAX, path + ": damaged", Fault::checkpoint);
     };
     Manifest result{count(json, "step"), {}, count(json, "format")};
-    if (!kCheckpointFormat.reads(result.format) && !has_checksum(text)) damaged(path, "checksum mismatch");
+    if (!kCheckpointFormat.reads(result.format) && !has_checksum(path, text)) damaged(path, "checksum mismatch");
     require_readable(kCheckpointFormat, result.format, path, writer_of(json));
     const Json& files = json.at("files");
     const auto add = [&](const std::string& name) {

@@ -41,7 +41,7 @@ void score(const Annotations& truth, EvaluationOptions::Compare compare) {
   if (truth.categories.size() > 50) return;
   std::vector<Detection> detections;
   for (const Annotation& annotation : truth.annotations) {
-    const Image& image = truth.images[annotation.image];
+    const AnnotatedImage& image = truth.images[annotation.image];
     Detection& detection = detections.emplace_back();
     detection.image_id = image.id;
     detection.category_id = truth.categories[annotation.category].id;
@@ -57,7 +57,7 @@ void score(const Annotations& truth, EvaluationOptions::Compare compare) {
 
 void use(const Annotations& truth) {
   for (const Annotation& annotation : truth.annotations) {
-    const Image& image = truth.images[annotation.image];
+    const AnnotatedImage& image = truth.images[annotation.image];
     if (annotation.segmentation.index() != 0) use(mask_of(annotation, image.height, image.width));
   }
   score(truth, EvaluationOptions::Compare::boxes);
@@ -65,7 +65,8 @@ void use(const Annotations& truth) {
 
 // Rasterising masks of large images exceeds the fuzzer's timeout.
 bool has_small_images(const Annotations& truth) {
-  return std::ranges::all_of(truth.images, [](const Image& image) { return image.height * image.width <= 1'000'000; });
+  return std::ranges::all_of(truth.images,
+                             [](const AnnotatedImage& image) { return image.height * image.width <= 1'000'000; });
 }
 
 void use_truth(const std::string& text) {
@@ -79,7 +80,7 @@ void use_truth(const std::string& text) {
 // Finds every other image file, and requires that no name escapes the folder.
 void use_found(const std::string& text) {
   bool is_found = false;
-  const auto complete = [&](Image& image, const std::string&) {
+  const auto complete = [&](AnnotatedImage& image, const std::string&) {
     const std::filesystem::path name = image.file_name;
     require(name.is_relative() && name.has_filename() && std::ranges::find(name, "..") == name.end(),
             "a name leads out of the folder of images");

@@ -35,6 +35,7 @@ mkdir -p "$place/project/k8s" "$place/bin" "$place/registry" "$place/tree/usr/sh
 cp "$source/CMakeLists.txt" "$place/project/"
 for name in images overlays set.sh; do cp -r "$source/k8s/$name" "$place/project/k8s/"; done
 cp -r "$folder/rootfs/usr/share/dtrain" "$place/tree/usr/share/"
+# shellcheck disable=SC2016
 printf '#!/bin/sh\ntar -C "$1" -cf "$2" .\n' >"$place/project/k8s/images/common/root-filesystem.sh"
 
 printf 'version: 0.1\nstorage: {filesystem: {rootdirectory: %s/registry}}\nhttp: {addr: "127.0.0.1:5000"}\n' "$place" \

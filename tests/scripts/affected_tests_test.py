@@ -88,8 +88,8 @@ class Checkout(unittest.TestCase):
         found = self.distances("docs/models.md")
         self.assertEqual(found["apps.classify"], 1)
         self.assertEqual([name for name in found if not re.fullmatch(documents, name)], [])
-        found = self.distances("CHANGELOG.md")
-        self.assertEqual(found, {})
+        found = self.distances("CHANGELOG.md")  # lists renamed flags
+        self.assertEqual([name for name in found if not name.startswith("upgrade.")], [])
         self.assertEqual(self.select("CHANGELOG.md").depended_on(), set())
 
     def test_change_of_the_build(self) -> None:

@@ -10,7 +10,8 @@ if [ $# != 2 ] || [[ ! $1 =~ ^1[23]$ ]]; then
   echo "usage: cuda_toolkit.sh 13|12 FOLDER" >&2
   exit 1
 fi
-images=$(cd "$(dirname "$0")/../../k8s/images" && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+images=$(cd "$here/../../k8s/images" && pwd)
 rm -rf "$2"
 mkdir -p "$2"/{bin,include,lib,nvvm}
 folder=$(realpath "$2")
@@ -28,17 +29,14 @@ nvidia-nvtx==13.0.85 --hash=sha256:4936d1d6780fbe68db454f5e72a42ff64d1fd6397df9f
 nvidia-nvvm==13.0.88 --hash=sha256:c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0
 END
 
-# Moves nvcc 12.4, its headers and the static libraries of the runtime from Debian's packages to FOLDER. The machine may be
-# another Debian, or without non-free: apt gets sources of its own.
+# Moves nvcc 12.4, its headers and the static libraries of the runtime from Debian's packages to FOLDER.
 move_nvcc_12() {
-  local apt=$work/apt options
-  mkdir -p "$apt"/{lists,archives}/partial
-  echo "deb $(debian_mirror) trixie non-free" >"$apt/sources.list"
-  : >"$apt/status"
-  options=(-o "Dir::State=$apt" -o "Dir::State::status=$apt/status" -o "Dir::Cache=$apt" -o APT::Sandbox::User=root
-    -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null)
-  apt-get "${options[@]}" -qq update
-  (cd "$apt" && apt-get "${options[@]}" -qq download "nvidia-cuda-toolkit=12.4.*" "nvidia-cuda-dev=12.4.*")
+  local apt=$work/apt
+  # shellcheck source=scripts/release/debian_source.sh
+  . "$here/debian_source.sh"
+  mkdir -p "$apt"
+  (DEBIAN_COMPONENTS=non-free debian_open "$apt" trixie
+    cd "$apt" && apt-get -qq download "nvidia-cuda-toolkit=12.4.*" "nvidia-cuda-dev=12.4.*")
   dpkg-deb --fsys-tarfile "$apt"/nvidia-cuda-toolkit_*.deb |
     tar x -C "$work" ./usr/bin ./usr/lib/nvidia-cuda-toolkit/{bin,libdevice}
   dpkg-deb --fsys-tarfile "$apt"/nvidia-cuda-dev_*.deb |

@@ -2,9 +2,9 @@
 # Functions that read Debian's archive through a private apt state, so that the host's package lists stay as they are.
 
 # debian_open FOLDER SUITE...: later calls read these suites (code names), with mirror, keys and proxy of the host's
-# sources.
+# sources. DEBIAN_COMPONENTS names the archive's components (main).
 debian_open() {
-  local folder=$1 host sources suite
+  local folder=$1 components=${DEBIAN_COMPONENTS:-main} host sources suite
   shift
   host=$(. /etc/os-release && echo "$VERSION_CODENAME")
   mkdir -p "$folder/lists/partial" "$folder/archives/partial"
@@ -13,10 +13,11 @@ debian_open() {
   mkdir "$sources"
   for suite in "$@"; do
     if [ -f /etc/apt/sources.list.d/debian.sources ]; then
-      sed "s/\b$host/$suite/g; s/^Types:.*/Types: deb deb-src/" /etc/apt/sources.list.d/debian.sources \
-        >"$sources/$suite.sources"
+      sed "s/\b$host/$suite/g; s/^Types:.*/Types: deb deb-src/; s/^Components:.*/Components: $components/" \
+        /etc/apt/sources.list.d/debian.sources >"$sources/$suite.sources"
     else
-      sed -n "s/\b$host/$suite/g; s/^deb \(.*\)/deb \1\ndeb-src \1/p" /etc/apt/sources.list >"$sources/$suite.list"
+      sed -n "s/\b$host/$suite/g; s/^deb \(.* ${suite}[^ ]*\) .*/deb \1 $components\ndeb-src \1 $components/p" \
+        /etc/apt/sources.list >"$sources/$suite.list"
     fi
   done
   cat >"$folder/apt.conf" <<CONF

@@ -1,18 +1,31 @@
 #!/usr/bin/env bash
-# Makes a release from a clean clone, and tests it: scripts/release.sh VERSION [FOLDER]
+# Makes a release from a clean clone, and tests it: scripts/release.sh VERSION [--out=FOLDER] [--cpu] [--once]
 # FOLDER (dist) gets
 #   dtrain-VERSION-linux-x86_64.tar.gz                      any Linux on x86-64 with glibc 2.31 or later
 #   dtrain-VERSION-py3-none-manylinux_2_31_x86_64.whl       the same for pip
 #   {dtrain,libdtrain0,libdtrain-dev,dtrain-doc}_*.deb      Debian 13 and 12
+#   dtrain-{cpu,cuda,cuda12}-VERSION.tar                    container images, with SBOM and provenance
 #   release-notes.md, SHA256SUMS
-# Artefacts are built twice, in different folders, and must have the same bytes; each is tried in bare roots of Debian.
-# Needs root and debootstrap; takes three hours on two cores. What was built is kept in FOLDER if a later step fails.
+# Artefacts are built twice, in different folders, and must have the same bytes; each is tried in a bare root of Debian.
+#   --cpu    without CUDA code and CUDA images
+#   --once   without the second build, for trials
+# Needs root, debootstrap, pip and crun; takes hours on two cores. What was built stays in FOLDER if a later step
+# fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 {  # bash reads the whole block first, so that the script may be edited while it runs
 die() { echo "release.sh: $1" >&2; exit 1; }
-[ $# = 1 ] || [ $# = 2 ] || { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 1; }
-version=$1 out=${2:-dist}
+version='' out=dist cuda=ON twice=yes
+for argument in "$@"; do
+  case $argument in
+    --out=*) out=${argument#*=} ;;
+    --cpu) cuda=OFF ;;
+    --once) twice='' ;;
+    [0-9]*) version=$argument ;;
+    *) version='' && break ;;
+  esac
+done
+[ -n "$version" ] || { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 1; }
 
 project=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 [ "$project" = "$version" ] || die "CMakeLists.txt has version $project, expected $version"
@@ -20,6 +33,7 @@ project=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 notes=$(awk -v head="## $version - " 'index($0, head) == 1 {on = 1; next} /^## / {on = 0} on' CHANGELOG.md)
 [ -n "$notes" ] || die "CHANGELOG.md has no section '## $version - DATE'"
 [ "$(id -u)" = 0 ] || die "needs root, for chroot"
+for tool in debootstrap pip crun; do command -v $tool >/dev/null || die "there is no $tool"; done
 [ -z "$(ls "$out" 2>/dev/null)" ] || die "$out is not empty"
 
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
@@ -27,41 +41,65 @@ mkdir -p "$out"
 out=$(realpath "$out")
 scratch=$(mktemp -d --tmpdir="$(dirname "$out")" release.XXXXXX)
 trap 'rm -rf "$scratch"' EXIT
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/dtrain
 suites=(trixie bookworm)
-portable_cache=${XDG_CACHE_HOME:-$HOME/.cache}/dtrain/portable
+images=(cpu)
+mkdir -p "$cache"/{portable,cuda13,cuda12}
 step() { echo; echo "== $(date +%H:%M) $* =="; }
 install='apt-get update -qq && apt-get install -y -qq --no-install-recommends'
 
-# build_in SUITE PREPARE FOLDER OUTPUT COMMAND: runs a command in a fresh copy of the source, mounted at FOLDER in a root
-# of SUITE that PREPARE has prepared. The command writes to /dist, which is OUTPUT.
+# Toolkits are in /usr/local/cuda of the roots, where a user's CUDA is, too.
+if [ $cuda = ON ]; then
+  images+=(cuda cuda12)
+  for toolkit in 13 12; do
+    [ -x "$cache/cuda$toolkit/bin/nvcc" ] && continue
+    step "CUDA $toolkit toolkit from packages"
+    scripts/release/cuda_toolkit.sh $toolkit "$cache/cuda$toolkit"
+  done
+fi
+
+# build_in SUITE TOOLKIT PREPARE FOLDER OUTPUT COMMAND: runs a command in a fresh copy of the source, mounted at FOLDER in
+# a root of SUITE that PREPARE has prepared. The command writes to /dist, which is OUTPUT.
 build_in() {
   local source=$scratch/source
   rm -rf "$source"
-  mkdir -p "$source" "$4" "$portable_cache"
+  mkdir -p "$source" "$5"
   git archive HEAD | tar x -C "$source"
-  scripts/release/in_root.sh "$1" --prepare "$2" --mount "$source:$3" --mount "$4:/dist" --mount "$portable_cache:/cache" \
-    "export SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH; cd $3 && $5"
+  scripts/release/in_root.sh "$1" --prepare "$3" --mount "$source:$4" --mount "$5:/dist" \
+    --mount "$cache/portable:/cache" --mount "$cache/cuda$2:/usr/local/cuda:ro" \
+    "set -e; export SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH; cd $4; $6"
+}
+
+# build_packages SUITE TOOLKIT FOLDER OUTPUT
+build_packages() {
+  step "Debian packages, $1, CUDA $cuda $2, in $3"
+  build_in "$1" "$2" "echo $(base64 -w 0 scripts/setup.sh) | base64 -d >/setup.sh && bash /setup.sh build && \
+      $install dpkg-dev lintian" "$3" "$4" \
+    "cmake --preset debian -DDTRAIN_CUDA=$cuda -DDTRAIN_CUDA_ARCHITECTURES=RELEASE >cmake.log || { cat cmake.log; exit 1; }
+    cmake --build --preset debian >build.log || { tail -n 50 build.log; exit 1; }
+    scripts/release/debian_packages.sh build-debian /dist
+    lintian --fail-on error /dist/*~deb\$(cut -d . -f 1 /etc/debian_version)u1_*.deb"
 }
 
 # build_all FOLDER OUTPUT
 build_all() {
-  local suite setup
-  setup=$(base64 -w 0 scripts/setup.sh)
-  for suite in "${suites[@]}"; do
-    step "Debian packages, $suite, in $1"
-    build_in "$suite" "echo $setup | base64 -d >/setup.sh && bash /setup.sh build && $install dpkg-dev lintian" "$1" "$2" \
-      "cmake --preset debian >cmake.log && cmake --build --preset debian >build.log && scripts/release/debian_packages.sh \
-        build-debian /dist && lintian --fail-on error /dist/*~deb\$(cut -d . -f 1 /etc/debian_version)u1_*.deb"
-  done
-  step "Portable archive and wheel, in $1"
-  build_in bookworm "$install g++ make git ca-certificates" "$1" "$2" \
-    "scripts/release/portable.sh --out=/dist --cache=/cache --build=$1-build"
+  for suite in "${suites[@]}"; do build_packages "$suite" 13 "$1" "$2"; done
+  [ $cuda = OFF ] || build_packages bookworm 12 "$1" "$2/cuda12"
+  step "Portable archive and wheel, CUDA $cuda, in $1"
+  build_in bookworm 13 "$install g++ make git ca-certificates" "$1" "$2" \
+    "scripts/release/portable.sh --out=/dist --cache=/cache --build=$1-build $([ $cuda = OFF ] || echo --cuda)"
+  step "Images ${images[*]}, in $1"
+  build_in trixie 13 "$install mmdebstrap python3-pip git ca-certificates" "$1" "$2" \
+    "k8s/images/build.sh --from /dist ${images[*]}"
 }
 build_all /build/dtrain "$out"
-build_all /srv/another-folder/dtrain "$scratch/again"
-step "Comparison of the two builds"
-(cd "$out" && find . -type f | sort | xargs sha256sum) >"$scratch/sums"
-(cd "$scratch/again" && sha256sum --quiet --check "$scratch/sums") || die "two builds of the same commit differ"
+if [ -n "$twice" ]; then
+  build_all /srv/another-folder/dtrain "$scratch/again"
+  step "Comparison of the two builds"
+  (cd "$out" && find . -type f -print0 | sort -z | xargs -0 sha256sum) >"$scratch/sums"
+  (cd "$scratch/again" && sha256sum --quiet --check "$scratch/sums") || die "two builds of the same commit differ"
+  rm -rf "$scratch/again"
+fi
 
 # try_in SUITE PREPARE COMMAND: artefacts are in /dist, the scripts of releases in /release.
 try_in() {
@@ -80,11 +118,18 @@ for suite in "${suites[@]}"; do
     "apt-get install -y -qq --no-install-recommends /dist/*~deb\$(cut -d . -f 1 /etc/debian_version)u1_*.deb >/dev/null && \
     /release/smoke_test.sh /usr"
 done
+for image in "${images[@]}"; do
+  step "Image $image"
+  tests/k8s/image_build.sh "$out/dtrain-$image-$version.tar" "$scratch/image"
+  tests/k8s/image_test.py "$scratch/image" Containers
+done
 step "Quickstart from the archive in a bare trixie"
-git archive HEAD | (mkdir -p "$scratch/clone" && tar x -C "$scratch/clone")
+mkdir -p "$scratch/clone"
+git archive HEAD | tar x -C "$scratch/clone"
 scripts/release/in_root.sh trixie --mount "$scratch/clone:/clone" --mount "$out:/clone/dist:ro" "time /clone/scripts/quickstart.sh"
 
 echo "$notes" >"$out/release-notes.md"
+rm -rf "$out/cuda12"  # packages that only the image cuda12 needs
 (cd "$out" && sha256sum -- * >SHA256SUMS)
 step "Done"
 (cd "$out" && du -h --apparent-size -- *)

@@ -83,8 +83,8 @@ std::string writer_of(const Json& manifest) {
   return found != manifest.end() && found->is_string() ? found->get<std::string>().substr(0, 40) : "";
 }
 
-// Whether the checksum in a manifest of any format is that of its text without it, where it is the last key: an unknown
-// format is no damage.
+// Verifies the CRC-32C of a manifest, which is its last key and covers the text before it. All formats have it, so that
+// an unknown format is told from damage.
 bool has_checksum(const std::string& text) {
   const std::string begin = ",\n  \"checksum\": \"", end = "\"\n}\n";
   const size_t at = text.rfind(begin);

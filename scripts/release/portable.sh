@@ -49,7 +49,7 @@ fi
 prefix_map="-ffile-prefix-map=$source=. -ffile-prefix-map=$build=build -ffile-prefix-map=$cache=portable"
 cmake -S "$source" -B "$build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/toolchain.cmake" -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_C_FLAGS="$prefix_map" -DCMAKE_CXX_FLAGS="$prefix_map" -DCMAKE_INSTALL_LIBDIR=lib -DBUILD_SHARED_LIBS=ON \
-  -DDTRAIN_CUDA=$cuda -DDTRAIN_MPI=OFF -DDTRAIN_TESTS=OFF -DDTRAIN_BENCHMARKS=OFF
+  -DDTRAIN_CUDA=$cuda -DDTRAIN_TESTS=OFF -DDTRAIN_BENCHMARKS=OFF
 ninja -C "$build"
 
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")

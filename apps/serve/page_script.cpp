@@ -123,6 +123,7 @@ const start = guarded(async () => {
   $("controls").hidden = !detects;
   const names = new Set(models.flatMap(model => model.categories.map(category => category.name)));
   for (const name of names) make($("category"), "option", {value: name}, name);
+  if (about.images) samples = (await (await ask("images")).json()).images.map((sample, index) => ({...sample, index}));
   $("walk").hidden = !about.images || !models.length;
   measures = models.map(model => model.name);
   if (models.length === 2 && models[0].detects === models[1].detects) measures.push("disagreement");
@@ -135,7 +136,6 @@ const start = guarded(async () => {
   if (measures.length > models.length)
     $("measure").textContent += detects ? " Disagreement: number of objects of either model that the other one does not detect." :
       " Disagreement: total variation distance between the class probabilities, from 0 to 1.";
-  if (about.images) samples = (await (await ask("images")).json()).images.map((sample, index) => ({...sample, index}));
 });
 
 const pick = guarded(async file => { if (file) { if (!models.length) await start(); await show(() => file, file.name); } });

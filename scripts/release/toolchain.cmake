@@ -28,7 +28,10 @@ string(APPEND flags " -L${DTRAIN_PORTABLE}/dependencies/lib")
 string(APPEND flags " -Wl,--exclude-libs,ALL -Wl,--gc-sections -Wl,--as-needed -Wl,-z,relro,-z,now")
 set(CMAKE_EXE_LINKER_FLAGS_INIT "${flags}")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT "${flags} -Wl,-rpath,'\$ORIGIN/dtrain'")
-# What static libraries need themselves: libtiff JPEG, Zstandard and WebP; pthread, dl and rt are apart from glibc 2.31.
-set(CMAKE_CXX_STANDARD_LIBRARIES "-ljpeg -lzstd -lwebp -lsharpyuv -lz -lm -lpthread -ldl -lrt")
+# Dependencies of static libraries: JPEG, Zstandard and WebP of libtiff; in glibc 2.31, pthread, dl and rt are separate.
+set(CMAKE_CXX_STANDARD_LIBRARIES "-lm -lpthread -ldl -lrt")
+if(EXISTS "${DTRAIN_PORTABLE}/dependencies/lib/libtiff.a")
+  string(PREPEND CMAKE_CXX_STANDARD_LIBRARIES "-ljpeg -lzstd -lwebp -lsharpyuv -lz ")
+endif()
 set(Protobuf_LIBRARY ${DTRAIN_PORTABLE}/dependencies/lib/libprotobuf-lite.a
   CACHE FILEPATH "only the lite runtime is built")

@@ -37,6 +37,8 @@ cp "$source/debian/control" .
 mv "dtrain/$libraries"/libdtrain_*.so.* "libdtrain0/$libraries" ||
   { echo "$build: expected shared libraries for $libraries. Configure with --preset debian." >&2; exit 1; }
 
+! grep -rF -e "$source/" -e "$build/" . || { echo "the files above contain build paths" >&2; exit 1; }
+
 # The symbols of a C++ library differ between compilers: dependents need at least the version that they were built with.
 for library in "libdtrain0/$libraries"/*.so.?; do
   name=${library##*/}

@@ -64,6 +64,7 @@ cp "$cache"/dependencies/licences/* "$licences/"
 cp /usr/share/doc/gcc-12-base/copyright "$licences/libstdc++-libgomp"
 chmod -R u=rwX,go=rX "$stage"
 "$here/check_symbols.sh" 2.31 "$stage"
+! grep -rF -e "$source/" -e "$build/" -e "$cache/" "$stage" || { echo "the files above contain build paths" >&2; exit 1; }
 
 tar -C "$build/stage" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -cf - "$name" |
   gzip -9n >"$out/$name.tar.gz"  # which every base system unpacks

@@ -39,7 +39,7 @@ metadata: {name: job, namespace: training}
 spec:
   template:
     containers:
-      - image: "dtrain-cpu:0.1.0"
+      - image: "dtrain-cpu:0.2.0"
 """
 # Records its call, then hangs, fails or answers as a cluster would. Answers about an object depend on whether it was
 # applied.

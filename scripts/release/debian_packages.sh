@@ -37,7 +37,7 @@ cp "$source/debian/control" .
 mv "dtrain/$libraries"/libdtrain_*.so.* "libdtrain0/$libraries" ||
   { echo "$build: expected shared libraries for $libraries. Configure with --preset debian." >&2; exit 1; }
 
-! grep -rF -e "$source/" -e "$build/" . || { echo "the files above contain build paths" >&2; exit 1; }
+"$source/scripts/release/check_paths.sh" . "$source" "$build"
 
 # The symbols of a C++ library differ between compilers: dependents need at least the version that they were built with.
 for library in "libdtrain0/$libraries"/*.so.?; do

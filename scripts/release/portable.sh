@@ -7,7 +7,7 @@
 #   --build   build tree (build-portable)
 #   --cuda    with the CUDA backend, by the nvcc that CMake finds; CUDA libraries are loaded at run time. Without it the
 #             artefacts train on CPUs only.
-# Two runs on one system give the same bytes: times are SOURCE_DATE_EPOCH, by default that of the commit.
+# Two runs on one system give the same bytes: times are SOURCE_DATE_EPOCH, by default the commit's time.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$here/../.." && pwd)
@@ -37,10 +37,11 @@ if [ ${#missing[@]} != 0 ]; then
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null
 fi
 
-# The compiler root changes with the scripts that make it.
-key=$(cat "$here/sysroot.sh" "$here/glibc_compat.c" "$here/debian_source.sh" | sha256sum)
+# The compiler root changes with the scripts that make it. Its links and the dependencies contain the path of the cache.
+key=$(echo "$cache"; cat "$here/sysroot.sh" "$here/glibc_compat.c" "$here/debian_source.sh" | sha256sum)
 if [ "$(cat "$cache/sysroot/key" 2>/dev/null)" != "$key" ]; then
   echo "compiler root: glibc 2.31, GCC 12"
+  rm -rf "$cache/dependencies"
   "$here/sysroot.sh" "$cache/sysroot"
   echo "$key" >"$cache/sysroot/key"
 fi
@@ -49,7 +50,7 @@ fi
 prefix_map="-ffile-prefix-map=$source=. -ffile-prefix-map=$build=build -ffile-prefix-map=$cache=portable"
 cmake -S "$source" -B "$build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/toolchain.cmake" -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_C_FLAGS="$prefix_map" -DCMAKE_CXX_FLAGS="$prefix_map" -DCMAKE_INSTALL_LIBDIR=lib -DBUILD_SHARED_LIBS=ON \
-  -DDTRAIN_CUDA=$cuda -DDTRAIN_TESTS=OFF -DDTRAIN_BENCHMARKS=OFF
+  -DDTRAIN_CUDA=$cuda -DDTRAIN_CUDA_ARCHITECTURES=RELEASE -DDTRAIN_TESTS=OFF -DDTRAIN_BENCHMARKS=OFF
 ninja -C "$build"
 
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
@@ -64,7 +65,7 @@ cp "$cache"/dependencies/licences/* "$licences/"
 cp /usr/share/doc/gcc-12-base/copyright "$licences/libstdc++-libgomp"
 chmod -R u=rwX,go=rX "$stage"
 "$here/check_symbols.sh" 2.31 "$stage"
-! grep -rF -e "$source/" -e "$build/" -e "$cache/" "$stage" || { echo "the files above contain build paths" >&2; exit 1; }
+"$here/check_paths.sh" "$stage" "$source" "$build" "$cache"/{dependencies,source,sysroot}
 
 tar -C "$build/stage" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -cf - "$name" |
   gzip -9n >"$out/$name.tar.gz"  # which every base system unpacks

@@ -30,10 +30,9 @@ echo 'GROUP ( libgcc_s.so.1 -lgcc )' >"$libraries/libgcc_s.so"  # as GCC's own, 
 cp -L "$libraries/libgomp.so.1" "$root/runtime/"
 ln -sf libgomp.so.1 "$libraries/libgomp.so"
 
-# A name of its own: a process may load it beside the system's libstdc++.so.6, for a user's program or another library.
-# What both have, all share. Symbols that are newer than Debian 11's libstdc++ get versions of their own, so that the
-# system's need not have them. Debian compiles libstdc++.a as position-independent code; the archive of libstdc++-pic
-# lacks istream::ignore.
+# The runtime has its own SONAME, because a process may also load the system's libstdc++.so.6. Symbols that are newer than
+# Debian 11's libstdc++ get the version prefix DTRAIN_, so that the system's copy need not provide them. Debian compiles
+# libstdc++.a as position-independent code; the archive of libstdc++-pic lacks istream::ignore.
 runtime=$work/gcc/usr/lib/gcc/x86_64-linux-gnu/$gcc
 sed -E 's/\b(GLIBCXX_3\.4\.(29|[3-9][0-9])|CXXABI_1\.3\.(1[3-9]|[2-9][0-9]))\b/DTRAIN_\1/' \
   "$runtime/libstdc++_pic.map" >"$work/map"

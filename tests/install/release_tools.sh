@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# release_tools.sh COMPILER: checks scripts/release/check_symbols.sh and make_wheel.py with a program and a library that
-# are made here. The wheel is installed by pip, which reads it independently.
+# release_tools.sh COMPILER: checks scripts/release/check_symbols.sh, check_paths.sh and make_wheel.py with a program and
+# a library that are made here. The wheel is installed by pip, which reads it independently.
 set -Eeuo pipefail
 compiler=$1
 release=$(cd "$(dirname "$0")/../../scripts/release" && pwd)
@@ -43,6 +43,19 @@ mv "$stage/lib/dtrain/libanswer.so.0" .
 fails_with 'bin/dtrain-answer: needs libanswer.so.0, which' "$release/check_symbols.sh" 9.9 "$stage"
 mv libanswer.so.0 "$stage/lib/dtrain/"
 fails_with 'there are no ELF files' "$release/check_symbols.sh" 9.9 "$stage/include"
+
+# Build paths: of text files and of code, but not of device code.
+"$release/check_paths.sh" "$stage" "$place" /nowhere
+echo "built in $place/stage" >"$stage/share/notes"
+fails_with "share/notes: contains the build path built in $place/stage" "$release/check_paths.sh" "$stage" "$place"
+rm "$stage/share/notes"
+cp "$stage/bin/dtrain-answer" .
+echo "$place/answer.cu" >section
+objcopy --add-section .other=section dtrain-answer "$stage/bin/dtrain-answer"
+fails_with "dtrain-answer: contains the build path $place/answer.cu" "$release/check_paths.sh" "$stage" "$place"
+objcopy --add-section .nv_fatbin=section dtrain-answer "$stage/bin/dtrain-answer"
+"$release/check_paths.sh" "$stage" "$place"
+mv dtrain-answer "$stage/bin/"
 
 ln -s libanswer.so.0 "$stage/lib/dtrain/libanswer.so"
 # The wheel: the same bytes from a copy with other times; all files installed by pip; programs as entry points.

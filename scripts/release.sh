@@ -1,32 +1,36 @@
 #!/usr/bin/env bash
-# Makes a release from a clean clone, and tests it: scripts/release.sh VERSION [--out=FOLDER] [--cpu] [--once]
+# Makes a release from a clean clone, and tests it:
+#     scripts/release.sh VERSION [--out=FOLDER] [--previous=FOLDER] [--cpu] [--once]
 # FOLDER (dist) gets
 #   dtrain-VERSION-linux-x86_64.tar.gz                      any Linux on x86-64 with glibc 2.31 or later
 #   dtrain-VERSION-py3-none-manylinux_2_31_x86_64.whl       the same for pip
 #   {dtrain,libdtrain0,libdtrain-dev,dtrain-doc}_*.deb      Debian 13 and 12
-#   dtrain-{cpu,cuda,cuda12}-VERSION.tar                    container images, with SBOM and provenance
+#   dtrain-{cpu,cuda,cuda12}-VERSION.{tar,provenance.json}  container images, with SBOM and provenance
 #   release-notes.md, SHA256SUMS
-# Artefacts are built twice, with --cpu in different folders, and must have the same bytes; each is tried in a bare root
-# of Debian.
-#   --cpu    without CUDA code and CUDA images
-#   --once   without the second build, for trials
-# Needs root, debootstrap, pip and crun; takes hours on two cores. What was built stays in FOLDER if a later step
-# fails.
+# Artefacts are built twice, with --cpu in different folders, and must have the same bytes. Archive and wheel are tried in
+# bare roots of Debian 11, 12 and 13, packages in Debian 12 and 13, images in containers.
+#   --previous  folder with the packages of the version before, whose upgrade is tried
+#   --cpu       without CUDA code and CUDA images
+#   --once      without the second build, for trials
+# Needs root, debootstrap, crun, iproute2, openssh-client, and pip for CUDA; takes hours on two cores. What was built
+# stays in FOLDER if a later step fails. Dependencies of the archive are built once: ~/.cache/dtrain/portable.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+self=$(realpath "$0")
+cd "$(dirname "$self")/.."
 {  # bash reads the whole block first, so that the script may be edited while it runs
 die() { echo "release.sh: $1" >&2; exit 1; }
-version='' out=dist cuda=ON twice=yes
+version='' out=dist previous='' cuda=ON twice=yes
 for argument in "$@"; do
   case $argument in
     --out=*) out=${argument#*=} ;;
+    --previous=*) previous=${argument#*=} ;;
     --cpu) cuda=OFF ;;
     --once) twice='' ;;
     [0-9]*) version=$argument ;;
     *) version='' && break ;;
   esac
 done
-[ -n "$version" ] || { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 1; }
+[ -n "$version" ] || { sed -n '2,/^set/s/^# \{0,1\}//p' "$self" >&2; exit 1; }
 
 project=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 [ "$project" = "$version" ] || die "CMakeLists.txt has version $project, expected $version"
@@ -34,7 +38,9 @@ project=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 notes=$(awk -v head="## $version - " 'index($0, head) == 1 {on = 1; next} /^## / {on = 0} on' CHANGELOG.md)
 [ -n "$notes" ] || die "CHANGELOG.md has no section '## $version - DATE'"
 [ "$(id -u)" = 0 ] || die "needs root, for chroot"
-for tool in debootstrap pip crun; do command -v $tool >/dev/null || die "there is no $tool"; done
+tools=(git debootstrap crun ip ssh-keygen python3)
+[ $cuda = OFF ] || tools+=(pip)
+for tool in "${tools[@]}"; do command -v "$tool" >/dev/null || die "there is no $tool"; done
 [ -z "$(ls "$out" 2>/dev/null)" ] || die "$out is not empty"
 
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
@@ -46,6 +52,7 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/dtrain
 suites=(trixie bookworm)
 images=(cpu)
 mkdir -p "$cache"/{portable,cuda13,cuda12}
+rm -rf --one-file-system "$cache/roots"  # Debian's packages of today
 step() { echo; echo "== $(date +%H:%M) $* =="; }
 install='apt-get update -qq && apt-get install -y -qq --no-install-recommends'
 
@@ -68,7 +75,7 @@ build_in() {
   git archive HEAD | tar x -C "$source"
   scripts/release/in_root.sh "$1" --prepare "$3" --mount "$source:$4" --mount "$5:/dist" \
     --mount "$cache/portable:/cache" --mount "$cache/cuda$2:/usr/local/cuda:ro" \
-    "set -e; export SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH; cd $4; $6"
+    "set -e; export SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH DTRAIN_REVISION=$(git rev-parse HEAD); cd $4; $6"
 }
 
 # build_packages SUITE TOOLKIT FOLDER OUTPUT
@@ -82,31 +89,47 @@ build_packages() {
     lintian --fail-on error /dist/*~deb\$(cut -d . -f 1 /etc/debian_version)u1_*.deb"
 }
 
-# build_all FOLDER OUTPUT
-build_all() {
+# build_programs FOLDER OUTPUT
+build_programs() {
   for suite in "${suites[@]}"; do build_packages "$suite" 13 "$1" "$2"; done
   [ $cuda = OFF ] || build_packages bookworm 12 "$1" "$2/cuda12"
   step "Portable archive and wheel, CUDA $cuda, in $1"
   build_in bookworm 13 "$install g++ make git ca-certificates" "$1" "$2" \
     "scripts/release/portable.sh --out=/dist --cache=/cache --build=$1-build $([ $cuda = OFF ] || echo --cuda)"
-  step "Images ${images[*]}, in $1"
-  build_in trixie 13 "$install mmdebstrap python3-pip git ca-certificates" "$1" "$2" \
+}
+# build_images FOLDER: images of the packages in it
+build_images() {
+  step "Images ${images[*]}"
+  build_in trixie 13 "$install mmdebstrap python3-pip git ca-certificates" /build/dtrain "$1" \
     "k8s/images/build.sh --from /dist ${images[*]}"
 }
-build_all /build/dtrain "$out"
+# compare FOLDER: its files have the bytes of those in $out.
+compare() {
+  step "Comparison of the two builds"
+  (cd "$1" && find . -type f -print0 | sort -z | xargs -0 sha256sum) >"$scratch/sums"
+  (cd "$out" && sha256sum --quiet --check "$scratch/sums") || die "two builds of the same commit differ"
+  rm -rf "$1"
+}
+build_programs /build/dtrain "$out"
 if [ -n "$twice" ]; then
   again=/srv/another-folder/dtrain
   [ $cuda = OFF ] || again=/build/dtrain  # nvcc hashes the path of a source into the names of its symbols
-  build_all $again "$scratch/again"
-  step "Comparison of the two builds"
-  (cd "$out" && find . -type f -print0 | sort -z | xargs -0 sha256sum) >"$scratch/sums"
-  (cd "$scratch/again" && sha256sum --quiet --check "$scratch/sums") || die "two builds of the same commit differ"
-  rm -rf "$scratch/again"
+  build_programs $again "$scratch/again"
+  compare "$scratch/again"
+fi
+build_images "$out"
+if [ -n "$twice" ]; then  # at once: each update of Debian's archive changes the provenance
+  mkdir "$scratch/again"
+  find "$out" -mindepth 1 -maxdepth 1 \( -name "*.deb" -o -name cuda12 \) -exec cp -al -t "$scratch/again" {} +
+  build_images "$scratch/again"
+  compare "$scratch/again"
 fi
 
-# try_in SUITE PREPARE COMMAND: artefacts are in /dist, the scripts of releases in /release.
+# try_in SUITE PREPARE COMMAND: artefacts are in /dist, packages of the version before in /previous, the scripts of releases
+# in /release.
 try_in() {
-  scripts/release/in_root.sh "$1" --prepare "$2" --mount "$out:/dist:ro" --mount "$PWD/scripts/release:/release:ro" "set -e; $3"
+  scripts/release/in_root.sh "$1" --prepare "$2" --mount "$out:/dist:ro" --mount "$PWD/scripts/release:/release:ro" \
+    --mount "${previous:-$out}:/previous:ro" "set -e; $3"
 }
 for suite in bullseye bookworm trixie; do
   step "Archive in a bare $suite"
@@ -117,14 +140,18 @@ for suite in bullseye bookworm trixie; do
 done
 for suite in "${suites[@]}"; do
   step "Packages in a bare $suite"
-  try_in "$suite" "$install g++ cmake make openmpi-bin" \
-    "apt-get install -y -qq --no-install-recommends /dist/*~deb\$(cut -d . -f 1 /etc/debian_version)u1_*.deb >/dev/null && \
+  try_in "$suite" "$install g++ cmake make openmpi-bin" "
+    install() { $install \"\$@\" >/dev/null; }
+    ${previous:+install /previous/*.deb}
+    install /dist/*~deb\$(cut -d . -f 1 /etc/debian_version)u1_*.deb
+    [ -z \"\$(dpkg --audit; dpkg --verify dtrain libdtrain0 libdtrain-dev dtrain-doc)\" ]
     /release/smoke_test.sh /usr"
 done
 for image in "${images[@]}"; do
   step "Image $image"
   tests/k8s/image_build.sh "$out/dtrain-$image-$version.tar" "$scratch/image"
-  tests/k8s/image_test.py "$scratch/image" Containers
+  tests/k8s/image_test.py "$scratch/image" Containers 2>&1 | tee "$scratch/image.log"
+  ! grep -q '^SKIPPED' "$scratch/image.log" || die "the image $image was not tested"
 done
 step "Quickstart from the archive in a bare trixie"
 mkdir -p "$scratch/clone"

@@ -58,7 +58,7 @@ version=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 chmod 755 "$scratch"  # without root, mmdebstrap reads it as another user
-revision=$(git -C "$source" rev-parse HEAD 2>/dev/null || true)
+revision=${DTRAIN_REVISION:-$(git -C "$source" rev-parse HEAD 2>/dev/null || true)}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source" log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
 [ -z "$(git -C "$source" status --porcelain --untracked-files=no 2>/dev/null)" ] || revision=''  # of other files

@@ -27,6 +27,8 @@ mkdir -p "$cache"
 run() {
   local proxies
   mkdir -p "$2"/{changes,work,root}
+  mkdir -p "$2/changes/etc"
+  cp -L /etc/resolv.conf /etc/hosts "$2/changes/etc/"
   mapfile -t proxies < <(env | grep -iE '^(https?|no|all)_proxy=' || true)
   # shellcheck disable=SC2016
   unshare --mount --propagation private bash -c '
@@ -58,7 +60,6 @@ if [ ! -e "$base/.complete" ]; then
     { tail -n 5 "$cache/$suite.log" >&2; exit 1; }
   # apt, names and certificates work as on this machine.
   cp -aL /etc/apt/apt.conf.d/. "$base/etc/apt/apt.conf.d/"
-  cp -L /etc/resolv.conf /etc/hosts "$base/etc/"
   [ ! -e /etc/ssl/certs/ca-certificates.crt ] || cp -L /etc/ssl/certs/ca-certificates.crt "$base/etc/ssl/certs/"
   touch "$base/.complete"
 fi

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # smoke_test.sh PREFIX [LIBRARY]: tries an installed dtrain: programs in PREFIX/bin, library in LIBRARY (default
 # PREFIX). Needs nothing but the base system. Synthesizes and verifies records; trains 10 steps of ResNet-18, resumes to
-# 20; trains on two ranks over TCP. Where g++ (C++20) and CMake are installed, builds the examples against the library
-# and runs one; under mpirun, if it is installed, the ranks connect over MPI. Prints what ran; stops at the first
-# failure.
+# 20; trains on two ranks over TCP; completes a command line in bash. Where g++ (C++20) and CMake are installed, builds
+# the examples against the library and runs one; under mpirun, if it is installed, the ranks connect over MPI. Prints
+# what ran; stops at the first failure.
 set -Eeuo pipefail
 prefix=$(cd "$1" && pwd)
 library=$(cd "${2:-$1}" && pwd)
@@ -14,7 +14,9 @@ export PATH=$prefix/bin:$PATH OMP_WAIT_POLICY=passive
 unset LD_LIBRARY_PATH
 cd "$place"
 
-for program in "$prefix"/bin/dtrain-*; do "$program" --help >help.log 2>&1; done
+for program in "$prefix"/bin/dtrain-*; do
+  [ "${program##*/}" = dtrain-mpirun ] || "$program" --help >help.log 2>&1  # whose help is mpirun's
+done
 dtrain-info >info.log
 dtrain-info --ranks >ranks.log
 echo "system: $(. /etc/os-release && echo "$PRETTY_NAME"), glibc $(ldd --version | sed -n '1s/.* //p')"
@@ -47,8 +49,18 @@ if command -v mpirun >/dev/null; then
   echo "passed: two ranks over MPI"
 fi
 
+# completes LINE EXPECTED: the only suggestion for LINE is EXPECTED.
+completes() {
+  bash -c 'source "$1"; COMP_LINE=$2 COMP_POINT=${#2}; read -ra COMP_WORDS <<<"$2"; COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _dtrain; [ "${COMPREPLY[*]}" = "$3" ]' _ "$library/share/bash-completion/completions/dtrain-data" "$@"
+}
+completes "dtrain-data ver" verify
+completes "dtrain-data synthesize --max" --max_image_size
+zgrep -q '^\.SH NAME' "$library"/share/man/man1/dtrain-data-synthesize.1*
+echo "passed: completion, manual pages"
+
 examples=$library/share/doc/dtrain/examples
-if [ -d "$examples" ] && command -v cmake g++ >/dev/null; then
+if [ -d "$examples" ] && command -v cmake >/dev/null && command -v g++ >/dev/null; then
   cmake -S "$examples" -B build -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$library" >cmake.log 2>&1
   cmake --build build >build.log 2>&1
   build/custom_op >custom_op.log 2>&1

@@ -13,7 +13,7 @@ skip() {
   exit 0
 }
 [ -f "$build" ] || [ -x "$build/bin/dtrain-info" ] || skip "there are no programs in $build: cmake --build --preset ci"
-[ -e /usr/lib/libnss_extrausers.so.2 ] || skip "there is no libnss-extrausers"
+[ -f "$build" ] || [ -e /usr/lib/libnss_extrausers.so.2 ] || skip "there is no libnss-extrausers"
 rm -rf "$folder"
 mkdir -p "$folder/layout" "$folder/rootfs" "$folder/packages"
 if [ -f "$build" ]; then

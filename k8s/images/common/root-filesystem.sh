@@ -4,7 +4,7 @@
 # TREE has dtrain's programs in usr/bin, their libraries and licences: the output of
 # `DESTDIR=TREE cmake --install build --component programs --prefix /usr`, or unpacked packages, with their entries of
 # status.d, and listed in TREE/packages like the wheels in CUDA/packages. CUDA is the output of cuda-libraries.sh, whose
-# files are a layer of its own.
+# files form a separate layer.
 # Needs openmpi-bin, openssh-server, openssh-client and libnss-extrausers.
 # The layer has no root password, no keys and no setuid programs. usr/share/doc has the licences of all packages,
 # var/lib/dpkg/status.d their list for scanners, and usr/share/dtrain/sbom.spdx.json is the SBOM.

@@ -233,21 +233,21 @@ std::vector<std::string> dataset_names() {
   return names;
 }
 
-const DatasetInfo* find_dataset(const std::string& name) {
+const DatasetInfo* find_dataset(std::string_view name) {
   const auto found = std::ranges::find(datasets(), name, &DatasetInfo::name);
   return found == datasets().end() ? nullptr : &*found;
 }
 
-const DatasetInfo& dataset_info(const std::string& name) {
+const DatasetInfo& dataset_info(std::string_view name) {
   if (const DatasetInfo* found = find_dataset(name)) return *found;
   std::string known;
   for (const DatasetInfo& info : datasets()) known += (known.empty() ? "" : ", ") + info.name;
   throw Error(concat("unknown data set '", name, "'; there are ", known));
 }
 
-const DatasetInfo& dataset_at(const std::string& path, std::vector<std::string>& notices) {
-  const std::string lower = lower_case(path);
-  const std::optional<FilesKind> kind = kind_of_files(path);
+const DatasetInfo& dataset_at(std::string_view path, std::vector<std::string>& notices) {
+  const std::string lower = lower_case(std::string(path));
+  const std::optional<FilesKind> kind = kind_of_files(std::string(path));
   const auto fits = [&](const DatasetInfo& info) { return !kind || info.files == *kind; };
   const auto is_named = [&](const DatasetInfo& info) {
     return !info.path_part.empty() && lower.find(info.path_part) != std::string::npos;

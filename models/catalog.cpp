@@ -49,7 +49,7 @@ std::vector<std::string> classifier_names() {
   return names;
 }
 
-const ClassifierInfo* find_classifier(const std::string& name, const std::string& dataset) {
+const ClassifierInfo* find_classifier(std::string_view name, std::string_view dataset) {
   const ClassifierInfo* found = nullptr;
   for (const ClassifierInfo& info : classifiers())
     if (info.name == name && (found == nullptr || info.dataset == dataset)) found = &info;
@@ -62,7 +62,7 @@ const char* other_purpose(const std::string& name) {
   return nullptr;
 }
 
-const ClassifierInfo& classifier_info(const std::string& name, const std::string& dataset) {
+const ClassifierInfo& classifier_info(std::string_view name, std::string_view dataset) {
   if (const ClassifierInfo* found = find_classifier(name, dataset)) return *found;
   const auto meant = nearest(name, classifier_names());
   throw Error(concat("unknown model '", name, "' for ", dataset, meant ? "; did you mean " + *meant + "?" : ""));

@@ -63,7 +63,7 @@ const std::vector<DetectorPreset>& detector_presets() {
   return presets;
 }
 
-const DetectorPreset& detector_preset(const std::string& name) {
+const DetectorPreset& detector_preset(std::string_view name) {
   std::string names;
   for (const DetectorPreset& preset : detector_presets()) {
     if (preset.name == name) return preset;

@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dtrain/data/augment.h"
@@ -75,12 +76,12 @@ struct DatasetInfo {
 const std::vector<DatasetInfo>& datasets();
 std::vector<std::string> dataset_names();
 // Null for an unknown name.
-const DatasetInfo* find_dataset(const std::string& name);
+const DatasetInfo* find_dataset(std::string_view name);
 // The same. Throws Error listing the known names.
-const DatasetInfo& dataset_info(const std::string& name);
+const DatasetInfo& dataset_info(std::string_view name);
 // Guesses the data set of the folder `path` from the format of its files, then, as tf_cnn_benchmarks does, from a
 // case-insensitive match of the path. Adds a notice if files and path disagree.
-const DatasetInfo& dataset_at(const std::string& path, std::vector<std::string>& notices);
+const DatasetInfo& dataset_at(std::string_view path, std::vector<std::string>& notices);
 // Unique names of all preprocessing presets.
 std::vector<std::string> preprocessing_names();
 

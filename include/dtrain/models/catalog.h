@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "dtrain/models/classifier.h"
 
@@ -13,9 +14,9 @@ const std::vector<ClassifierInfo>& classifiers();
 std::vector<std::string> classifier_names();
 // The variant of the model for `dataset`, or else its first one, since any model can train on any data set. Null for an
 // unknown name.
-const ClassifierInfo* find_classifier(const std::string& name, const std::string& dataset);
+const ClassifierInfo* find_classifier(std::string_view name, std::string_view dataset);
 // The same. Throws Error for an unknown name and suggests the nearest known one.
-const ClassifierInfo& classifier_info(const std::string& name, const std::string& dataset);
+const ClassifierInfo& classifier_info(std::string_view name, std::string_view dataset);
 // The program to use for a tf_cnn_benchmarks model that is not an image classifier; null for any other name.
 const char* other_purpose(const std::string& name);
 

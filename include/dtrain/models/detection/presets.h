@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dtrain/models/detection/options.h"
@@ -17,6 +18,6 @@ struct DetectorPreset {
 // "torchvision", "tensorpack", "tensorpack2019" and "aws"; each is Mask R-CNN with ResNet-50 and FPN.
 const std::vector<DetectorPreset>& detector_presets();
 // Throws Error with the known names for an unknown one.
-const DetectorPreset& detector_preset(const std::string& name);
+const DetectorPreset& detector_preset(std::string_view name);
 
 }  // namespace dtrain::models

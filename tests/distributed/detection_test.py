@@ -12,6 +12,7 @@ import sys
 import tempfile
 import zlib
 
+from cluster import two_programs
 from exactness_test import expect_same, tensors_of
 from faults_test import MPIRUN, PROGRAMS, WRAPPER, Job, wait_until
 from training import state_of
@@ -155,9 +156,9 @@ def test_other_numbers_of_ranks(folder):
 
 def refuse(first, second, *texts, folders=(".", ".")):
     """Two ranks with different commands and folders, which must be rejected."""
-    commands = [("-np", 1, "-wdir", folder, *command) for folder, command in zip(folders, (first, second))]
+    commands = [("env", "-C", folder, *command) for folder, command in zip(folders, (first, second))]
     with tempfile.TemporaryDirectory() as files:
-        Job(pathlib.Path(files), (*MPIRUN, *commands[0], ":", *commands[1]), {}).ends(
+        Job(pathlib.Path(files), (*MPIRUN, *two_programs(*commands)), {}).ends(
             1, "the ranks have different settings: ", *texts)
 
 

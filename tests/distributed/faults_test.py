@@ -316,12 +316,13 @@ def test_suspended_job(folder):
 def test_killed_mpirun_leaves_no_memory(folder):
     job = Training(folder, "--num_batches=1000000").start(2)
     job.wait_for_step(5)
-    variables = job.processes()[job.pid_of_rank(0)]
-    name = next(variable for variable in variables if variable.startswith("PMIX_NAMESPACE=")).split("=")[1]
+    maps = pathlib.Path(f"/proc/{job.pid_of_rank(0)}/maps").read_text()
+    files = [path for path in set(re.findall(r"/dev/shm/\S+", maps)) if os.path.exists(path)]
+    if not files:
+        raise AssertionError(f"no file of shared memory is mapped:\n{maps}")
     job.process.kill()
     wait_until(lambda: not job.processes(), "an end of all ranks")
-    left = [file for file in os.listdir("/dev/shm") if f".{int(name):x}." in file]
-    if left:
+    if left := [path for path in files if os.path.exists(path)]:
         raise AssertionError(f"{left} are left")
 
 

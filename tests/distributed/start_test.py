@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from cluster import living_ranks, wait_until
+from cluster import living_ranks, two_programs, wait_until
 
 WRAPPER = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "dtrain-mpirun"
 PROGRAMS = pathlib.Path(os.environ["DTRAIN_BIN_DIR"])
@@ -46,7 +46,7 @@ def train(*flags, variables=None):
 
 def train_unlike(first, second):
     """Two ranks with different flags, which must exit with code 1."""
-    code, output = run([*MPIRUN, "-np", 1, *program(*first), ":", "-np", 1, *program(*second)])
+    code, output = run([*MPIRUN, *two_programs(program(*first), program(*second))])
     expect(code == 1, f"exit {code}:\n{output}")
     return output
 
@@ -131,8 +131,8 @@ def test_one_different_file_ends_the_job(folder):
 
 def test_flags_of_one_rank_may_differ(folder):
     same = draw(f"{folder}/data")
-    code, output = run([*MPIRUN, "-np", 1, *program(same, "--num_batches=2"), ":", "-np", 1,
-                        *program(same, "--num_batches=2", "--num_inter_threads=2", "--gpu_indices=3,4")])
+    second = program(same, "--num_batches=2", "--num_inter_threads=2", "--gpu_indices=3,4")
+    code, output = run([*MPIRUN, *two_programs(program(same, "--num_batches=2"), second)])
     expect(code == 0, f"exit {code}:\n{output}")
 
 

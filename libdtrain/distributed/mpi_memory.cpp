@@ -14,9 +14,9 @@ std::string unlink_memory(int local_rank) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     const size_t path = line.find('/');
-    if (path == std::string::npos || line.find("/vader_segment.", path) == std::string::npos || !line.ends_with(end))
-      continue;
+    if (path == std::string::npos || !line.ends_with(end)) continue;
     const std::string name = line.substr(path);
+    if (name.find("/vader_segment.") == std::string::npos && name.find("/sm_segment.") == std::string::npos) continue;
     return unlink(name.c_str()) == 0 ? name : "";
   }
   return "";

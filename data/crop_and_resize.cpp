@@ -13,7 +13,7 @@ namespace {
 
 __m128 pixel(const uint8_t* rgb) { return _mm_cvtepi32_ps(_mm_setr_epi32(rgb[0], rgb[1], rgb[2], 0)); }
 
-__m128 between(__m128 a, __m128 b, __m128 fraction) { return _mm_add_ps(a, _mm_mul_ps(_mm_sub_ps(b, a), fraction)); }
+__m128 between(__m128 a, __m128 b, __m128 fraction) { return _mm_fmadd_ps(_mm_sub_ps(b, a), fraction, a); }
 
 // Stores three of the four lanes.
 void store(__m128 values, float* out) {

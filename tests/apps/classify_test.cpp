@@ -292,8 +292,11 @@ TEST(Info, ListsTheModels) {
 TEST(Info, NamesTheLoadedLibraries) {
   const ProgramResult run = run_program("dtrain-info", {});
   EXPECT_EQ(run.code, 0) << run.err;
-  for (const char* part : {"oneDNN:       2.", "libdnnl.so", "libjpeg.so", "zlib:", "threads:"})
+  for (const char* part : {"libdnnl.so", "libjpeg.so", "zlib:", "threads:"})
     EXPECT_NE(run.out.find(part), std::string::npos) << part << "\n" << run.out;
+  EXPECT_TRUE(run.out.find("oneDNN:       2.") != std::string::npos ||
+              run.out.find("oneDNN:       3.") != std::string::npos)
+      << run.out;
 }
 
 }  // namespace

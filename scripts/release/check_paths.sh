@@ -9,7 +9,7 @@ trap 'rm -f "$copy"' EXIT
 faults=0
 while read -r file; do
   content=$file
-  if [ "$(head -c 4 "$file" | tr -d '\177')" = ELF ]; then
+  if [ "$(head -c 4 "$file" | tr -d '\0\177')" = ELF ]; then
     objcopy -R .nv_fatbin "$file" "$copy"
     content=$copy
   fi

@@ -7,7 +7,7 @@ folder=$2
 system='^(ld-linux-x86-64\.so\.2|lib(c|m|dl|rt|pthread|resolv)\.so\.[0-9]+|libgcc_s\.so\.1)$'
 files=0 faults=0
 while read -r file; do
-  [ "$(head -c 4 "$file" | tr -d '\177')" = ELF ] || continue
+  [ "$(head -c 4 "$file" | tr -d '\0\177')" = ELF ] || continue
   files=$((files + 1))
   while read -r version symbol; do
     [ "$(printf '%s\n' "$version" "$newest" | sort -V | tail -n 1)" = "$newest" ] && continue

@@ -5,6 +5,9 @@ target_compile_options(dtrain_compile INTERFACE
   # GCC 12's std::string.
   $<$<COMPILE_LANGUAGE:CXX>:-march=${DTRAIN_CPU_ARCH} -ffp-contract=fast -Wall -Wextra -Wpedantic -Wshadow>
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-error=restrict>
+  # GCC 13 and later avoid FMA in vectorised reductions, as tuning for some processors: results would depend on the
+  # version of the compiler, and fused kernels would round otherwise than plain ones.
+  $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_GREATER_EQUAL:${CMAKE_CXX_COMPILER_VERSION},13>>:--param=avoid-fma-max-bits=0>
   # Unity builds: -Wsubobject-linkage takes an included source for a header, and inlining across sources causes more
   # false positives.
   "$<$<AND:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>,$<COMPILE_LANG_AND_ID:CXX,GNU>>:-Wno-subobject-linkage;-Wno-restrict;-Wno-maybe-uninitialized>"

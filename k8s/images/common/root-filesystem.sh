@@ -30,13 +30,14 @@ programs=(bash dash getent hostname setsid ssh sshd mpirun mpiexec "${launcher[@
   cat chmod comm cp cut date df dirname basename du env false head id install ln ls mkdir mktemp mv nproc printenv readlink
   realpath rm rmdir seq sleep sort stat tail tee timeout touch tr true uname uniq wc grep sed find xargs tar gzip mawk)
 
-# The files that the programs need. Open MPI and PMIx load components with dlopen; OpenSHMEM's are not needed. The data
-# files are error texts, MCA parameters and a UTF-8 locale.
+# The files that the programs need. Open MPI and PMIx load components with dlopen; OpenSHMEM's, the bindings for Fortran
+# and Java, and the second copy of PRRTE are not needed. The data files are error texts, MCA parameters and a UTF-8 locale.
 binaries=("$system"/libnss_extrausers.so.2* /usr/lib/libnss_extrausers.so.2* /usr/lib/openssh/sshd-*)
 for program in "${programs[@]}"; do
   binaries+=("$(PATH=/usr/bin:/usr/sbin type -P "$program")") || die "program not found: $program"
 done
 mapfile -t -O ${#binaries[@]} binaries < <(find "$system"/openmpi "$system"/pmix* -name '*.so*' -not -name 'liboshmem*' \
+  -not -name 'libmpi_*' -not -name 'libprrte*' \
   -not -name 'mca_spml_*' -not -name 'mca_scoll_*' -not -name 'mca_sshmem_*' -not -name 'mca_memheap_*' -not -name 'mca_atomic_*')
 own=("$tree"/usr/bin/* ${cuda:+"$cuda"/lib/*})
 # The driver's libcuda belongs to the node. ldd also fails for scripts.
@@ -48,7 +49,7 @@ for file in "${libraries[@]}"; do
   [[ $file == "$tree"/* ]] || [[ -n $cuda && $file == "$cuda"/* ]] || files+=("$file")
 done
 files+=("${binaries[@]}" /etc/os-release)
-mapfile -t -O ${#files[@]} files < <(find "${data[@]}" -type f -not -name '*wrapper-data.txt')
+mapfile -t -O ${#files[@]} files < <(find "${data[@]}" -type f -not -name '*wrapper-data.txt' -not -path '*/rst/*')
 
 # Copies files to their resolved paths, and links the given paths to them.
 mkdir -p "$root"/{etc,proc,sys,dev,tmp,run/dtrain,var/lib/extrausers,var/lib/dpkg/status.d,usr/{bin,sbin,lib,lib64}}
@@ -94,8 +95,16 @@ mapfile -t packages < <(printf '%s\n' "${copied[@]}" "${copied[@]#/usr}" | xargs
   sed 's/: .*//; s/:.*//' | sort -u)
 dpkg-query -s "${packages[@]}" | awk -v folder="$root/var/lib/dpkg/status.d/" '
   /^Package: / { file = folder $2 } /^[^ ]/ { skip = /^Conffiles:/ } NF && !skip { print >file }'
+declare -A licences  # by content: packages of one source have the same
 for package in "${packages[@]}"; do
-  [ ! -e "/usr/share/doc/$package/copyright" ] || install -D -m 644 -t "$root/usr/share/doc/$package" "/usr/share/doc/$package/copyright"
+  licence=/usr/share/doc/$package/copyright
+  [ -e "$licence" ] || continue
+  sum=$(sha256sum <"$licence")
+  mkdir -p "$root${licence%/*}"
+  if [ -n "${licences[$sum]:-}" ]; then ln -sr "$root${licences[$sum]}" "$root$licence"; else
+    install -m 644 "$licence" "$root$licence"
+    licences[$sum]=$licence
+  fi
 done
 info=$(LD_LIBRARY_PATH=${cuda:+$cuda/lib} "$tree/usr/bin/dtrain-info")
 for library in ${cuda:+cuBLASLt cuDNN nvJPEG NCCL}; do

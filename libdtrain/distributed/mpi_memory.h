@@ -1,5 +1,6 @@
-// Shared-memory segments of Open MPI: one file per rank, by default in /dev/shm, called vader_segment... by version 4 and
-// sm_segment... by version 5. The launcher removes them at the end of a job; if it is killed, they remain until reboot.
+// Shared-memory segments of Open MPI: one file per rank, by default in /dev/shm, called vader_segment... by version 4
+// and sm_segment... by version 5. The launcher removes them at the end of a job; if it is killed, they remain until
+// reboot.
 #pragma once
 
 #include <string>

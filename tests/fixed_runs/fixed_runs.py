@@ -180,7 +180,9 @@ def checksum(path):
 
 def kinds_of(notices, ranks):
     """Notices by kind, and the steps named in errors. Which ranks still report when a job of several ends, and whether
-    one is reported as slow, depends on timing: then only the presence of an error counts."""
+    one is reported as slow, depends on timing: then only the presence of an error counts. The notice that another
+    version wrote a checkpoint does not count."""
+    notices = re.sub(r"(?m)^note: version: checkpoint .*\n", "", notices)
     count = {kind: len(re.findall(f"^{kind}: ", notices, re.MULTILINE)) for kind in ("note", "warning", "error")}
     steps = sorted(set(re.findall(r"\bstep \d+", " ".join(re.findall("^error: .*", notices, re.MULTILINE)))))
     if ranks > 1:

@@ -1,6 +1,5 @@
 // dtrain-info: what this build is, what it has loaded and what it runs on.
 #include <dlfcn.h>
-#include <dnnl.h>
 #include <gif_lib.h>
 #include <link.h>
 #include <png.h>
@@ -33,6 +32,7 @@
 #include "apps/info/topology.h"
 #include "dtrain/core/context.h"
 #include "dtrain/core/gpu_info.h"
+#include "libdtrain/cpu/onednn/loaded.h"
 
 namespace {
 
@@ -50,16 +50,15 @@ void row(const std::string& name, const std::string& value) { fmt::print("{:<14}
 double gibibytes(size_t bytes) { return static_cast<double>(bytes) / (size_t{1} << 30); }
 
 // The file that a loaded function comes from.
-template <class Function>
-std::string origin(Function* function) {
+std::string origin(const void* function) {
   Dl_info info{};
-  const bool found = dladdr(reinterpret_cast<const void*>(function), &info) != 0 && info.dli_fname != nullptr;
+  const bool found = dladdr(function, &info) != 0 && info.dli_fname != nullptr;
   return found ? info.dli_fname : "?";
 }
 
-std::string version_of_dnnl() {
-  const dnnl_version_t* dnnl = dnnl_version();
-  return fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch);
+template <class Function>
+std::string origin(Function* function) {
+  return origin(reinterpret_cast<const void*>(function));
 }
 
 std::string version_of_png() {
@@ -79,7 +78,8 @@ std::string version_of_webp() {
 }
 
 void print_libraries() {
-  row("oneDNN", fmt::format("{}  {}", version_of_dnnl(), origin(dnnl_version)));
+  const cpu::LoadedOnednn onednn = cpu::loaded_onednn();
+  row("oneDNN", fmt::format("{}  {}", onednn.version, origin(onednn.code_address)));
   // libjpeg has no function that tells the version of the loaded library: this is the one built against.
   constexpr int kTurbo = LIBJPEG_TURBO_VERSION_NUMBER;
   row("libjpeg", fmt::format("libjpeg-turbo {}.{}.{}, interface {}  {}", kTurbo / 1000000, kTurbo / 1000 % 1000,
@@ -157,7 +157,8 @@ int run(const std::vector<std::string>& argv) {
     return 0;
   }
   if (ranks) {
-    info::show_ranks(options, {{"oneDNN", version_of_dnnl()}, {"libpng", version_of_png()}, {"zlib", zlibVersion()}});
+    info::show_ranks(options,
+                     {{"oneDNN", cpu::loaded_onednn().version}, {"libpng", version_of_png()}, {"zlib", zlibVersion()}});
     return 0;
   }
   row("dtrain", cli::version());

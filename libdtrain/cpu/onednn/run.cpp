@@ -1,5 +1,6 @@
 #include "libdtrain/cpu/onednn/run.h"
 
+#include "libdtrain/cpu/onednn/loaded.h"
 #include "libdtrain/cpu/onednn/primitive_cache.h"
 #include "libdtrain/cpu/threads/scratch.h"
 #include "libdtrain/cpu/threads/work_stealing.h"
@@ -8,6 +9,11 @@ namespace dtrain::cpu {
 
 Onednn& onednn(Context& context) {
   return context.primitives().get<Onednn>(0, [] { return Onednn{}; });
+}
+
+LoadedOnednn loaded_onednn() {
+  const dnnl_version_t& version = *dnnl_version();
+  return {concat(version.major, ".", version.minor, ".", version.patch), reinterpret_cast<const void*>(&dnnl_version)};
 }
 
 bool onednn_has_bf16(const Context& context) {

@@ -51,7 +51,7 @@ prefix_map="-ffile-prefix-map=$source=. -ffile-prefix-map=$build=build -ffile-pr
 cmake -S "$source" -B "$build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$here/toolchain.cmake" -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_C_FLAGS="$prefix_map" -DCMAKE_CXX_FLAGS="$prefix_map" -DCMAKE_INSTALL_LIBDIR=lib -DBUILD_SHARED_LIBS=ON \
   -DDTRAIN_CUDA=$cuda -DDTRAIN_CUDA_ARCHITECTURES=RELEASE -DDTRAIN_TESTS=OFF -DDTRAIN_BENCHMARKS=OFF
-ninja -C "$build"
+LD_LIBRARY_PATH=$cache/sysroot/runtime ninja -C "$build"  # programs print their manual pages
 
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
 name=dtrain-$version-linux-x86_64

@@ -38,6 +38,8 @@ StrictModes no
 UsePAM no
 PidFile none
 """
+if pathlib.Path("/usr/lib/openssh/sshd-session").exists():  # OpenSSH 9.8 and later block hosts after failed logins
+    SSHD_CONFIG += "PerSourcePenalties no\n"
 
 SSH_CONFIG = """\
 Host *

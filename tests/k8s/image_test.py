@@ -239,19 +239,20 @@ class Containers(unittest.TestCase):
 
     MPIRUN = ("dtrain-mpirun", "-np", "2", "-H", "launcher:1,worker:1", "--mca", "orte_keep_fqdn_hostnames", "true")
 
-    def launch(self, *arguments):
+    def launch(self, *arguments, **options):
         deadline = time.monotonic() + 100
-        while self.contain("ssh", "worker", "true", space="launcher").returncode and time.monotonic() < deadline:
+        options["space"] = "launcher"
+        while self.contain("ssh", "worker", "true", **options).returncode:
+            self.assertLess(time.monotonic(), deadline, "the worker accepts no login")
             time.sleep(0.2)
-        return self.contain(*arguments, space="launcher")
+        return self.contain(*arguments, **options)
 
     def test_ranks_of_two_pods_connect(self):
         variables = ["USER_NAME=ada", "FROM_POD=a b", "MY_SECRET=hidden", "AWS_SESSION_TOKEN=hidden"]
         # The operator's command for a worker.
         with self.worker("/usr/sbin/sshd", "-De", variables=variables):
             options = {"variables": ["USER_NAME=ada"], "space": "launcher"}
-            result = self.launch("ssh", "worker", "true")
-            text = self.contain("ssh", "worker", "env; stat -c %a .ssh/environment", **options)
+            text = self.launch("ssh", "worker", "env; stat -c %a .ssh/environment", **options)
             self.assertEqual(text.returncode, 0, text.stderr)
             self.assertIn("FROM_POD=a b\n", text.stdout)
             self.assertNotIn("hidden", text.stdout)

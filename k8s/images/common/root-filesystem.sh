@@ -79,6 +79,8 @@ ln -s ../bin/dtrain-pod "$root/usr/sbin/sshd"
 
 # Users; dtrain-pod adds the pod's user. The empty files are mount points of container runtimes.
 cp -r "$here/etc/." "$root/etc/"
+# OpenSSH 9.8 and later block hosts after failed logins, such as the launcher's before a pod is ready.
+[ ! -e /usr/lib/openssh/sshd-session ] || echo "PerSourcePenalties no" >>"$root/etc/ssh/sshd_config"
 : | tee "$root"/etc/{hosts,hostname,resolv.conf}
 {
   echo "root:x:0:0:root:/run/dtrain/home:/bin/bash"

@@ -24,8 +24,10 @@ find_path(HWLOC_INCLUDE_DIR hwloc.h REQUIRED)
 find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)  # 3.3, header-only; has no CMake package
 
 # Tests and benchmarks under mpirun. The engine itself loads Open MPI at run time.
-set(MPI_CXX_SKIP_MPICXX ON)  # without MPI's removed C++ bindings
-find_package(MPI 3.1 QUIET COMPONENTS CXX)
+if(DTRAIN_TESTS OR DTRAIN_BENCHMARKS)
+  set(MPI_CXX_SKIP_MPICXX ON)  # without MPI's removed C++ bindings
+  find_package(MPI 3.1 QUIET COMPONENTS CXX)
+endif()
 dtrain_resolve(MPI "${MPI_CXX_FOUND}" "MPI ${MPI_CXX_VERSION}, ${MPIEXEC_EXECUTABLE}" "no MPI found")
 
 find_package(GTest 1.12 QUIET)

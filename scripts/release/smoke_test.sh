@@ -56,7 +56,7 @@ completes() {
 }
 completes "dtrain-data ver" verify
 completes "dtrain-data synthesize --max" --max_image_size
-zgrep -q '^\.SH NAME' "$library"/share/man/man1/dtrain-data-synthesize.1*
+zgrep -q '^\.SH "NAME"' "$library"/share/man/man1/dtrain-data-synthesize.1*
 echo "passed: completion, manual pages"
 
 examples=$library/share/doc/dtrain/examples

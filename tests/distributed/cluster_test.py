@@ -115,6 +115,21 @@ def test_late_workers_are_awaited():
         expect(len(set(cluster.launcher.output().split())), 2, cluster)
 
 
+def test_launcher_waits_for_its_own_address():
+    with Cluster(workers=1) as cluster:
+        launcher, worker = cluster.launcher, cluster.workers[0]
+        cluster.hostfile.write_text(f"{launcher.host} slots=2\n{cluster.hostfile.read_text()}")
+        hosts = cluster.folder / "hosts"
+        complete = hosts.read_text()
+        hosts.write_text(complete.replace(launcher.host, "other"))
+        cluster.start(MPIRUN, "-np", "4", "hostname")
+        wait_until(lambda: "Accepted publickey" in worker.errors(), "a login to the worker")
+        expect(cluster.launcher.output(), "", cluster)
+        hosts.write_text(complete)
+        expect(cluster.wait(), 0, cluster)
+        expect(set(cluster.launcher.output().split()), {launcher.name, worker.name}, cluster)
+
+
 # Open MPI 5's daemons missed the end of every tenth such program.
 def test_programs_that_end_at_once():
     with Cluster() as cluster:

@@ -3,6 +3,7 @@ shell scripts in place of a program. ctest runs each test_* function on its own.
 """
 
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -135,6 +136,13 @@ def test_programs_that_end_at_once():
     with Cluster() as cluster:
         for _ in range(20):
             expect(cluster.run(MPIRUN, "-np", "4", "true", timeout=60), 0, cluster)
+
+
+def test_abort_by_open_mpi_has_the_code_of_a_lost_connection():
+    with Cluster(workers=1) as cluster:
+        abort = ("bash", "-c", "echo '*** MPI_ERRORS_ARE_FATAL' >&2; exit 14")
+        expect(cluster.run(MPIRUN, "-np", "2", *abort), 4 if shutil.which("prterun") else 14, cluster)
+        expect_errors(cluster, "MPI_ERRORS_ARE_FATAL")
 
 
 def test_missing_worker_is_named():

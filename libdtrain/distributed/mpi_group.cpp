@@ -10,6 +10,7 @@
 
 #include "dtrain/core/error.h"
 #include "libdtrain/distributed/mpi_transport.h"
+#include "libdtrain/distributed/open_mpi.h"
 #include "libdtrain/distributed/read_texts.h"
 
 namespace dtrain {
@@ -103,6 +104,7 @@ void MpiGroup::finish() {
 std::unique_ptr<Group> make_mpi_group(const GroupOptions& options, int ranks) {
   mpi::require_first_start();
   mpi::allow_open_files(ranks);
+  mpi::return_connection_errors();
   return std::make_unique<mpi::MpiGroup>(options);
 }
 

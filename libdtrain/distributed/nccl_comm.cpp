@@ -18,8 +18,8 @@ namespace {
 
 constexpr double kGoodbye = 10;  // seconds for an orderly destruction
 
-// Temporarily overrides an environment variable. The engine's only change of the environment: ncclConfig_t (NCCL 2.28)
-// has no field for the algorithm, which each new communicator reads from NCCL_ALGO.
+// Temporarily overrides an environment variable: ncclConfig_t (NCCL 2.28) has no field for the
+// algorithm, which each new communicator reads from NCCL_ALGO.
 class EnvironmentValue {
  public:
   EnvironmentValue(const char* name, const std::string& value) : name_(name) {

@@ -58,4 +58,9 @@ struct OpenMpi {
 // Throws Error(Fault::resource) if it is not installed.
 const OpenMpi& open_mpi();
 
+// Makes calls return an error when a connection is lost; to be called before MPI_Init. Open MPI 5 aborts the process
+// unless its fault tolerance (ULFM) is enabled, which has only an environment variable. It excludes UCX and libfabric,
+// and so stays disabled where RDMA devices exist or another PML than ob1 is selected.
+void return_connection_errors();
+
 }  // namespace dtrain::mpi

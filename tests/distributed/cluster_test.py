@@ -131,6 +131,14 @@ def test_launcher_waits_for_its_own_address():
         expect(set(cluster.launcher.output().split()), {launcher.name, worker.name}, cluster)
 
 
+# As in a job of more than 64 hosts.
+def test_daemons_start_daemons():
+    with Cluster(workers=3, slots=1) as cluster:
+        tree = {"PRTE_MCA_rml_base_radix": "1"}
+        expect(cluster.run(MPIRUN, "-np", "3", "hostname", environment=tree), 0, cluster)
+        expect(sorted(cluster.launcher.output().split()), [worker.name for worker in cluster.workers], cluster)
+
+
 # Open MPI 5's daemons missed the end of every tenth such program.
 def test_programs_that_end_at_once():
     with Cluster() as cluster:

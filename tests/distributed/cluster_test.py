@@ -2,6 +2,7 @@
 shell scripts in place of a program. ctest runs each test_* function on its own.
 """
 
+import os
 import pathlib
 import shutil
 import signal
@@ -137,6 +138,22 @@ def test_daemons_start_daemons():
         tree = {"PRTE_MCA_rml_base_radix": "1"}
         expect(cluster.run(MPIRUN, "-np", "3", "hostname", environment=tree), 0, cluster)
         expect(sorted(cluster.launcher.output().split()), [worker.name for worker in cluster.workers], cluster)
+
+
+# Open MPI refuses sessions that stay attached on more hosts than may be started at once, by default 128.
+def test_many_hosts_are_started_at_once():
+    folder = pathlib.Path("/run/programs")
+    folder.mkdir()
+    for name, script in (("ssh", "exit 0"), ("mpirun", "echo $OMPI_MCA_plm_rsh_num_concurrent")):
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    hostfile = folder / "hostfile"
+    for hosts, expected in ((128, ""), (129, "129")):
+        hostfile.write_text("".join(f"node-{i} slots=1\n" for i in range(hosts)))
+        wrapper = subprocess.run([MPIRUN, "--hostfile", hostfile, "hostname"], capture_output=True, text=True, check=True,
+                                 env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+        if wrapper.stdout.strip() != expected:
+            raise AssertionError(f"{hosts} hosts: found '{wrapper.stdout}', expected '{expected}'")
 
 
 # Open MPI 5's daemons missed the end of every tenth such program.

@@ -33,7 +33,8 @@ beside_ccache() {
     >"$place/$1.log" 2>&1 || { cat "$place/$1.log" && exit 1; }
 }
 launches_ccache() { grep "$place/ccache" "$place/$1/build.ninja" "$place/$1/CMakeFiles/rules.ninja" >/dev/null; }
-compilers=(-DCMAKE_CXX_COMPILER="$(command -v c++)" -DCMAKE_MAKE_PROGRAM="$(command -v ninja)")
+compilers=(-DCMAKE_CXX_COMPILER="$(command -v c++)" -DCMAKE_MAKE_PROGRAM="$(command -v ninja)"
+  -DProtobuf_PROTOC_EXECUTABLE="$(command -v protoc)")
 beside_ccache without "${compilers[@]}" -DCMAKE_IGNORE_PATH="$place;/usr/local/bin;/usr/bin;/bin"
 chmod +x "$place/ccache"
 beside_ccache without -DCMAKE_IGNORE_PATH=

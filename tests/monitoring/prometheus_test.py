@@ -26,12 +26,14 @@ def programs(folder):
     """Paths of prometheus and promtool; skips the test without them."""
     if all(map(shutil.which, ("prometheus", "promtool"))):
         return "prometheus", "promtool"
-    found = subprocess.run(["apt-get", "download", "-qq", "prometheus"], cwd=folder, capture_output=True, text=True)
-    packages = list(folder.glob("prometheus_*.deb"))
-    if not packages:
-        print(f"SKIPPED: there is no Prometheus, and no package of it: {found.stderr.strip()}")
+    # promtool has its own package since Debian 13.
+    found = [subprocess.run(["apt-get", "download", "-qq", package], cwd=folder, capture_output=True, text=True)
+             for package in ("prometheus", "promtool")]
+    if not list(folder.glob("prometheus_*.deb")):
+        print(f"SKIPPED: there is no Prometheus, and no package of it: {found[0].stderr.strip()}")
         sys.exit(77)
-    subprocess.run(["dpkg", "-x", packages[0], folder / "root"], check=True)
+    for package in folder.glob("*.deb"):
+        subprocess.run(["dpkg", "-x", package, folder / "root"], check=True)
     return folder / "root/usr/bin/prometheus", folder / "root/usr/bin/promtool"
 
 

@@ -62,7 +62,8 @@ class Hosts(cluster.Cluster):
 
     def environment(self):
         mine = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_", "DTRAIN_"))}
-        return {**mine, "PATH": f"/usr/local/bin:{os.environ['PATH']}", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        return {**mine, "PATH": f"/usr/local/bin:{os.environ['PATH']}",
+                "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                 "OMPI_MCA_orte_tmpdir_base": "/run/pod", "FS": str(EFS), "HOSTFILE": str(self.hostfile)}
 
     def log_in(self, *command, **environment):

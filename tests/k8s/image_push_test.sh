@@ -49,7 +49,7 @@ build() { "$place/project/k8s/images/build.sh" --prebuilt "$place/tree" --push "
 
 version=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")
 build 127.0.0.1:5000/team || { cat "$place/output"; exit 1; }
-digest=$(skopeo inspect --tls-verify=false "docker://127.0.0.1:5000/team/dtrain-cpu:$version" | sed -n 's/.*"Digest": "\(.*\)",/\1/p')
+digest=$(skopeo inspect --tls-verify=false --format '{{.Digest}}' "docker://127.0.0.1:5000/team/dtrain-cpu:$version")
 image=127.0.0.1:5000/team/dtrain-cpu:$version@$digest
 expect "IMAGE: $image" <(tr -d '"' <"$place/project/k8s/overlays/smoke/parameters.yaml")
 expect "k8s/overlays/smoke: IMAGE=$image" "$place/output"

@@ -59,7 +59,7 @@ if [ ! -e "$base/.complete" ]; then
   debootstrap --variant=minbase --include=ca-certificates "$suite" "$base" >"$cache/$suite.log" 2>&1 ||
     { tail -n 5 "$cache/$suite.log" >&2; exit 1; }
   # apt, names and certificates work as on this machine.
-  cp -aL /etc/apt/apt.conf.d/. "$base/etc/apt/apt.conf.d/"
+  apt-config dump | grep '^Acquire::' >"$base/etc/apt/apt.conf.d/99host" || true
   [ ! -e /etc/ssl/certs/ca-certificates.crt ] || cp -L /etc/ssl/certs/ca-certificates.crt "$base/etc/ssl/certs/"
   touch "$base/.complete"
 fi

@@ -6,6 +6,7 @@ ctest runs each test_* function separately, with the folder of the programs in D
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,12 +82,13 @@ class Hosts(cluster.Cluster):
 
     def on(self, host, *command):
         """Runs a command that changes a host's view of the file system."""
-        subprocess.run(["nsenter", "-t", str(host.first_process()), "-m", *command], check=True)
+        subprocess.run(["nsenter", "-t", str(host.first_process()), "-m", "-r", *command], check=True)
 
-    def expect(self, code, *texts):
+    def expect(self, codes, *texts):
         found = self.wait(180)
         written = self.launcher.written()
-        assert found == code, f"exit code {found}, expected {code}; {written}"
+        codes = codes if isinstance(codes, tuple) else (codes,)
+        assert found in codes, f"exit code {found}, expected {codes}; {written}"
         for text in texts:
             assert re.search(text, self.launcher.output() + self.launcher.errors()), f"no '{text}'; {written}"
         self.wait_for_ranks(0)
@@ -108,7 +110,8 @@ def test_trains_and_resumes():
         hosts.log_in(EC2 / "run.sh", *TRAINING)
         hosts.wait_for("saved .*/step-2$")
         hosts.signal_rank(1, signal.SIGKILL)
-        hosts.expect(137, "run.sh: results in /run/efs/mask-rcnn-coco-2-efs-")
+        # The kill, or with Open MPI 5 the lost connection, if the other rank reports it first.
+        hosts.expect((137, 4) if shutil.which("prterun") else 137, "run.sh: results in /run/efs/mask-rcnn-coco-2-efs-")
         [run] = runs()
         assert re.fullmatch(r"mask-rcnn-coco-2-efs-\d{4}(-\d\d){5}", run.name), run
         assert not (run / "done").exists()

@@ -211,12 +211,14 @@ def test_late_dns():
 
 
 def test_killed_rank():
-    """mpirun exits with 137, the launcher's container is restarted, and training resumes from the checkpoint."""
+    """mpirun exits with 137, or with 4 if the other rank reports the lost connection first, as it may under Open MPI 5.
+    The launcher's container is restarted, and training resumes from the checkpoint."""
     with training("--save_model_steps=5") as (node, job):
         reach_step(node, 8)
         node.signal_rank(1, signal.SIGKILL)
         node.wait(lambda: job.pod.restarts == 1, "a second start")
-        expect(job.pod.codes[0] == 137, f"mpirun ended with {job.pod.codes[0]}", node)
+        codes = (137, 4) if shutil.which("prterun") else (137,)
+        expect(job.pod.codes[0] in codes, f"mpirun ended with {job.pod.codes[0]}", node)
         expect_resumed(node, finish(node, job))
 
 

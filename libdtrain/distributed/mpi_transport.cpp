@@ -1,6 +1,9 @@
 // Non-blocking MPI calls, one communicator per channel.
 #include "libdtrain/distributed/mpi_transport.h"
 
+#include <chrono>
+#include <thread>
+
 #include "dtrain/core/error.h"
 #include "libdtrain/distributed/mpi_memory.h"
 #include "libdtrain/distributed/mpi_places.h"
@@ -104,7 +107,10 @@ void check(int code, const char* call) {
   char text[kMaxErrorString] = "";
   int length = 0;
   open_mpi().error_string(code, text, &length);
-  throw Error(Fault::communication, concat(call, ": ", std::string(text, static_cast<size_t>(length))));
+  const std::string reason(text, static_cast<size_t>(length));
+  // Leaves mpirun time to end the job for the failed rank, whose name and signal it prints, and whose code it returns.
+  if (reason.starts_with("MPI_ERR_PROC_FAILED")) std::this_thread::sleep_for(std::chrono::seconds(1));
+  throw Error(Fault::communication, concat(call, ": ", reason));
 }
 
 void require_first_start() {

@@ -156,7 +156,7 @@ class Containers(unittest.TestCase):
         folder = self.place / name
         folder.mkdir()
         (folder / "config.json").write_text(json.dumps({
-            "ociVersion": "1.0.0", "hostname": name, "root": {"path": str(FOLDER / "rootfs"), "readonly": True},
+            "ociVersion": "1.0.0", "hostname": space or name, "root": {"path": str(FOLDER / "rootfs"), "readonly": True},
             "process": {"args": image["Entrypoint"] + list(arguments), "cwd": image["WorkingDir"],
                         "env": image["Env"] + list(variables), "noNewPrivileges": True,
                         "user": {"uid": user, "gid": user, "additionalGids": [FS_GROUP]},

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Lints manifests of jobs with rules beyond schemas, from lint_operators.py, lint_pods.py and lint_storage.py.
+"""Lints manifests of jobs with rules beyond schemas, from lint_instances.py, lint_operators.py,
+lint_pods.py and lint_storage.py.
 
     lint.py FILE...        prints one line per violation: FILE: KIND/NAME: RULE: MESSAGE
     lint.py --rules        prints names and descriptions of the rules
@@ -11,13 +12,14 @@ import argparse
 import pathlib
 import sys
 
+import lint_instances
 import lint_operators
 import lint_pods
 import lint_storage
 import yaml
 from lint_job import Job
 
-JOB_RULES = lint_operators.RULES | lint_pods.RULES
+JOB_RULES = lint_instances.RULES | lint_operators.RULES | lint_pods.RULES
 RULES = JOB_RULES | lint_storage.RULES
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -8,9 +8,6 @@ TRAINERS = ("dtrain-cnn-benchmarks", "dtrain-mask-rcnn", "dtrain-launch-benchmar
 SSH_PATH = "/etc/dtrain/ssh"
 SSH_PORT = 2222
 WORKER_TIMEOUT = "1800"
-# EFA devices per instance type, from AWS's tables; other types are not checked.
-EFA_DEVICES = {"p3.16xlarge": 0, "p3dn.24xlarge": 1, "p4d.24xlarge": 4, "p4de.24xlarge": 4, "p5.48xlarge": 32,
-               "p5e.48xlarge": 32, "p5en.48xlarge": 16, "p6-b200.48xlarge": 8}
 
 
 def adder(rules):

@@ -3,8 +3,7 @@ them."""
 
 import re
 
-from lint_job import (
-    EFA_DEVICES, FRONT_ENDS, PEERS, SSH_PATH, SSH_PORT, TRAINERS, WORKER_TIMEOUT, adder, items, mapping, number)
+from lint_job import FRONT_ENDS, PEERS, SSH_PATH, SSH_PORT, TRAINERS, WORKER_TIMEOUT, adder, items, mapping, number
 
 RULES = {}
 rule = adder(RULES)
@@ -182,18 +181,6 @@ def gpu_toleration(job):
     for pod in job.pods:
         if pod.gpus and not any(one.get("key") == "nvidia.com/gpu" for one in items(pod.spec.get("tolerations"))):
             yield f"{pod.role}: no toleration of nvidia.com/gpu"
-
-
-@rule
-def efa_devices(job):
-    """The number of EFA devices is the instance type's."""
-    for pod in job.pods:
-        devices = pod.limits.get("vpc.amazonaws.com/efa", 0)
-        instance = mapping(pod.spec.get("nodeSelector")).get("node.kubernetes.io/instance-type")
-        if instance in EFA_DEVICES and devices not in (0, EFA_DEVICES[instance]):
-            yield f"{devices} EFA devices on {instance}, which has {EFA_DEVICES[instance]}"
-        elif devices and instance not in EFA_DEVICES:
-            yield f"{devices} EFA devices without a known instance type"
 
 
 @rule

@@ -5,6 +5,8 @@
 # OVERLAY is a folder of k8s/overlays, or a path to an overlay.
 #   - NAME=VALUE sets a parameter (in capitals) in the overlay's parameters.yaml; k8s/set.sh OVERLAY lists them. RANKS,
 #     the number of ranks, is computed from WORKERS and SLOTS and cannot be set.
+#   - INSTANCE_TYPE=TYPE, in overlays with GPUs, selects nodes of an EC2 instance type of k8s/instance-types.csv and sets
+#     IMAGE, SLOTS, EFA, CPU, MEMORY and SHM accordingly, unless they are set, too. INSTANCE_TYPE= selects any nodes.
 #   - --FLAG=VALUE replaces or adds a flag in command.yaml. A boolean flag is --FLAG or --FLAG=false.
 #   - KEY.PART=VALUE sets a key of --config; NAME=VALUE such as steps=VALUE replaces an existing argument.
 #   - Arguments after -- are appended to the command.
@@ -19,6 +21,8 @@ die() {
 
 # shellcheck source-path=SCRIPTDIR source=lib/parameters.sh
 . "$here/lib/parameters.sh"
+# shellcheck source-path=SCRIPTDIR source=lib/instance-types.sh
+. "$here/lib/instance-types.sh"
 
 [ $# -ge 1 ] || die "usage: k8s/set.sh OVERLAY NAME=VALUE... [--FLAG=VALUE...] [-- ARGUMENT...]"
 overlay=$1
@@ -28,8 +32,10 @@ case $overlay in storage/*) folder=$here/$overlay ;; esac
 [ -d "$folder" ] || folder=$overlay
 parameters=$folder/parameters.yaml
 command=$folder/command.yaml
+kustomization=$folder/kustomization.yaml
 [ -f "$parameters" ] || die "there is no overlay $overlay: $(cd "$here/overlays" && echo -- * | cut -c 4-) $(cd "$here" && echo storage/*/)"
 mapfile -t lines <"$parameters" || die "$parameters cannot be read" 6
+mapfile -t kustomized <"$kustomization" || die "$kustomization cannot be read" 6
 # Untrusted values are printed. U+0080 to U+009F are control characters, too.
 number=$(LC_ALL=C grep -m 1 -naE $'[\x01-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' -- "$parameters") &&
   die "$parameters:${number%%:*}: a control character, expected printable text"
@@ -52,6 +58,7 @@ value_of() {
   value=${value#\"}
   echo "${value%\"}"
 }
+gib() { case $1 in *Ti) echo $((${1%Ti} * 1024)) ;; *) echo "${1%Gi}" ;; esac }
 set_value() {  # quotes numbers, since values of a ConfigMap are strings
   local at
   at=$(line_of "$1") || die "the overlay $overlay has no parameter $1"
@@ -61,6 +68,7 @@ set_value() {  # quotes numbers, since values of a ConfigMap are strings
 if [ $# = 0 ]; then
   printf '%s\n' "${lines[@]}" | sed -n -e 's/^  # \([A-Z0-9_]*\): \(.*\)$/\1=   (required, such as \2)/p' \
     -e 's/^  \([A-Z0-9_]*\): "\{0,1\}\([^"]*\)"\{0,1\}$/\1=\2/p'
+  if component_of gpu >/dev/null && ! line_of INSTANCE_TYPE >/dev/null; then echo "INSTANCE_TYPE=   (any)"; fi
   exit
 fi
 
@@ -144,7 +152,14 @@ set_key() {  # KEY VALUE: of --config, or one that the command has
 for argument in "$@"; do
   [[ $argument != *[[:cntrl:]]* ]] || die "an argument contains a line break or another control character"
 done
-touched_command=no
+touched_command=no touched_kustomization=no
+# First, so that other parameters override it.
+for argument in "$@"; do
+  [ "$argument" != -- ] || break
+  [[ $argument == INSTANCE_TYPE=* ]] || continue
+  set_instance_type "${argument#*=}"
+  touched_kustomization=yes
+done
 while [ $# != 0 ]; do
   argument=$1
   shift
@@ -161,6 +176,8 @@ while [ $# != 0 ]; do
     if [[ $argument == *=* ]]; then set_flag "${name#--}" "$value"; else set_flag "${name#--}"; fi
   elif [[ $argument != *=* ]]; then
     die "'$argument': expected NAME=VALUE, --FLAG or --FLAG=VALUE"
+  elif [ "$name" = INSTANCE_TYPE ]; then
+    continue
   elif [ "$name" = RANKS ]; then
     die "RANKS follows from WORKERS and SLOTS"
   elif [[ $name =~ ^[A-Z0-9_]+$ ]] && line_of "$name" >/dev/null; then
@@ -181,6 +198,10 @@ done
 if value=$(value_of LAUNCHERS); then
   [[ $value =~ ^(0|[1-9][0-9]{0,2})$ ]] || die "LAUNCHERS='$value': expected a number"
 fi
+if slots=$(value_of SLOTS) && at=$(index_of_assignment --num_gpus) && [ "$(item "$at")" != "--num_gpus=$slots" ]; then
+  set_flag num_gpus "$slots"
+  touched_command=yes
+fi
 if workers=$(value_of WORKERS) && slots=$(value_of SLOTS); then
   ranks=$(((workers + $(value_of LAUNCHERS || echo 0)) * slots))
   set_value RANKS "$ranks"
@@ -190,6 +211,7 @@ if workers=$(value_of WORKERS) && slots=$(value_of SLOTS); then
   last=$(value_of NAME)-worker-$((workers - 1))
   [ ${#last} -le 63 ] || die "NAME: the last worker's name $last has ${#last} characters, expected at most 63"
 fi
+check_instance
 if data=$(value_of DATA_PATH) && dataset=$(value_of DATASET_DIR) && [[ $dataset/ != "$data"/* ]]; then
   die "DATASET_DIR=$dataset is not inside DATA_PATH=$data, the mount path of its volume"
 fi
@@ -202,7 +224,6 @@ for path in DATA_PATH DATASET_DIR; do
 done
 
 # Conditions of volume binding and of the CSI drivers.
-gib() { case $1 in *Ti) echo $((${1%Ti} * 1024)) ;; *) echo "${1%Gi}" ;; esac }
 if size=$(value_of STORAGE) && asked=$(value_of CLAIM_STORAGE) && [ "$(gib "$asked")" -gt "$(gib "$size")" ]; then
   die "CLAIM_STORAGE=$asked is more than STORAGE=$size: a claim cannot be bound to a smaller volume"
 fi
@@ -225,4 +246,5 @@ store() {  # FILE LINE...
   { printf '%s\n' "$@" >"$file.new" && mv "$file.new" "$file"; } || die "$file cannot be written" 6
 }
 store "$parameters" "${lines[@]}"
+[ $touched_kustomization = no ] || store "$kustomization" "${kustomized[@]}"
 [ $touched_command = no ] || store "$command" "${written[@]}"

@@ -6,7 +6,6 @@ declare -A expected=(
   [NAME]='^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$|a name: lower-case letters, digits and hyphens, beginning with a letter'
   [IMAGE]='^[a-z0-9][-a-z0-9._/:]*(:[A-Za-z0-9_][-A-Za-z0-9_.]*|@sha256:[0-9a-f]{64})$|an image with its tag or digest'
   [TENSORBOARD_IMAGE]='^[a-z0-9][-a-z0-9._/:]*(:[A-Za-z0-9_][-A-Za-z0-9_.]*|@sha256:[0-9a-f]{64})$|an image with its tag or digest'
-  [INSTANCE_TYPE]='^[a-z][a-z0-9-]*\.[a-z0-9-]+$|an instance type, such as p4d.24xlarge'
   [WORKERS]='^[1-9][0-9]{0,4}$|a number from 1'
   [SLOTS]='^[1-9][0-9]{0,2}$|a number from 1'
   [MIN_RANKS]='^[1-9][0-9]{0,5}$|a number from 1'

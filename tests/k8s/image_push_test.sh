@@ -33,7 +33,7 @@ expect() { grep -qF -- "$1" "$2" || { echo "expected '$1' in $2:"; cat "$2"; exi
 # A repository with modifiable overlays. Its images have the SBOM alone: image_build.sh builds a whole image.
 mkdir -p "$place/project/k8s" "$place/bin" "$place/registry" "$place/tree/usr/share"
 cp "$source/CMakeLists.txt" "$place/project/"
-for name in images overlays lib set.sh; do cp -r "$source/k8s/$name" "$place/project/k8s/"; done
+for name in images overlays lib instance-types.csv set.sh; do cp -r "$source/k8s/$name" "$place/project/k8s/"; done
 cp -r "$folder/rootfs/usr/share/dtrain" "$place/tree/usr/share/"
 # shellcheck disable=SC2016
 printf '#!/bin/sh\ntar -C "$1" -cf "$2" .\n' >"$place/project/k8s/images/common/root-filesystem.sh"

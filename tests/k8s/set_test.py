@@ -18,6 +18,7 @@ import tempfile
 import yaml
 
 import lint
+from instance_types import TYPES
 
 # A new value for each parameter, and suffixes of the paths that it changes. An environment variable is env.NAME.
 NEW = {
@@ -26,9 +27,9 @@ NEW = {
                         r"configMap\.name|runtimeRef\.name"),
     "IMAGE": ("registry.example:5000/other/image:9.9", r"image"),
     "TENSORBOARD_IMAGE": ("registry.example:5000/board:8.8", r"image"),
-    "INSTANCE_TYPE": ("p4de.24xlarge", r"node\.kubernetes\.io/instance-type"),
     "WORKERS": ("3", r"Worker\.replicas|spec\.replicas|numNodes|minAvailable|env\.WORKERS|env\.RANKS"),
-    "SLOTS": ("5", r"slotsPerWorker|numProcPerNode|nvidia\.com/gpu|env\.SLOTS|env\.RANKS"),
+    "SLOTS": ("5", r"slotsPerWorker|numProcPerNode|nvidia\.com/gpu|env\.SLOTS|env\.RANKS|"
+                   r"containers\.training\.args\.\d+"),  # --num_gpus
     "MIN_RANKS": ("2", r"env\.MIN_RANKS"),
     "EFA": ("7", r"vpc\.amazonaws\.com/efa"),
     "CPU": ("11", r"(requests|limits)\.cpu"),
@@ -50,7 +51,8 @@ NEW = {
     "S3_URL": ("s3://other-bucket/some/prefix", r"env\.S3_URL"),
     "SERVICE_ACCOUNT": ("reader", r"serviceAccountName"),
 }
-FOLLOWING = ("RANKS", "LAUNCHERS")  # derived, cannot be set
+# Derived or tested by instance_type_test.py, cannot be set alone.
+FOLLOWING = ("RANKS", "LAUNCHERS", "INSTANCE_TYPE")
 # Overlays whose parameters are set one by one: all parameters, or those with special paths there.
 ONE_BY_ONE = {
     "resnet50-cpu-multi-nfs": NEW, "resnet50-cpu-single-pvc": NEW, "no-operator": NEW, "trainjob": NEW, "p5": NEW,
@@ -178,8 +180,10 @@ def check_all(tree, overlay):
     """Sets all parameters of an overlay: no old value is left, and lint finds nothing."""
     parameters = tree.parameters(overlay)
     wanted = {name: NEW[name][0] for name in parameters if name not in FOLLOWING}
-    if "EFA" in wanted:
-        wanted |= {"INSTANCE_TYPE": "p5e.48xlarge", "EFA": "32"}
+    if "INSTANCE_TYPE" in parameters:  # requests that an instance of each type satisfies
+        wanted |= {"SLOTS": "1", "CPU": "2", "MEMORY": "11Gi"}
+        if "EFA" in wanted:
+            wanted["EFA"] = str(TYPES[parameters["INSTANCE_TYPE"]]["efa"])
     if "training" in parameters["NAME"]:
         wanted["NAME"] = "renamed-training"
     done = tree.set(overlay, *(f"{name}={value}" for name, value in wanted.items()))

@@ -1,0 +1,181 @@
+"""Tests k8s/instance-types.csv and its users: the table and its page, k8s/set.sh OVERLAY INSTANCE_TYPE=..., and the
+default types of all cluster tools and charts. charts_test.py tests the charts."""
+
+import pathlib
+import re
+import shutil
+import tempfile
+
+import lint
+import tools
+import yaml
+from instance_types import TYPES
+
+# Images that have code for a GPU; dtrain-efa also needs the fabric.
+IMAGES = {"V100": "cuda12", "T4": "cuda12", "A10G": "cuda", "L4": "cuda", "L40S": "cuda",
+          "A100": "efa", "H100": "efa", "H200": "efa", "B200": "efa"}
+NAME = r"\b((?:p[3-9]|g[4-9])[a-z0-9-]*\.(?:[0-9]*xlarge|metal))\b"
+
+
+def gib(text):
+    assert text.endswith("Gi"), text
+    return int(text.removesuffix("Gi"))
+
+
+def test_table():
+    assert {"p3.16xlarge", "p3dn.24xlarge", "g6e.48xlarge", "p5.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge"} <= set(TYPES)
+    for name, row in TYPES.items():
+        assert row["image"] == IMAGES[row["gpu"]], name
+        assert row["efa_interfaces"] > 0 or row["image"] != "efa", f"{name}: an image with EFA, but no EFA"
+        assert row["gpus"] in (1, 4, 8) and row["vcpus"] >= 4 * row["gpus"], name
+        assert row["cpu"] < row["vcpus"], f"{name}: a worker leaves no CPU to the node"
+        # The kubelet's reserve, and 10 GiB of huge pages on nodes with EFA.
+        assert gib(row["memory"]) <= 0.93 * row["memory_gib"] - (10 if row["efa"] else 0), name
+        assert gib(row["shm"]) <= gib(row["memory"]) / 3, f"{name}: /dev/shm counts towards the memory"
+
+
+def row_of_page(row):
+    efa = f"{row['efa_interfaces']}" if row["efa"] or not row["efa_interfaces"] else f"{row['efa_interfaces']}, not used"
+    return (f"| {row['instance_type']} | {row['gpus']} x {row['gpu']} | {row['gpu_memory_gib']} | {row['vcpus']} | "
+            f"{row['memory_gib']} | {efa} | `dtrain-{row['image']}` | {row['cpu']} CPU, {row['memory']}, {row['shm']} |")
+
+
+def test_page_has_the_table():
+    text = (tools.K8S / "instance-types.md").read_text(encoding="utf-8")
+    rows = re.findall(rf"^\| {NAME} \|.*$", text, re.MULTILINE)
+    assert len(rows) == len(TYPES), set(rows) ^ set(TYPES)
+    expected = "\n".join(map(row_of_page, TYPES.values()))
+    assert expected in text, f"k8s/instance-types.md: expected the rows\n{expected}"
+
+
+class Tree:
+    """A copy of k8s/ without the charts."""
+
+    def __init__(self, folder):
+        self.root = pathlib.Path(folder) / "k8s"
+        shutil.copytree(tools.K8S, self.root, ignore=shutil.ignore_patterns("charts"))
+
+    def set(self, overlay, *changes):
+        return tools.run(self.root / "set.sh", overlay, *changes)
+
+    def text(self, overlay):
+        return {path.name: path.read_text(encoding="utf-8") for path in (self.root / "overlays" / overlay).iterdir()}
+
+    def parameters(self, overlay):
+        return yaml.safe_load(self.text(overlay)["parameters.yaml"])["data"]
+
+    def pod(self, overlay):
+        """The pod with GPUs."""
+        text = tools.check_run("kubectl", "kustomize", self.root / "overlays" / overlay)
+        documents = list(yaml.safe_load_all(text))
+        assert not list(lint.faults(documents)), (overlay, list(lint.faults(documents)))
+        [pod] = [pod for one in documents for pod in lint.Job(one, documents).pods if pod.gpus]
+        return pod
+
+
+def gpu_overlays():
+    for path in sorted((tools.K8S / "overlays").glob("*/kustomization.yaml")):
+        if "../../components/gpu" in yaml.safe_load(path.read_text(encoding="utf-8")).get("components", []):
+            yield path.parent.name
+
+
+def needs_kubectl():
+    if tools.run("kubectl", "kustomize", tools.K8S / "base").returncode != 0:
+        tools.skip("there is no kubectl that knows components")
+
+
+def expected_limits(row, distributed):
+    limits = {"cpu": str(row["cpu"]), "memory": row["memory"], "nvidia.com/gpu": row["gpus"]}
+    if distributed and row["efa"]:
+        limits |= {"vpc.amazonaws.com/efa": row["efa"], "hugepages-2Mi": "5120Mi"}
+    return limits
+
+
+def test_overlays_take_types():
+    """INSTANCE_TYPE sets node selector, image and resources of all overlays with GPUs."""
+    needs_kubectl()
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Tree(folder)
+        overlays = list(gpu_overlays())
+        assert len(overlays) >= 18 and {"g6e", "p3", "test-gpu", "tf-cnn-ps", "mask-rcnn"} <= set(overlays), overlays
+        for overlay in overlays:
+            distributed = "WORKERS" in tree.parameters(overlay)
+            for name in ("p6-b200.48xlarge", "p3.16xlarge", "g6.12xlarge")[:3 if overlay == "mask-rcnn" else 2]:
+                row = TYPES[name]
+                bf16 = "--precision=bf16" in tree.text(overlay)["command.yaml"]
+                flags = ["--precision=fp16"] if bf16 and row["image"] == "cuda12" else []
+                done = tree.set(overlay, f"INSTANCE_TYPE={name}", *flags)
+                assert done.returncode == 0, (overlay, name, done.stderr)
+                pod = tree.pod(overlay)
+                assert pod.spec["nodeSelector"] == {"node.kubernetes.io/instance-type": name}, (overlay, name)
+                assert pod.limits == expected_limits(row, distributed), (overlay, name, pod.limits)
+                image = row["image"] if distributed else row["image"].replace("efa", "cuda")
+                assert pod.main["image"].startswith(f"dtrain-{image}:"), (overlay, name, pod.main["image"])
+                assert pod.volume("shm")["emptyDir"]["sizeLimit"] == row["shm"], (overlay, name)
+                assert not distributed or pod.owner.slots == row["gpus"], (overlay, name)
+                if "--num_gpus" in " ".join(pod.args):
+                    assert f"--num_gpus={row['gpus']}" in pod.args, (overlay, name, pod.args)
+            assert tree.set(overlay, "INSTANCE_TYPE=").returncode == 0, overlay
+            assert "nodeSelector" not in tree.pod(overlay).spec, overlay
+            assert "INSTANCE_TYPE=   (any)" in tree.set(overlay).stdout, overlay
+
+
+def test_every_type_is_accepted():
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Tree(folder)
+        for name, row in TYPES.items():
+            assert tree.set("mask-rcnn", f"INSTANCE_TYPE={name}").returncode == 0, name
+            found = tree.parameters("mask-rcnn")
+            expected = {"INSTANCE_TYPE": name, "IMAGE": f"dtrain-{row['image']}:{found['IMAGE'].partition(':')[2]}",
+                        "SLOTS": str(row["gpus"]), "CPU": str(row["cpu"]), "MEMORY": row["memory"], "SHM": row["shm"]}
+            assert expected.items() <= found.items(), (name, found)
+            assert found.get("EFA") == (str(row["efa"]) if row["efa"] else None), (name, found)
+
+
+def test_type_is_a_default_for_other_parameters():
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Tree(folder)
+        assert tree.set("p5", "CPU=20", "SLOTS=2", "INSTANCE_TYPE=p5en.48xlarge", "MEMORY=64Gi").returncode == 0
+        found = tree.parameters("p5")
+        assert (found["CPU"], found["SLOTS"], found["RANKS"], found["MEMORY"], found["EFA"]) == (
+            "20", "2", "4", "64Gi", "16"), found
+        # Registry and version stay; the digest is another image's.
+        digest = "sha256:" + "a" * 64
+        for before, name, after in (
+                (f"host:5000/team/dtrain-efa:0.2.0@{digest}", "g6e.xlarge", "host:5000/team/dtrain-cuda:0.2.0"),
+                (f"host/dtrain-cuda:0.2.0@{digest}", "g6.xlarge", f"host/dtrain-cuda:0.2.0@{digest}"),
+                ("dtrain-cuda:0.2.0", "p6-b200.48xlarge", "dtrain-efa:0.2.0"),
+                ("other/trainer:1", "g6.xlarge", "other/trainer:1")):
+            assert tree.set("mask-rcnn", f"IMAGE={before}").returncode == 0
+            assert tree.set("mask-rcnn", f"INSTANCE_TYPE={name}").returncode == 0
+            assert tree.parameters("mask-rcnn")["IMAGE"] == after, (before, name, tree.parameters("mask-rcnn"))
+
+
+REFUSED = (
+    ("p5", ["INSTANCE_TYPE=x9.large"], "INSTANCE_TYPE='x9.large': expected one of " + " ".join(TYPES)),
+    ("p5", ["INSTANCE_TYPE=p5"], "expected one of g6e.xlarge "),
+    ("p5", ["INSTANCE_TYPE=p5.48xlarge,"], "expected one of g6e.xlarge "),
+    ("smoke", ["INSTANCE_TYPE=g5.xlarge"], "the overlay smoke has no GPUs"),
+    ("mask-rcnn", ["INSTANCE_TYPE=g5.xlarge", "SLOTS=8"], "SLOTS=8 is more than the 1 of INSTANCE_TYPE=g5.xlarge"),
+    ("g5", ["CPU=64"], "CPU=64 is more than the 4 of INSTANCE_TYPE=g5.xlarge"),
+    ("g5", ["MEMORY=1Ti"], "MEMORY=1Ti is more than the 16Gi"),
+    ("p5en", ["EFA=32"], "EFA=32 is more than the 16 of INSTANCE_TYPE=p5en.48xlarge"),
+    ("g5", ["EFA=1"], "the overlay g5 has no parameter EFA"),
+    ("p3", ["IMAGE=me/dtrain-cuda:0.2.0"], "no code for the V100 of INSTANCE_TYPE=p3.16xlarge: expected the image dtrain-cuda12"),
+    ("p5", ["INSTANCE_TYPE=p3dn.24xlarge"], "has no bf16: also set --precision=fp16"),
+)
+
+
+def test_rejects_what_no_instance_satisfies():
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Tree(folder)
+        for overlay, changes, phrase in REFUSED:
+            before = tree.text(overlay)
+            done = tree.set(overlay, *changes)
+            assert done.returncode == 1 and phrase in done.stderr, (overlay, changes, done.returncode, done.stderr)
+            assert done.stderr.count("\n") == 1 and done.stderr.startswith("set.sh: "), done.stderr
+            assert tree.text(overlay) == before, (overlay, changes)
+
+
+if __name__ == "__main__":
+    tools.main(globals())

@@ -41,7 +41,12 @@ resource "aws_vpc_security_group_egress_rule" "efa" {
 }
 
 locals {
-  gpu_nodes = var.karpenter_enabled ? {} : var.gpu_nodes
+  instance_types = { for row in csvdecode(file("${path.module}/../../instance-types.csv")) : row.instance_type => row }
+  gpu_nodes      = var.karpenter_enabled ? {} : var.gpu_nodes
+  # Interfaces of each group; only the image dtrain-efa uses EFA.
+  efa_interfaces = { for name, group in local.gpu_nodes : name => coalesce(group.efa_interfaces,
+    local.instance_types[group.instance_type].image == "efa" ? tonumber(local.instance_types[group.instance_type].efa_interfaces) : 0)
+  }
   # EKS appends its own part after these two.
   user_data = join("\n", [
     "MIME-Version: 1.0",
@@ -105,7 +110,7 @@ resource "aws_launch_template" "gpu" {
   name_prefix            = "${var.cluster_name}-${each.key}-"
   update_default_version = true
   user_data              = base64encode(local.user_data)
-  vpc_security_group_ids = each.value.efa_interfaces > 0 ? null : [aws_eks_cluster.this.vpc_config[0].cluster_security_group_id]
+  vpc_security_group_ids = local.efa_interfaces[each.key] > 0 ? null : [aws_eks_cluster.this.vpc_config[0].cluster_security_group_id]
   metadata_options {
     http_endpoint               = "enabled"
     http_tokens                 = "required"
@@ -123,7 +128,7 @@ resource "aws_launch_template" "gpu" {
     }
   }
   dynamic "network_interfaces" {
-    for_each = range(each.value.efa_interfaces)
+    for_each = range(local.efa_interfaces[each.key])
     content {
       interface_type        = "efa"
       network_card_index    = network_interfaces.value

@@ -59,18 +59,22 @@ variable "api_access_cidrs" {
 }
 
 variable "gpu_nodes" {
-  description = "GPU node groups in the first zone and the placement group, scaling from zero."
+  description = "GPU node groups in the first zone and the placement group, scaling from zero. Types: k8s/instance-types.csv."
   type = map(object({
     instance_type  = string
     max_size       = optional(number, 4)
-    efa_interfaces = optional(number, 0)
+    efa_interfaces = optional(number) # null: as many as jobs use on that type
     spot           = optional(bool, false)
     volume_gib     = optional(number, 200)
   }))
   default = {
-    p3   = { instance_type = "p3.16xlarge" }
-    p3dn = { instance_type = "p3dn.24xlarge", efa_interfaces = 1 }
-    g5   = { instance_type = "g5.xlarge" }
+    g6e  = { instance_type = "g6e.48xlarge" }
+    p5   = { instance_type = "p5.48xlarge" }
+    p5en = { instance_type = "p5en.48xlarge" }
+  }
+  validation {
+    condition     = alltrue([for group in values(var.gpu_nodes) : contains(keys(local.instance_types), group.instance_type)])
+    error_message = "Expected one of ${join(" ", keys(local.instance_types))}."
   }
 }
 

@@ -42,7 +42,7 @@ for one in aws:6.69.1 helm:3.3.0; do
 done
 printf 'provider_installation {\n  filesystem_mirror {\n    path = "%s"\n  }\n}\n' "$work/mirror" >"$work/config"
 mkdir "$work/k8s" "$work/bin"
-cp -R "$source/k8s/cluster" "$source/k8s/charts" "$work/k8s/"
+cp -R "$source/k8s/cluster" "$source/k8s/charts" "$source/k8s/instance-types.csv" "$work/k8s/"
 root=$work/k8s/cluster/terraform
 # Recorders replace the programs of the installation step.
 for program in aws kubectl; do printf '#!/bin/sh\necho "%s $*" >>%q\n' $program "$work/calls" >"$work/bin/$program"; done
@@ -94,6 +94,12 @@ user_data=$(sed 's/.*"user_data":"\([^"]*\)".*/\1/' "$work/state1.json" | base64
 for part in tune.sh config.yaml; do
   [[ $user_data == *"$(cat "$work/k8s/cluster/node/$part")"* ]] || fail "the user data of GPU nodes lacks $part"
 done
+# GPU node groups have current instance types, and the EFA interfaces of the table: 32 of p5 and 16 of p5en.
+types=$(grep -o '"instance_types":\["[gp][^"]*"\]' "$work/state1.json" | sort -u | tr -d '\n')
+[ "$types" = '"instance_types":["g6e.48xlarge"]"instance_types":["p5.48xlarge"]"instance_types":["p5en.48xlarge"]' ] ||
+  fail "GPU node groups: $types"
+efa=$(grep -o '"interface_type":"efa"' "$work/state1.json" | wc -l)
+[ "$efa" = 48 ] || fail "$efa EFA interfaces, expected 48"
 grep -q aws_fsx_data_repository_association "$work/state2.json" || fail "import_path creates no association"
 ! grep -q aws_fsx_lustre "$work/state3.json" || fail "fsx_storage_gib=0 creates a file system"
 ! grep -qiE '"[a-z_]*(secret|password|session_token)[a-z_]*":"[^"]' "$work"/state?.json || fail "the state holds secrets"
@@ -105,6 +111,13 @@ else
   echo "checkov is not installed: tests/k8s/terraform/tools.sh downloads it"
 fi
 
+# V100 remains possible. No image with CUDA 12 uses its EFA, unless asked for.
+terraform plan "${common[@]}" >"$work/log" 2>&1 \
+  -var 'gpu_nodes={v100={instance_type="p3dn.24xlarge"},efa={instance_type="p3dn.24xlarge",efa_interfaces=1}}' ||
+  fail "p3dn: $(tail -20 "$work/log")"
+efa=$(grep -c 'interface_type *= "efa"' "$work/log")
+[ "$efa" = 1 ] || fail "$efa EFA interfaces of p3dn, expected the one of efa_interfaces=1"
+
 # Invalid values are rejected.
 refused() {  # TEXT OPTION...
   if terraform plan "${common[@]}" "${@:2}" >"$work/log" 2>&1 || ! grep -q "$1" "$work/log"; then
@@ -115,6 +128,7 @@ refused "two or three zones" -var 'azs=["us-west-2a"]'
 refused "the whole internet" -var 'api_access_cidrs=["0.0.0.0/0"]'
 refused "s3://BUCKET/PREFIX" -var import_path=bucket
 refused "lower-case letters" -var cluster_name=Test
+refused "Expected one of g4dn.12xlarge" -var 'gpu_nodes={new={instance_type="x9.large"}}'
 refused "multiple of 2400" -var fsx_storage_gib=1000
 broken() {  # EXPRESSION FILE
   cp "$2" "$work/saved"

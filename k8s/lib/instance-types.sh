@@ -102,11 +102,12 @@ set_instance_type() {  # TYPE
 check_instance() {
   local type name most value at
   type=$(value_of INSTANCE_TYPE) && find_instance "$type" || return 0
-  for name in SLOTS:gpus EFA:efa_interfaces CPU:vcpus; do
-    most=instance_${name#*:}
-    value=$(value_of "${name%:*}") || continue
-    [[ ! $value =~ ^[0-9]+$ ]] || [ "$value" -le "${!most}" ] ||
-      die "${name%:*}=$value is more than the ${!most} of INSTANCE_TYPE=$type"
+  # The node needs a part of a CPU.
+  for name in "SLOTS $instance_gpus" "EFA $instance_efa_interfaces" "CPU $((instance_vcpus - 1))"; do
+    most=${name#* }
+    value=$(value_of "${name% *}") || continue
+    [[ ! $value =~ ^[0-9]+$ ]] || [ "$value" -le "$most" ] ||
+      die "${name% *}=$value is more than the $most of INSTANCE_TYPE=$type"
   done
   if value=$(value_of MEMORY) && [[ $value =~ ^[1-9][0-9]{0,9}[GT]i$ ]] && [ "$(gib "$value")" -gt "$instance_memory_gib" ]; then
     die "MEMORY=$value is more than the ${instance_memory_gib}Gi of INSTANCE_TYPE=$type"

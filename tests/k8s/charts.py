@@ -20,6 +20,12 @@ NEEDED = {
                "nginx.tls_secret=certificate"] for chart in SERVERS},
 }
 ALL = (*JOBS, *NEEDED)
+# The value of each chart with GPUs that is an instance type.
+INSTANCE_TYPES = {
+    **{chart: "maskrcnn.gpu_instance_type" for chart in ("maskrcnn", "maskrcnn-optimized")},
+    "resnet50": "resnet50.gpu_instance_type", "mpijob": "resources.gpu_instance_type",
+    "pytorchjob": "resources.node_type", **{chart: "serve.gpu_instance_type" for chart in SERVERS},
+}
 # Values that cover the branches of each chart.
 VARIANTS = {
     "maskrcnn": [
@@ -41,7 +47,7 @@ VARIANTS = {
     ],
     "pytorchjob": [
         ["elastic_policy.min_replicas=1", "elastic_policy.max_replicas=3", "resources.nproc_per_node=2"],
-        ["resources.nnodes=1", "resources.limits.nvidia\\.com/gpu=8", "resources.node_type=p5.48xlarge", "job.efa=32",
+        ["resources.nnodes=1", "resources.limits.nvidia\\.com/gpu=8", "resources.node_type=p5.48xlarge",
          "tolerations[0].key=team", "job.queue=training", "job.suspend=true"],
         ["git.repo_url=https://example.org/a.git", "git.image=git:2.0", "pvc[0].name=data", "pvc[0].mount_path=/data",
          "pvc[0].read_only=true", "pvc[1].name=pv-efs", "pvc[1].mount_path=/efs", "train.env[0].name=A",
@@ -50,7 +56,7 @@ VARIANTS = {
     "coco-data": [["pvc.name=pv-efs", "pvc.mount_path=/efs"]],
     "pv-fsx": [["dns_name=fs-0a1b.fsx.cn-north-1.amazonaws.com.cn", "namespace=kubeflow", "create_storage_class=false"]],
     "pv-efs": [["claim_storage=10Gi", "volume_name=other"]],
-    "maskrcnn-jupyter": [["serve.gpus_per_node=1", "serve.gpu_instance_type=g5.xlarge", "global.source_cidr=2001:db8::/32"]],
+    "maskrcnn-jupyter": [["serve.gpus_per_node=1", "serve.gpu_instance_type=g6e.2xlarge", "global.source_cidr=2001:db8::/32"]],
     "maskrcnn-optimized-jupyter": [["jupyter.enabled=true", "jupyter.token=0123456789abcdef", "global.shared_fs=efs",
                                     "serve.extra_args={--top=3}"]],
 }

@@ -8,7 +8,9 @@ import tempfile
 
 import tools
 import yaml
-from charts import ALL, CHARTS, EXCEPTIONS, JOBS, SERVERS, VARIANTS, arguments, of_kind, pods, render, settings
+from charts import (
+    ALL, CHARTS, EXCEPTIONS, INSTANCE_TYPES, JOBS, SERVERS, VARIANTS, arguments, of_kind, pods, render, settings)
+from instance_types import TYPES
 
 
 def test_renders_valid_objects():
@@ -98,8 +100,17 @@ REFUSED = [
     ("maskrcnn", "maskrcnn.image=dtrain-cuda:latest", "latest"),
     ("maskrcnn", "maskrcnn.image=dtrain-cuda", "version or digest"),
     ("maskrcnn", "maskrcnn.backbone_norm=Frozen", "backbone_norm"),
-    ("maskrcnn", "maskrcnn.tf_device_min_sys_mem_mb=40000", "the GPU's 32 GB"),
-    ("maskrcnn", "maskrcnn.gpu_instance_type=x9.large", "set gpu_memory_gb"),
+    ("maskrcnn", "maskrcnn.tf_device_min_sys_mem_mb=50000", "the GPU's 44 GB"),
+    ("maskrcnn", "maskrcnn.gpu_instance_type=", "set gpu_memory_gb"),
+    *((chart, f"{key}=x9.large", f"{key}: unknown instance type x9.large: expected one of {' '.join(TYPES)}")
+      for chart, key in INSTANCE_TYPES.items() if chart in JOBS),
+    *((chart, f"{key}=p5.49xlarge", f"{key}: unknown instance type p5.49xlarge") for chart, key in INSTANCE_TYPES.items()),
+    ("maskrcnn", "maskrcnn.gpus_per_node=9", "9 GPUs per node, but g6e.48xlarge has 8"),
+    ("maskrcnn", "maskrcnn.gpus_per_node=all", "gpus_per_node"),
+    ("maskrcnn", "job.efa=5", "job.efa is 5, but g6e.48xlarge has 4 EFA interfaces"),
+    ("maskrcnn", "job.efa=all", "efa"),
+    ("maskrcnn", "job.cpu=192", "job.cpu is 192, but pods on g6e.48xlarge have at most 191 CPUs"),
+    ("maskrcnn-jupyter", "serve.gpu_instance_type=g5.xlarge", "job.cpu is 4, but pods on g5.xlarge have at most 3 CPUs"),
     ("maskrcnn", "maskrcnn.data_dir=/data", "data_dir"),
     ("maskrcnn", "global.shared_pvc=", "shared_pvc"),
     ("maskrcnn", "job.user_id=0", "user_id"),
@@ -227,7 +238,7 @@ def test_reserves_gpu_memory():
     helm = tools.helms()[0]
     values = ["maskrcnn.gpu_instance_type=p3.16xlarge", "maskrcnn.tf_device_min_sys_mem_mb=2560"]
     assert "--gpu_memory_frac_for_testing=0.8438" in arguments(of_kind(render(helm, "maskrcnn", values)[1], "MPIJob"))
-    values = ["maskrcnn.gpu_instance_type=x9.large", "maskrcnn.gpu_memory_gb=64"]
+    values = ["maskrcnn.gpu_instance_type=", "maskrcnn.gpu_memory_gb=64"]
     assert "--gpu_memory_frac_for_testing=0.9375" in arguments(of_kind(render(helm, "maskrcnn", values)[1], "MPIJob"))
     none = arguments(of_kind(render(helm, "maskrcnn", ["maskrcnn.gpus_per_node=0"])[1], "MPIJob"))
     assert not [word for word in none if "memory_frac" in word]

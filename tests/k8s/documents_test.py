@@ -11,7 +11,7 @@ import tempfile
 import tools
 import yaml
 
-DOCUMENTS = [tools.K8S / name for name in ("README.md", "source-documents.md", "troubleshooting.md")]
+DOCUMENTS = [tools.K8S / name for name in ("README.md", "instance-types.md", "source-documents.md", "troubleshooting.md")]
 SEEDS = tools.DATA.parent / "seeds"
 # Placeholders for the reader's values.
 PLACEHOLDERS = re.compile(r"\.\.\.|\b(OVERLAY|CHART|IMAGE|CLASS|NAME|NS|POD|CLAIM|VOLUME)\b(?!=)")

@@ -157,7 +157,7 @@ REFUSED = (
     ("p5", ["INSTANCE_TYPE=p5.48xlarge,"], "expected one of g6e.xlarge "),
     ("smoke", ["INSTANCE_TYPE=g5.xlarge"], "the overlay smoke has no GPUs"),
     ("mask-rcnn", ["INSTANCE_TYPE=g5.xlarge", "SLOTS=8"], "SLOTS=8 is more than the 1 of INSTANCE_TYPE=g5.xlarge"),
-    ("g5", ["CPU=64"], "CPU=64 is more than the 4 of INSTANCE_TYPE=g5.xlarge"),
+    ("g5", ["CPU=4"], "CPU=4 is more than the 3 of INSTANCE_TYPE=g5.xlarge"),
     ("g5", ["MEMORY=1Ti"], "MEMORY=1Ti is more than the 16Gi"),
     ("p5en", ["EFA=32"], "EFA=32 is more than the 16 of INSTANCE_TYPE=p5en.48xlarge"),
     ("g5", ["EFA=1"], "the overlay g5 has no parameter EFA"),

@@ -6,6 +6,7 @@
 {{- $data := $v.data_pvc | default (ternary $shared (printf "pv-%s" $v.data_fs) (eq $v.data_fs $global.shared_fs)) -}}
 {{- $claims := dict "output_claim" $shared "output_path" (printf "/%s" $global.shared_fs) "data_claim" $data "data_path" "/data" -}}
 {{- $run := $v.log_dir | default .root.Release.Name -}}
+{{- $instance := include "dtrain.instance" (dict "root" .root "instance_type" $v.gpu_instance_type "gpus" $v.gpus_per_node "key" "maskrcnn.gpu_instance_type") | fromJson -}}
 {{- $args := concat
   (list "dtrain-mpirun" "-np" "$(RANKS)" "-bind-to" "none" "-map-by" "slot" "-mca" "pml" "ob1" "-mca" "btl" "^openib"
     "--display-map" "-output-filename" (printf "$(OUTPUT_DIR)/%s/logs/$(POD_NAME)" $run)
@@ -14,7 +15,7 @@
   .flags -}}
 {{- if gt (int $v.tf_enable_auto_mixed_precision) 0 -}}{{- $args = append $args "--use_fp16" -}}{{- end -}}
 {{- if gt (int $v.horovod_autotune) 0 -}}{{- $args = append $args "--autotune_buckets" -}}{{- end -}}
-{{- with include "dtrain.memory-flag" (dict "reserve" $v.tf_device_min_sys_mem_mb "gpus" $v.gpus_per_node "instance_type" $v.gpu_instance_type "memory" $v.gpu_memory_gb) -}}
+{{- with include "dtrain.memory-flag" (dict "reserve" $v.tf_device_min_sys_mem_mb "instance" $instance "memory" $v.gpu_memory_gb) -}}
 {{- $args = append $args . -}}
 {{- end -}}
 {{- $args = concat $args $v.extra_args (list "--config"
@@ -28,7 +29,7 @@
 {{- $key := "[^\\s'\"\\[(]+=('[^']*'|\"[^\"]*\"|\\[[^]]*\\]|\\([^)]*\\)|\\S+)" -}}
 {{- with regexReplaceAll $key $v.extra_config "" | trim -}}{{- fail (printf "extra_config: %q is not KEY=VALUE" .) -}}{{- end -}}
 {{- $args = concat $args (regexFindAll $key $v.extra_config -1 | default list) -}}
-{{- include "dtrain.mpijob" (dict "root" .root "workers" $v.gpu_nodes "gpus" $v.gpus_per_node "gpus_in_all" $v.gpus
+{{- include "dtrain.mpijob" (dict "root" .root "workers" $v.gpu_nodes "instance" $instance "gpus_in_all" $v.gpus
   "image" $v.image "pull_policy" $v.image_pull_policy "backoff_limit" $v.backoff_limit
   "instance_type" $v.gpu_instance_type "if_exclude" $v.if_exclude "nccl_socket_ifname" $v.nccl_socket_ifname
   "nccl_debug" $v.nccl_debug "args" $args

@@ -1,7 +1,9 @@
 {{/* An MPIJob and its NetworkPolicy, as in k8s/base.
 Input:
   root
-  workers, gpus        the pods, and the GPUs of each; without GPUs each has one rank on its processors
+  workers              the number of pods
+  instance             GPUs, resources and image of each, from dtrain.instance; without GPUs each has one rank on its
+                       processors
   gpus_in_all          a number to compare with, or nothing
   image, pull_policy, backoff_limit, instance_type, if_exclude, nccl_socket_ifname, nccl_debug
   args                 of the launcher, from dtrain-mpirun on
@@ -10,13 +12,18 @@ Input:
   init_containers      of workers
   volumes, mounts      of workers, as text */}}
 {{- define "dtrain.mpijob" -}}
-{{- $slots := max 1 (int .gpus) -}}
+{{- $instance := .instance -}}
+{{- $gpus := int $instance.gpus -}}
+{{- $slots := max 1 $gpus -}}
 {{- $ranks := mul (int .workers) $slots -}}
 {{- $name := include "dtrain.name" (dict "root" .root "workers" .workers) -}}
-{{- $image := include "dtrain.image" . -}}
+{{- $image := include "dtrain.image" (dict "root" .root "image" .image "kind" $instance.image) -}}
 {{- $job := .root.Values.job -}}
 {{- if and .gpus_in_all (ne (int .gpus_in_all) (int $ranks)) -}}
 {{- fail (printf "gpus is %d, but gpu_nodes x gpus_per_node is %d: omit gpus, which is computed" (int .gpus_in_all) $ranks) -}}
+{{- end -}}
+{{- if and $instance.efa (not .image) (eq $instance.image "cuda12") -}}
+{{- fail (printf "job.efa is %d, but the image dtrain-cuda12 of %s has no EFA: set job.efa to 0, or image" (int $instance.efa) .instance_type) -}}
 {{- end -}}
 {{- include "dtrain.refuse-change" (dict "root" .root "name" $name "args" .args "workers" .workers) -}}
 apiVersion: networking.k8s.io/v1
@@ -87,7 +94,7 @@ spec:
                 - {name: OMPI_MCA_btl_tcp_if_exclude, value: {{ .if_exclude | quote }}}
                 - {name: OMPI_MCA_oob_tcp_if_exclude, value: {{ .if_exclude | quote }}}
                 - {name: OMPI_MCA_plm_rsh_no_tree_spawn, value: "true"}
-                {{- if $job.efa }}
+                {{- if $instance.efa }}
                 - {name: OMPI_MCA_pml, value: "^ucx"}
                 - {name: OMPI_MCA_btl, value: "tcp,self"}
                 {{- end }}
@@ -111,7 +118,7 @@ spec:
           {{- with .instance_type }}
           nodeSelector: {node.kubernetes.io/instance-type: {{ . | quote }}}
           {{- end }}
-          {{- if gt (int .gpus) 0 }}
+          {{- if gt $gpus 0 }}
           tolerations:
             - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
           {{- end }}
@@ -126,11 +133,11 @@ spec:
               env:
                 - {name: USER_NAME, value: {{ $job.user_name | quote }}}
                 - {name: GROUP_NAME, value: {{ $job.group_name | quote }}}
-                {{- if gt (int .gpus) 0 }}
+                {{- if gt $gpus 0 }}
                 - {name: NCCL_SOCKET_IFNAME, value: {{ .nccl_socket_ifname | quote }}}
                 - {name: NCCL_DEBUG, value: {{ .nccl_debug | quote }}}
                 {{- end }}
-                {{- if $job.efa }}
+                {{- if $instance.efa }}
                 - {name: FI_PROVIDER, value: efa}
                 - {name: NCCL_NET, value: AWS Libfabric}
                 {{- end }}
@@ -148,19 +155,19 @@ spec:
                 failureThreshold: 10
               resources:
                 requests:
-                  cpu: {{ $job.cpu | quote }}
-                  memory: {{ $job.memory }}
-                  {{- if $job.efa }}
+                  cpu: {{ $instance.cpu | quote }}
+                  memory: {{ $instance.memory }}
+                  {{- if $instance.efa }}
                   hugepages-2Mi: 5120Mi
                   {{- end }}
                 limits:
-                  cpu: {{ $job.cpu | quote }}
-                  memory: {{ $job.memory }}
-                  {{- if gt (int .gpus) 0 }}
-                  nvidia.com/gpu: {{ int .gpus }}
+                  cpu: {{ $instance.cpu | quote }}
+                  memory: {{ $instance.memory }}
+                  {{- if gt $gpus 0 }}
+                  nvidia.com/gpu: {{ $gpus }}
                   {{- end }}
-                  {{- if $job.efa }}
-                  vpc.amazonaws.com/efa: {{ int $job.efa }}
+                  {{- if $instance.efa }}
+                  vpc.amazonaws.com/efa: {{ int $instance.efa }}
                   hugepages-2Mi: 5120Mi
                   {{- end }}
               {{- include "dtrain.confined" . | nindent 14 }}
@@ -171,7 +178,7 @@ spec:
           volumes:
             {{- include "dtrain.scratch-volumes" . | nindent 12 }}
             - name: shm
-              emptyDir: {medium: Memory, sizeLimit: {{ $job.shm }}}
+              emptyDir: {medium: Memory, sizeLimit: {{ $instance.shm }}}
             {{- with .volumes }}{{ . | trim | nindent 12 }}{{ end }}
 {{- end -}}
 

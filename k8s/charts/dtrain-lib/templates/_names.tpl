@@ -31,7 +31,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $namespace -}}
 {{- end -}}
 
-{{/* The image: `image`, else dtrain's image for the devices. Input: root, image, gpus, instance_type. */}}
+{{/* The image: `image`, else dtrain-KIND. Input: root, image, kind. */}}
 {{- define "dtrain.image" -}}
 {{- $registry := (.root.Values.global).registry | default "" -}}
 {{- range list (.image | default "") $registry -}}
@@ -45,29 +45,18 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 {{- .image -}}
 {{- else -}}
-{{- $kind := "cpu" -}}
-{{- if gt (int .gpus) 0 -}}
-{{- /* CUDA 13 of the images cuda and efa does not support the V100 of p3 and p3dn. */ -}}
-{{- $kind = ternary "cuda12" (gt (int .root.Values.job.efa) 0 | ternary "efa" "cuda") (hasPrefix "p3" (.instance_type | default "")) -}}
-{{- end -}}
 {{- with $registry }}{{ trimSuffix "/" . }}/{{ end -}}
-dtrain-{{ $kind }}:{{ .root.Chart.AppVersion }}
+dtrain-{{ .kind }}:{{ .root.Chart.AppVersion }}
 {{- end -}}
-{{- end -}}
-
-{{/* Nominal memory in GB of an instance type's GPU; empty for unknown types. */}}
-{{- define "dtrain.gpu-memory" -}}
-{{- $sizes := dict "g4dn" 16 "g5" 24 "g6" 24 "g6e" 48 "p3" 16 "p3dn" 32 "p4d" 40 "p4de" 80 "p5" 80 "p5e" 141 "p5en" 141 -}}
-{{- get $sizes (. | default "" | splitList "." | first) -}}
 {{- end -}}
 
 {{/* The flag that reserves `reserve` MiB of each GPU for the system, like TF_DEVICE_MIN_SYS_MEMORY_IN_MB; empty for 0 or
-without GPUs. Input: reserve, gpus, instance_type, memory (GB per GPU, for unknown types). */}}
+without GPUs. Input: reserve, instance (of dtrain.instance), memory (GB per GPU, without an instance type). */}}
 {{- define "dtrain.memory-flag" -}}
-{{- if and (gt (int .reserve) 0) (gt (int .gpus) 0) -}}
-{{- $memory := .memory | default (include "dtrain.gpu-memory" .instance_type) -}}
+{{- if and (gt (int .reserve) 0) (gt (int .instance.gpus) 0) -}}
+{{- $memory := .memory | default .instance.gpu_memory -}}
 {{- if not $memory -}}
-{{- fail (printf "tf_device_min_sys_mem_mb: unknown GPU memory of instance type %s: set gpu_memory_gb, or tf_device_min_sys_mem_mb to 0" (.instance_type | default "" | quote)) -}}
+{{- fail "tf_device_min_sys_mem_mb: unknown GPU memory without an instance type: set gpu_memory_gb, or tf_device_min_sys_mem_mb to 0" -}}
 {{- end -}}
 {{- if ge (int .reserve) (mul 1024 (int $memory)) -}}
 {{- fail (printf "tf_device_min_sys_mem_mb: %d MiB is not less than the GPU's %d GB" (int .reserve) (int $memory)) -}}

@@ -3,6 +3,7 @@ proxy with TLS and basic authentication. Input: the root. The model is named aft
 {{- define "dtrain.serving" -}}
 {{- include "dtrain.serving-check" . -}}
 {{- $v := .Values -}}
+{{- $instance := include "dtrain.instance" (dict "root" . "instance_type" $v.serve.gpu_instance_type "gpus" $v.serve.gpus_per_node "key" "serve.gpu_instance_type" "single" true) | fromJson -}}
 {{- $name := include "dtrain.name" (dict "root" . "workers" 1) -}}
 {{- $namespace := include "dtrain.namespace" . -}}
 {{- $files := .Subcharts.job.Files -}}
@@ -94,13 +95,13 @@ spec:
       {{- with $v.serve.gpu_instance_type }}
       nodeSelector: {node.kubernetes.io/instance-type: {{ . | quote }}}
       {{- end }}
-      {{- if gt (int $v.serve.gpus_per_node) 0 }}
+      {{- if gt (int $instance.gpus) 0 }}
       tolerations:
         - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
       {{- end }}
       containers:
         - name: serve
-          image: {{ include "dtrain.image" (dict "root" . "image" $v.image "gpus" $v.serve.gpus_per_node "instance_type" $v.serve.gpu_instance_type) | quote }}
+          image: {{ include "dtrain.image" (dict "root" . "image" $v.image "kind" $instance.image) | quote }}
           imagePullPolicy: {{ $v.image_pull_policy }}
           args:
             - dtrain-serve
@@ -119,12 +120,12 @@ spec:
             timeoutSeconds: 10
             failureThreshold: 10
           resources:
-            requests: {cpu: {{ $v.job.cpu | quote }}, memory: {{ $v.job.memory }}}
+            requests: {cpu: {{ $instance.cpu | quote }}, memory: {{ $instance.memory }}}
             limits:
-              cpu: {{ $v.job.cpu | quote }}
-              memory: {{ $v.job.memory }}
-              {{- if gt (int $v.serve.gpus_per_node) 0 }}
-              nvidia.com/gpu: {{ int $v.serve.gpus_per_node }}
+              cpu: {{ $instance.cpu | quote }}
+              memory: {{ $instance.memory }}
+              {{- if gt (int $instance.gpus) 0 }}
+              nvidia.com/gpu: {{ int $instance.gpus }}
               {{- end }}
           {{- include "dtrain.confined" . | nindent 10 }}
           volumeMounts:

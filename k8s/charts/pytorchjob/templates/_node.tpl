@@ -27,12 +27,22 @@ wait "$child" || result=$?
 exit $result
 {{- end -}}
 
-{{/* Limits and requests of a node; EFA needs huge pages. */}}
+{{/* GPUs and resources of a node as JSON; all GPUs of node_type without a limit of GPUs. Input: the root. */}}
+{{- define "pytorchjob.instance" -}}
+{{- $type := .Values.resources.node_type -}}
+{{- $gpus := get .Values.resources.limits "nvidia.com/gpu" | default (regexMatch "^[pg][0-9]" $type | ternary "" 0) -}}
+{{- include "dtrain.instance" (dict "root" . "instance_type" $type "gpus" $gpus "key" "resources.node_type") -}}
+{{- end -}}
+
+{{/* Limits and requests of a node; EFA needs huge pages. Input: the root. */}}
 {{- define "pytorchjob.resources" -}}
-{{- $job := .Values.job -}}
-{{- $limits := merge (dict) .Values.resources.limits (dict "cpu" $job.cpu "memory" $job.memory) -}}
-{{- if $job.efa -}}
-{{- $limits = merge $limits (dict "vpc.amazonaws.com/efa" (int $job.efa) "hugepages-2Mi" "5120Mi") -}}
+{{- $instance := include "pytorchjob.instance" . | fromJson -}}
+{{- $limits := merge (dict) .Values.resources.limits (dict "cpu" $instance.cpu "memory" $instance.memory) -}}
+{{- if $instance.gpus -}}
+{{- $limits = merge $limits (dict "nvidia.com/gpu" (int $instance.gpus)) -}}
+{{- end -}}
+{{- if $instance.efa -}}
+{{- $limits = merge $limits (dict "vpc.amazonaws.com/efa" (int $instance.efa) "hugepages-2Mi" "5120Mi") -}}
 {{- end -}}
 {{- $requests := merge (dict) .Values.resources.requests (pick $limits "cpu" "memory" "hugepages-2Mi") -}}
 limits: {{- toYaml $limits | nindent 2 }}
@@ -43,6 +53,7 @@ requests: {{- toYaml $requests | nindent 2 }}
 {{- define "pytorchjob.node" -}}
 {{- $name := .Release.Name -}}
 {{- $job := .Values.job -}}
+{{- $instance := include "pytorchjob.instance" . | fromJson -}}
 metadata:
   labels: {app.kubernetes.io/instance: {{ $name | quote }}}
   annotations:
@@ -56,7 +67,7 @@ spec:
   nodeSelector: {node.kubernetes.io/instance-type: {{ . | quote }}}
   {{- end }}
   {{- $tolerations := .Values.tolerations -}}
-  {{- if get .Values.resources.limits "nvidia.com/gpu" -}}
+  {{- if $instance.gpus -}}
   {{- $tolerations = prepend $tolerations (dict "key" "nvidia.com/gpu" "operator" "Exists" "effect" "NoSchedule") -}}
   {{- end }}
   {{- with $tolerations }}
@@ -89,6 +100,6 @@ spec:
     - name: tmp
       emptyDir: {sizeLimit: 8Gi}
     - name: shm
-      emptyDir: {medium: Memory, sizeLimit: {{ $job.shm }}}
+      emptyDir: {medium: Memory, sizeLimit: {{ $instance.shm }}}
     {{- include "dtrain.script-volumes" . | trim | nindent 4 }}
 {{- end -}}

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Creates and deletes the CloudFormation stack of cluster.yaml, and waits for completion.
 #     STACK=dtrain IMAGE_ID=ami-... KEY_NAME=... SSH_LOCATION=203.0.113.7/32 ZONE=us-west-2a k8s/ec2/stack.sh create
-#     STACK=dtrain SLOTS=8 k8s/ec2/stack.sh hosts >hostfile
+#     STACK=dtrain k8s/ec2/stack.sh hosts >hostfile
 #     STACK=dtrain k8s/ec2/stack.sh status | delete
-# Optional: EFS_ID (an existing file system without mount targets), INSTANCE_TYPE, WORKERS (hosts besides the master),
+# Optional: EFS_ID (an existing file system without mount targets), INSTANCE_TYPE (default in cluster.yaml; GPU instances
+# of k8s/instance-types.csv), SLOTS (ranks per host; default: the GPUs of its type), WORKERS (hosts besides the master),
 # TIMEOUT (of create and delete, 3600 seconds) and POLL (polling interval, 10 seconds). Credentials and region come from
 # the AWS CLI. Deleting the stack keeps EFS; `create` prints its EFS_ID. `status` prints CloudFormation's stack status,
 # or DELETE_COMPLETE without a stack.
@@ -15,6 +16,8 @@ die() {
   echo "stack.sh: $1" >&2
   exit "${2:-1}"
 }
+# shellcheck source-path=SCRIPTDIR source=../lib/instance-types.sh
+. "$here/../lib/instance-types.sh"
 stack=${STACK:-dtrain}
 poll=${POLL:-10}
 timeout=${TIMEOUT:-3600}
@@ -59,14 +62,17 @@ await() {  # ID WANTED
   done
 }
 create() {
-  local name id
+  local name id type=()
   for name in IMAGE_ID KEY_NAME SSH_LOCATION ZONE; do [ -n "${!name:-}" ] || die "$name is not set"; done
+  if [ -n "${INSTANCE_TYPE:-}" ]; then
+    [[ ! $INSTANCE_TYPE =~ ^[pg][0-9] ]] || read_instance INSTANCE_TYPE "$INSTANCE_TYPE"
+    type=("ParameterKey=InstanceType,ParameterValue=$INSTANCE_TYPE")
+  fi
   id=$(aws cloudformation create-stack --stack-name "$stack" --template-body "file://$here/cluster.yaml" \
     --query StackId --output text --parameters "ParameterKey=ImageId,ParameterValue=$IMAGE_ID" \
     "ParameterKey=KeyName,ParameterValue=$KEY_NAME" "ParameterKey=SshLocation,ParameterValue=$SSH_LOCATION" \
     "ParameterKey=Zone,ParameterValue=$ZONE" "ParameterKey=EfsId,ParameterValue=${EFS_ID:-}" \
-    "ParameterKey=InstanceType,ParameterValue=${INSTANCE_TYPE:-p3.16xlarge}" \
-    "ParameterKey=Workers,ParameterValue=${WORKERS:-1}") || die "the stack $stack could not be created"
+    "${type[@]}" "ParameterKey=Workers,ParameterValue=${WORKERS:-1}") || die "the stack $stack could not be created"
   await "$id" CREATE_COMPLETE
   aws cloudformation describe-stacks --stack-name "$id" --output text --query 'Stacks[0].Outputs[].[OutputKey,OutputValue]'
 }
@@ -81,13 +87,16 @@ remove() {
   await "$id" DELETE_COMPLETE
 }
 hosts() {
-  local slots=${SLOTS:-8} found
-  [[ $slots =~ ^[1-9][0-9]{0,2}$ ]] || die "SLOTS is '$slots': expected the GPUs of a host"
+  local found address type
+  [[ ${SLOTS:-1} =~ ^[1-9][0-9]{0,2}$ ]] || die "SLOTS is '$SLOTS': expected the ranks of a host"
   found=$(aws ec2 describe-instances --filters "Name=tag:Name,Values=$stack-master,$stack-worker" \
-    Name=instance-state-name,Values=running --query 'Reservations[].Instances[].[PrivateIpAddress]' --output text) ||
+    Name=instance-state-name,Values=running --query 'Reservations[].Instances[].[PrivateIpAddress,InstanceType]' --output text) ||
     die "AWS does not respond" 4
   [ -n "$found" ] || die "the stack $stack has no running hosts"
-  sort -V <<<"$found" | sed "s/\$/ slots=$slots/"
+  sort -V <<<"$found" | while read -r address type; do
+    [ -n "${SLOTS:-}" ] || find_instance "$type" || die "SLOTS is not set, and $type is not in k8s/instance-types.csv"
+    echo "$address slots=${SLOTS:-$instance_gpus}"
+  done
 }
 case ${1:-} in
   create) create ;;

@@ -8,7 +8,7 @@ file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/k8s/tools/*.sh ${PROJE
   ${PROJECT_SOURCE_DIR}/k8s/cluster/node/*.sh ${PROJECT_SOURCE_DIR}/k8s/ec2/*.sh ${PROJECT_SOURCE_DIR}/k8s/data/*.sh
   ${CMAKE_CURRENT_SOURCE_DIR}/terraform/*.sh)
 if(DTRAIN_SHELLCHECK)
-  add_test(NAME k8s.aws_shellcheck COMMAND ${DTRAIN_SHELLCHECK} ${scripts})
+  add_test(NAME k8s.aws_shellcheck COMMAND ${DTRAIN_SHELLCHECK} -x ${scripts})
 else()
   add_test(NAME k8s.aws_shellcheck COMMAND ${CMAKE_COMMAND} -E echo "SKIPPED: there is no shellcheck")
 endif()

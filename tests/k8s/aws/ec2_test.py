@@ -71,8 +71,11 @@ def test_stack():
         assert version["LaunchTemplateData"]["KeyName"] == "mine", version
         script = base64.b64decode(version["LaunchTemplateData"]["UserData"]).decode()
         assert f"{disk['FileSystemId']}.efs.us-west-2.amazonaws.com:/ /efs" in script, script
+        assert version["LaunchTemplateData"]["InstanceType"] == "g6e.48xlarge", version
         hosts = run(stack + ["hosts"], {**environment, "SLOTS": "4"}).splitlines()
         assert len(hosts) == 3 and all(line.endswith(" slots=4") for line in hosts), hosts
+        hosts = run(stack + ["hosts"], environment).splitlines()
+        assert len(hosts) == 3 and all(line.endswith(" slots=8") for line in hosts), hosts
         assert [line[:7] for line in hosts] == ["10.0.0.", "10.0.64", "10.0.64"], hosts
 
         remove_route_tables(ec2, found["Vpc"])
@@ -141,6 +144,13 @@ def test_states():
         stack("status", 4, "silent")
         for lacking in ("IMAGE_ID", "KEY_NAME", "SSH_LOCATION", "ZONE"):
             assert lacking in stack("create", 1, "gone", **{lacking: ""})
+        stack("create", 0, "CREATE_COMPLETE")
+        assert "InstanceType" not in calls.read_text(), "the default is the template's"
+        for name in ("p3.16xlarge", "p3dn.24xlarge", "p6-b200.48xlarge", "c7i.48xlarge"):
+            stack("create", 0, "CREATE_COMPLETE", INSTANCE_TYPE=name)
+            assert f"ParameterKey=InstanceType,ParameterValue={name} " in calls.read_text(), calls.read_text()
+        said = stack("create", 1, "gone", INSTANCE_TYPE="p3.17xlarge")
+        assert "INSTANCE_TYPE='p3.17xlarge': expected one of g6e.xlarge" in said and not calls.read_text(), said
         stack("create", 1, "gone", POLL="0")
         assert "usage" in stack("destroy", 1, "gone")
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds the images dtrain-NAME:VERSION from a release's packages; VERSION is the project's version.
 #     k8s/images/build.sh [--from FOLDER | --prebuilt TREE] [--push REGISTRY | --output FILE.tar] [NAME...]
-# NAME is cpu (default), cuda, cuda12 or efa. By default the image is written to FOLDER/dtrain-NAME-VERSION.tar.
+# NAME is cpu (default), cuda, cuda12 or efa. By default the image is written to FOLDER/dtrain-NAME-VERSION.tar. The first
+# line says what is built, from where and to where.
 #   --from FOLDER    the packages libdtrain0 and dtrain for Debian 13, by default the folder dist of this repository. For
 #                    cuda12 FOLDER/cuda12 has packages for Debian 12, because nvcc 12.4 does not compile on 13. All other
 #                    files are from Debian's packages, which mmdebstrap installs to a temporary root.
@@ -42,18 +43,21 @@ while [ $# != 0 ]; do
   esac
   shift
 done
-[ ${#names[@]} != 0 ] || names=(cpu)
+hint=''
+[ ${#names[@]} != 0 ] || { names=(cpu) hint='; name cpu, cuda, cuda12 or efa to build others'; }
 [ -z "$registry" ] || [ -z "$output" ] || die "--push and --output are mutually exclusive"
 [ -z "$from" ] || [ -z "$tree" ] || die "--from and --prebuilt are mutually exclusive"
 [ -z "$output" ] || [ ${#names[@]} = 1 ] || die "--output takes one image"
 [ -z "$output" ] || [[ $output == *.tar ]] || die "--output '$output': expected a name that ends with .tar"
 [ -z "$tree" ] || [[ " ${names[*]} " != *" efa "* ]] || die "--prebuilt does not support efa"
 [ -n "$from" ] || from=$source/dist
+version=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")
+to=${registry:-${output:-$from}}
+echo "build.sh: building ${names[*]/#/dtrain-} $version from ${tree:-$from} to $to$hint" >&2
 tools=(python3)
 [ -n "$tree" ] || tools+=(mmdebstrap dpkg-deb)
 [ -z "$registry" ] || tools+=(skopeo)
 for tool in "${tools[@]}"; do command -v "$tool" >/dev/null || die "there is no $tool" 6; done
-version=$(sed -n 's/^project(.* VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -15,3 +15,4 @@ if(Python3_FOUND AND NOT DTRAIN_SANITIZE AND NOT DTRAIN_CUDA STREQUAL "EMULATED"
   add_test(NAME k8s.image_cuda COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/image_cuda_test.py)
   set_tests_properties(k8s.image_cuda PROPERTIES LABELS k8s TIMEOUT 300 SKIP_REGULAR_EXPRESSION "SKIPPED: ")
 endif()
+add_k8s_tests(image_command)

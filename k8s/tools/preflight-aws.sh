@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks an AWS account for the prerequisites of a cluster. k8s/preflight.sh --aws runs this script:
 #     k8s/preflight.sh --aws [--spot] [INSTANCE_TYPE=COUNT...]
-# The region comes from $AWS_REGION or the AWS CLI's configuration. INSTANCE_TYPE=COUNT, such as p4d.24xlarge=2, is the
+# The region comes from $AWS_REGION or the AWS CLI's configuration. INSTANCE_TYPE=COUNT, such as g6e.48xlarge=2, is the
 # maximum number of instances in the cluster; --spot means spot instances. The script is read-only. Prints one line to
 # stderr for each missing prerequisite.
 # Exit codes: 0 nothing is missing; 1 usage; 6 the AWS CLI is not installed. Otherwise the code of the first line:

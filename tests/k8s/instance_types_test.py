@@ -177,5 +177,46 @@ def test_rejects_what_no_instance_satisfies():
             assert tree.text(overlay) == before, (overlay, changes)
 
 
+# Files that name P3, which AWS retired: the table and its page, the V100 overlays and node group, and what the older
+# documents said.
+WITH_P3 = {"instance-types.csv", "instance-types.md", "overlays/p3", "overlays/p3dn", "rendered/p3.yaml",
+           "rendered/p3dn.yaml", "cluster/eksctl/cluster.yaml", "cluster/README.md", "source-documents.md",
+           "troubleshooting.md"}
+
+
+def test_files_name_known_and_current_types():
+    """Files of k8s/ name types of the table only, and P3 only as the option with V100."""
+    found = {}
+    for path in tools.K8S.rglob("*"):
+        if path.is_file() and not path.is_symlink() and ".terraform" not in path.parts:
+            for name in re.findall(NAME, path.read_text(encoding="utf-8", errors="replace")):
+                found.setdefault(name, set()).add(path.relative_to(tools.K8S))
+    unknown = {name: files for name, files in found.items() if name not in TYPES}
+    assert not unknown, unknown
+    for name, files in found.items():
+        if name.startswith("p3"):
+            others = {str(file) for file in files if not {str(file), str(file.parent)} & WITH_P3}
+            assert not others, f"{name}: {others}"
+
+
+def test_defaults_are_current_types():
+    """The default type of each cluster tool, and where it is: once per tool."""
+    text = {name: (tools.K8S / name).read_text(encoding="utf-8") for name in (
+        "cluster/terraform/variables.tf", "ec2/cluster.yaml", "ec2/stack.sh", "benchmark/plan.example",
+        "cluster/eksctl/cluster.yaml", "cluster/README.md", "tools/README.md")}
+    groups = yaml.safe_load(text["cluster/eksctl/cluster.yaml"])["managedNodeGroups"]
+    types = {group["name"]: group.get("instanceType") for group in groups}
+    expected = {"cluster/terraform/variables.tf": ["g6e.48xlarge", "p5.48xlarge", "p5en.48xlarge"],
+                "ec2/cluster.yaml": ["g6e.48xlarge"], "ec2/stack.sh": [], "tools/README.md": ["g6e.48xlarge"]}
+    for name, defaults in expected.items():
+        assert re.findall(NAME, text[name]) == defaults, (name, re.findall(NAME, text[name]))
+    [nodes] = re.findall(r"^nodes = (.*)$", text["benchmark/plan.example"], re.MULTILINE)
+    assert [types[name] for name in nodes.split(",")] == [None, "g6e.48xlarge"], nodes
+    [included] = re.findall(r"--include=(\S+)", text["cluster/README.md"])
+    assert included == nodes and f"--include={nodes}" in text["cluster/eksctl/cluster.yaml"], included
+    [image] = re.findall(r"^image = .*/dtrain-(\w+):", text["benchmark/plan.example"], re.MULTILINE)
+    assert image == TYPES["g6e.48xlarge"]["image"], image
+
+
 if __name__ == "__main__":
     tools.main(globals())

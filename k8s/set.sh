@@ -153,6 +153,7 @@ for argument in "$@"; do
   [[ $argument != *[[:cntrl:]]* ]] || die "an argument contains a line break or another control character"
 done
 touched_command=no touched_kustomization=no
+image=$(value_of IMAGE)
 # First, so that other parameters override it.
 for argument in "$@"; do
   [ "$argument" != -- ] || break
@@ -248,3 +249,6 @@ store() {  # FILE LINE...
 store "$parameters" "${lines[@]}"
 [ $touched_kustomization = no ] || store "$kustomization" "${kustomized[@]}"
 [ $touched_command = no ] || store "$command" "${written[@]}"
+if [ $touched_kustomization = yes ] && [ "$(value_of IMAGE)" != "$image" ]; then
+  echo "note: IMAGE is now $(value_of IMAGE)" >&2
+fi

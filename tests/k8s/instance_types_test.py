@@ -147,7 +147,8 @@ def test_type_is_a_default_for_other_parameters():
                 ("dtrain-cuda:0.2.0", "p6-b200.48xlarge", "dtrain-efa:0.2.0"),
                 ("other/trainer:1", "g6.xlarge", "other/trainer:1")):
             assert tree.set("mask-rcnn", f"IMAGE={before}").returncode == 0
-            assert tree.set("mask-rcnn", f"INSTANCE_TYPE={name}").returncode == 0
+            done = tree.set("mask-rcnn", f"INSTANCE_TYPE={name}")
+            assert done.returncode == 0 and done.stderr == (f"note: IMAGE is now {after}\n" if before != after else ""), done
             assert tree.parameters("mask-rcnn")["IMAGE"] == after, (before, name, tree.parameters("mask-rcnn"))
 
 

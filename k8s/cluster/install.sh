@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs the cluster components that jobs need: MPI Operator, the device plugins of NVIDIA and EFA, and the CSI
-# drivers of EFS, FSx for Lustre and EBS, in the versions of components.txt.
+# drivers of EFS, FSx for Lustre and EBS: the rows `manifest` of k8s/versions.txt.
 #     k8s/cluster/install.sh [--list FILE] [COMPONENT...]
 # Installs all components by default. The script is idempotent: it applies its own components again, which updates them
-# to the listed version, and leaves components of other tools unchanged. --list replaces components.txt.
+# to the listed version, and leaves components of other tools unchanged. --list replaces versions.txt.
 # Manifests are fetched with git at the listed commit, which pins their content. Needs kubectl, git, and helm for
 # charts.
 # Exit codes: 0 done, 1 usage, 4 the cluster does not respond or rejects a manifest, 5 a commit could not be fetched,
@@ -14,22 +14,25 @@ die() {
   echo "install.sh: $2" >&2
   exit "$1"
 }
-list=$here/components.txt
+list=$here/../versions.txt
 if [ "${1:-}" = --list ]; then
   [ -f "${2:-}" ] || die 1 "--list needs a file"
   list=$2
   shift 2
 fi
 # Rows are validated: no field is an option of git, helm or kubectl, or a path that leaves the repository.
-expected='^([a-z][a-z0-9-]*) +([A-Za-z0-9][A-Za-z0-9._+-]*) +([A-Za-z0-9/][A-Za-z0-9@:/._~%+-]*) +([0-9a-f]{40}) +'
+expected='^ *manifest +([a-z][a-z0-9-]*) +([A-Za-z0-9][A-Za-z0-9._+-]*) +([0-9]{4}-[0-9]{2}-[0-9]{2}) +'
+expected+='([A-Za-z0-9/][A-Za-z0-9@:/._~%+-]*) +([0-9a-f]{40}) +'
 expected+='([A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*) +'
 expected+='([a-z0-9][a-z0-9-]*)/([a-z]+/[a-z0-9][a-z0-9.-]*) *$'
 names=() rows=()
 while IFS= read -r row; do
+  read -r kind _ <<<"$row"
+  case $kind in kustomization | chart | service | provider | tool | image | minimum) continue ;; esac
   [[ ${row//[[:space:]]/ } =~ $expected ]] ||
-    die 1 "$list: $(printf %q "$row"): expected NAME VERSION REPOSITORY COMMIT PATH NAMESPACE/KIND/NAME"
+    die 1 "$list: $(printf %q "$row"): expected manifest NAME VERSION DATE REPOSITORY COMMIT PATH NAMESPACE/KIND/NAME"
   names+=("${BASH_REMATCH[1]}")
-  rows+=("${BASH_REMATCH[*]:1:5} ${BASH_REMATCH[*]:7:2}")
+  rows+=("${BASH_REMATCH[*]:1:2} ${BASH_REMATCH[*]:4:3} ${BASH_REMATCH[*]:8:2}")
 done < <(grep -vE '^[[:space:]]*(#|$)' "$list")
 for name in "$@"; do
   [[ " ${names[*]} " == *" $name "* ]] || die 1 "unknown component '$name': expected one of ${names[*]}"

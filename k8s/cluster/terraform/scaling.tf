@@ -34,9 +34,9 @@ resource "helm_release" "autoscaler" {
   count      = var.karpenter_enabled ? 0 : 1
   name       = "cluster-autoscaler"
   namespace  = "kube-system"
-  repository = "https://kubernetes.github.io/autoscaler"
+  repository = local.pins["cluster-autoscaler"].source
   chart      = "cluster-autoscaler"
-  version    = "9.58.0"
+  version    = local.pins["cluster-autoscaler"].version
   values = [yamlencode({
     awsRegion     = var.region
     autoDiscovery = { clusterName = var.cluster_name }
@@ -163,9 +163,9 @@ resource "helm_release" "karpenter" {
   count      = var.karpenter_enabled ? 1 : 0
   name       = "karpenter"
   namespace  = "kube-system"
-  repository = "oci://public.ecr.aws/karpenter"
+  repository = local.pins["karpenter"].source
   chart      = "karpenter"
-  version    = "1.14.1"
+  version    = local.pins["karpenter"].version
   values = [yamlencode({
     settings = { clusterName = var.cluster_name, interruptionQueue = aws_sqs_queue.karpenter[0].name }
   })]

@@ -42,7 +42,7 @@ resource "aws_fsx_lustre_file_system" "this" {
   #checkov:skip=CKV_AWS_190:scratch file systems do not support customer managed keys
   count                    = var.fsx_storage_gib > 0 ? 1 : 0
   deployment_type          = "SCRATCH_2"
-  file_system_type_version = "2.15"
+  file_system_type_version = local.pins["fsx-lustre"].version
   storage_capacity         = var.fsx_storage_gib
   subnet_ids               = [aws_subnet.private[var.azs[0]].id]
   security_group_ids       = [aws_security_group.storage.id]

@@ -38,9 +38,9 @@ variable "import_path" {
 }
 
 variable "k8s_version" {
-  description = "Kubernetes version of the control plane and the nodes."
+  description = "Kubernetes version of the control plane and the nodes; null for the one of versions.txt."
   type        = string
-  default     = "1.35"
+  default     = null
 }
 
 variable "cidr" {

@@ -12,6 +12,15 @@ terraform {
   }
 }
 
+# Versions and repositories of the rows of versions.txt, by component.
+locals {
+  versions_file = file("${path.module}/../../versions.txt")
+  pins = {
+    for row in regexall("(?m)^[a-z]+ +(\\S+) +(\\S+) +\\S+ +(\\S+)", local.versions_file) :
+    row[0] => { version = row[1], source = row[2] }
+  }
+}
+
 provider "aws" {
   profile = var.profile
   region  = var.region

@@ -8,7 +8,8 @@ set -euo pipefail
 source=$1
 tools=${DTRAIN_TERRAFORM_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/dtrain/terraform-tools}
 command -v terraform >/dev/null || { echo "SKIPPED: there is no terraform"; exit 77; }
-for tool in python/complete aws-6.69.1.json helm-3.3.0.json; do
+version() { awk -v name="terraform-$1" '$1 == "provider" && $2 == name { print $3 }' "$source/k8s/versions.txt"; }
+for tool in python/complete "aws-$(version aws).json" "helm-$(version helm).json"; do
   [ -e "$tools/$tool" ] || { echo "SKIPPED: there is no $tool: tests/k8s/terraform/tools.sh fetches it"; exit 77; }
 done
 work=$(mktemp -d)
@@ -17,7 +18,7 @@ export CHECKPOINT_DISABLE=1 TF_IN_AUTOMATION=1 TF_INPUT=0 SCHEMAS=$work/schemas 
 
 # Restricts the 1,700 resources to the used ones, since Terraform reads all schemas each time.
 mkdir "$work/schemas"
-python3 - "$source/k8s/cluster/terraform" "$work/schemas" "$tools"/{aws,helm}-*.json <<'PYTHON'
+python3 - "$source/k8s/cluster/terraform" "$work/schemas" "$tools/aws-$(version aws).json" "$tools/helm-$(version helm).json" <<'PYTHON'
 import json, pathlib, sys
 
 text = "".join(path.read_text() for path in pathlib.Path(sys.argv[1]).glob("*.tf"))
@@ -31,9 +32,8 @@ PYTHON
 # A filesystem mirror of the providers, under the host name of Terraform's default registry.
 host=$(terraform -chdir="$source/k8s/cluster/terraform" providers 2>/dev/null | sed -n 's|.*provider\[\([^/]*\)/hashicorp/aws\].*|\1|p')
 [ -n "$host" ] || { echo "terraform_test.sh: Terraform did not print its provider host" >&2; exit 1; }
-for one in aws:6.69.1 helm:3.3.0; do
-  name=${one%%:*}
-  version=${one#*:}
+for name in aws helm; do
+  version=$(version $name)
   folder=$work/mirror/$host/hashicorp/$name/$version/linux_amd64
   mkdir -p "$folder"
   printf '#!/bin/sh\nexec "%s" -B "%s" %s "$@"\n' "$tools/python/bin/python" "$source/tests/k8s/terraform/provider.py" \
@@ -42,7 +42,7 @@ for one in aws:6.69.1 helm:3.3.0; do
 done
 printf 'provider_installation {\n  filesystem_mirror {\n    path = "%s"\n  }\n}\n' "$work/mirror" >"$work/config"
 mkdir "$work/k8s" "$work/bin"
-cp -R "$source/k8s/cluster" "$source/k8s/charts" "$source/k8s/instance-types.csv" "$work/k8s/"
+cp -R "$source/k8s/cluster" "$source/k8s/charts" "$source/k8s/instance-types.csv" "$source/k8s/versions.txt" "$work/k8s/"
 root=$work/k8s/cluster/terraform
 # Recorders replace the programs of the installation step.
 for program in aws kubectl; do printf '#!/bin/sh\necho "%s $*" >>%q\n' $program "$work/calls" >"$work/bin/$program"; done
@@ -90,6 +90,32 @@ for chart in cert-manager istiod dex oauth2-proxy kubeflow-trainer kueue; do
   ! charts "$work/state1.json" | grep -q "\"$chart\"" || fail "$chart is installed by default"
   charts "$work/state4.json" | grep -q "\"$chart\"" || fail "$chart is not installed"
 done
+# The applied versions and repositories are those of versions.txt.
+python3 - "$source/k8s/versions.txt" "$work"/state?.json <<'PYTHON' || fail "other versions than in versions.txt"
+import json, pathlib, sys
+
+rows = [line.split() for line in pathlib.Path(sys.argv[1]).read_text().splitlines() if line and line[0] != "#"]
+pins = {row[1]: (row[2], row[4]) for row in rows}
+found = set()
+for path in sys.argv[2:]:
+    for one in json.loads(pathlib.Path(path).read_text())["values"]["root_module"]["resources"]:
+        values = one["values"]
+        if one["type"] == "helm_release" and values.get("repository"):
+            chart = values["chart"]
+            name = "istio" if chart in ("base", "istiod", "gateway") else chart
+            assert (values["version"], values["repository"]) == pins[name], (chart, values["version"])
+        elif one["type"] == "aws_eks_cluster":
+            name = "eks"
+            assert values["version"] == pins[name][0], values["version"]
+        elif one["type"] == "aws_fsx_lustre_file_system":
+            name = "fsx-lustre"
+            assert values["file_system_type_version"] == pins[name][0], values["file_system_type_version"]
+        else:
+            continue
+        found.add(name)
+expected = {row[1] for row in rows if row[0] in ("chart", "service")} - {"jupyterhub"}
+assert found == expected, found ^ expected
+PYTHON
 user_data=$(sed 's/.*"user_data":"\([^"]*\)".*/\1/' "$work/state1.json" | base64 -d)
 for part in tune.sh config.yaml; do
   [[ $user_data == *"$(cat "$work/k8s/cluster/node/$part")"* ]] || fail "the user data of GPU nodes lacks $part"

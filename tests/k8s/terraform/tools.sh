@@ -22,7 +22,8 @@ venv() {  # NAME PACKAGE...
   rm -rf "$folder"
   python3 -m venv "$folder" && "$folder/bin/pip" install "${options[@]}" "${@:2}" && touch "$folder/complete"
 }
-schema() {  # PROVIDER VERSION VERSION-OF-PACKAGE
+version() { awk -v name="terraform-$1" '$1 == "provider" && $2 == name { print $3 }' "$here/../../../k8s/versions.txt"; }
+schema() {  # PROVIDER VERSION VERSION-OF-PACKAGE: the package has the provider's version that k8s/versions.txt pins
   local file=$cache/$1-$2.json
   [ ! -e "$file" ] || return 0
   "$cache/python/bin/pip" download "${options[@]}" --no-deps --dest "$work" "cdktn-provider-$1==$3" &&
@@ -31,9 +32,9 @@ schema() {  # PROVIDER VERSION VERSION-OF-PACKAGE
 result=0
 venv python tf==1.2.0 msgpack==1.1.2 python-hcl2==8.1.4 || result=1
 venv checkov checkov==3.3.30 || result=1
-schema aws 6.69.1 25.8.1 || result=1
-schema helm 3.3.0 15.1.0 || result=1
-for tool in python/complete checkov/complete aws-6.69.1.json helm-3.3.0.json; do
+schema aws "$(version aws)" 25.8.1 || result=1
+schema helm "$(version helm)" 15.1.0 || result=1
+for tool in python/complete checkov/complete "aws-$(version aws).json" "helm-$(version helm).json"; do
   [ -e "$cache/$tool" ] && echo "$cache/$tool" || echo "SKIPPED: there is no $tool"
 done
 exit $result

@@ -1,7 +1,8 @@
-# Clusters on AWS: tools, eksctl's and Karpenter's files, components, Terraform.
+# Clusters on AWS: tools, eksctl's and Karpenter's files, components and their versions, Terraform.
 add_k8s_tests(aws_tools)
 add_k8s_tests(aws_tools_attacks)
 add_k8s_tests(cluster_files)
+add_k8s_tests(versions)
 add_test(NAME k8s.terraform COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/terraform/terraform_test.sh ${PROJECT_SOURCE_DIR})
 set_tests_properties(k8s.terraform PROPERTIES LABELS k8s TIMEOUT 600 SKIP_RETURN_CODE 77)
 file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/k8s/tools/*.sh ${PROJECT_SOURCE_DIR}/k8s/cluster/*.sh

@@ -16,6 +16,14 @@ PROGRAMS = pathlib.Path(os.environ.get("DTRAIN_BIN_DIR", ROOT / "build" / "bin")
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
 TOOLS = pathlib.Path(os.environ.get("DTRAIN_K8S_TOOLS", CACHE / "dtrain" / "k8s-tools"))
 TRAINING_MODELS = TOOLS / "kubeflow-training" / "kubeflow" / "training" / "models"
+sys.path.insert(0, str(K8S))
+
+import check_versions
+
+
+def pinned_version(component):
+    """The version of a component in k8s/versions.txt."""
+    return check_versions.read_pins()[component].version
 
 
 def skip(reason):

@@ -10,6 +10,8 @@ cache=${1:-${DTRAIN_K8S_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/dtrain/k8s-tools}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$cache"
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+training_operator=$(awk '$2 == "training-operator" { print substr($3, 2) }' "$here/../../k8s/versions.txt")
 if ! python3 -m pip --version >/dev/null 2>&1; then
   echo "SKIPPED: there is no pip, with which the tools are fetched"
   exit 1
@@ -53,7 +55,7 @@ if ! [ -d "$cache/python/kubernetes_validate" ]; then
     mv "$work/python" "$cache/python" || result=1
 fi
 if ! [ -d "$cache/kubeflow-training/kubeflow" ]; then
-  "${pip[@]}" install --no-deps --target "$work/training" kubeflow-training==1.9.4 &&
+  "${pip[@]}" install --no-deps --target "$work/training" "kubeflow-training==$training_operator" &&
     mv "$work/training" "$cache/kubeflow-training" || result=1
 fi
 if ! [ -d "$cache/notebook" ]; then

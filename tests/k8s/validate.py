@@ -30,7 +30,7 @@ try:
 except ImportError:
     kubernetes_validate = None
 
-KUBERNETES = "1.33"  # version of the schemas
+KUBERNETES = tools.pinned_version("eks")  # version of the schemas
 MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 # Kinds of Training Operator and their class names in its client.
 CLIENT_TYPES = {("kubeflow.org/v1", "PyTorchJob"): "KubeflowOrgV1PyTorchJob",

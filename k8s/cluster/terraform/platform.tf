@@ -58,9 +58,9 @@ locals {
       enabled = var.ingress_enabled, order = 1, namespace = "istio-system", pin = "istio"
       chart   = "base", values = {}
     }
-    istiod = {
+    istiod = { # docker.io: the charts' default registry closes in December 2026
       enabled = var.ingress_enabled, order = 2, namespace = "istio-system", pin = "istio"
-      chart   = "istiod", values = {}
+      chart   = "istiod", values = { global = { hub = "docker.io/istio" } }
     }
     istio-ingressgateway = {
       enabled = var.ingress_enabled, order = 3, namespace = "istio-ingress", pin = "istio"

@@ -116,6 +116,7 @@ for path in sys.argv[2:]:
 expected = {row[1] for row in rows if row[0] in ("chart", "service")} - {"jupyterhub"}
 assert found == expected, found ^ expected
 PYTHON
+grep -q 'docker.io/istio' "$work/state4.json" || fail "Istio's images are not from docker.io"
 user_data=$(sed 's/.*"user_data":"\([^"]*\)".*/\1/' "$work/state1.json" | base64 -d)
 for part in tune.sh config.yaml; do
   [[ $user_data == *"$(cat "$work/k8s/cluster/node/$part")"* ]] || fail "the user data of GPU nodes lacks $part"

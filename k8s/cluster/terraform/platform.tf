@@ -111,6 +111,7 @@ resource "helm_release" "second" {
   chart            = each.value.chart
   version          = local.pins[each.value.pin].version
   values           = [yamlencode(each.value.values)]
+  take_ownership   = each.key == "kubeflow-trainer" # Trainer 2.2 installed its CRDs outside of the release
   depends_on       = [helm_release.first]
 }
 

@@ -117,6 +117,7 @@ expected = {row[1] for row in rows if row[0] in ("chart", "service")} - {"jupyte
 assert found == expected, found ^ expected
 PYTHON
 grep -q 'docker.io/istio' "$work/state4.json" || fail "Istio's images are not from docker.io"
+[ "$(grep -o '"take_ownership":true' "$work/state4.json" | wc -l)" = 1 ] || fail "Trainer does not take over its CRDs"
 user_data=$(sed 's/.*"user_data":"\([^"]*\)".*/\1/' "$work/state1.json" | base64 -d)
 for part in tune.sh config.yaml; do
   [[ $user_data == *"$(cat "$work/k8s/cluster/node/$part")"* ]] || fail "the user data of GPU nodes lacks $part"

@@ -217,7 +217,7 @@ def installation(root):
     (root / "bin").mkdir()
     (root / "bin/kubectl").write_text(RECORDER, encoding="utf-8")
     (root / "bin/kubectl").chmod(0o755)
-    (root / "bin/helm").symlink_to(tools.helms()[0])
+    (root / "bin/helm").symlink_to(tools.helms()[-1])
     environment = dict(os.environ, FAKE=str(root), REAL_KUBECTL=shutil.which("kubectl"),
                        PATH=f"{root / 'bin'}:{os.environ['PATH']}")
     return lambda *words: tools.run(CLUSTER / "install.sh", "--list", root / "list", *words, env=environment)

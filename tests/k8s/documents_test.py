@@ -93,7 +93,7 @@ def test_charts_are_installed_as_shown():
             match = re.match(r"helm install (\S+) (k8s/charts/\S+) (.*)", line)
             if match and not PLACEHOLDERS.search(match[3].replace("fs-...", "").replace("mount_name=...", "")):
                 options = shlex.split(match[3].replace("fs-...", "fs-0a1b").replace("mount_name=...", "mount_name=abc"))
-                tools.check_run(tools.helms()[0], "template", match[1], tools.ROOT / match[2], *options)
+                tools.check_run(tools.helms()[-1], "template", match[1], tools.ROOT / match[2], *options)
                 shown += 1
     assert shown >= 3, shown
 

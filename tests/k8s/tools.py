@@ -33,7 +33,7 @@ def skip(reason):
 
 
 def helms():
-    """The Helm programs that tests/k8s/tools.sh downloaded, else the one in PATH."""
+    """The Helm programs that tests/k8s/tools.sh downloaded, the oldest first, else the one in PATH."""
     found = [str(path) for path in sorted(TOOLS.glob("helm-*/helm"))]
     on_path = shutil.which("helm")
     if not found and on_path:

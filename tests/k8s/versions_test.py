@@ -33,6 +33,7 @@ PLACES = [
     ("fsx-lustre", r"(?:fileSystemTypeVersion: \"|PERSISTENT_2 with Lustre )" + NUMBER),
     ("terraform-aws", r"source  = \"hashicorp/aws\"\n +version = \"([^\"]+)\""),
     ("terraform-helm", r"source  = \"hashicorp/helm\"\n +version = \"([^\"]+)\""),
+    ("helm", r"\nhelm_of \S+ \S+ (4\.\d+)"),
     ("efa-installer", r"(?:EFA installer |aws-efa-installer-VERSION\.tar\.gz, )v?(\d+\.\d+)"),
 ]
 # Patterns of any upstream version: a found version must be pinned.
@@ -112,6 +113,7 @@ CHANGES = [
     ("k8s/charts/maskrcnn-jupyter/values.yaml", "@sha256:f1", "@sha256:f2"),
     ("k8s/storage/fsx-s3/objects.yaml", '"2.15"', '"2.12"'),
     ("k8s/rendered/tensorboard.yaml", "amazon/aws-cli:2.", "amazon/aws-cli:3."),
+    ("tests/k8s/tools.sh", " 4.", " 4.1"),
     ("tests/k8s/expand.py", "MPI Operator 0", "MPI Operator 1"),
 ]
 

@@ -312,7 +312,8 @@ def test_bundle_excludes_terraform_state():
             path.write_text("mine", encoding="utf-8")
         bundle = tools.check_run(root / "k8s/bundle.sh", root).strip()
         names = tools.check_run("tar", "-tzf", bundle)
-        assert "k8s/cluster/terraform/nodes.tf" in names and "k8s/tools/install.sh" in names, names
+        for name in ("versions.txt", "cluster/terraform/nodes.tf", "cluster/install.sh", "tools/install.sh"):
+            assert f"k8s/{name}" in names, names
         assert not [name for name in private if f"/{name}" in names], names
 
 

@@ -150,7 +150,7 @@ done
 for image in "${images[@]}"; do
   step "Image $image"
   tests/k8s/image_build.sh "$out/dtrain-$image-$version.tar" "$scratch/image"
-  tests/k8s/image_test.py "$scratch/image" Containers 2>&1 | tee "$scratch/image.log"
+  python3 tests/k8s/image_test.py "$scratch/image" Containers 2>&1 | tee "$scratch/image.log"
   ! grep -q '^SKIPPED' "$scratch/image.log" || die "the image $image was not tested"
 done
 step "Quickstart from the archive in a bare trixie"

@@ -22,7 +22,7 @@ read_instance() {  # NAME-OF-SETTING TYPE
   find_instance "$2" || die "$1='$2': expected one of $(instance_types | paste -sd ' ')"
 }
 
-# Overlays, for k8s/set.sh: `kustomized` has the lines of kustomization.yaml, `lines` those of parameters.yaml.
+# Overlays, for k8s/set.sh: `kustomized` holds kustomization.yaml, `lines` holds parameters.yaml, one element per line.
 
 component_of() {  # NAME: the index of its line
   local i

@@ -56,7 +56,8 @@ build_tiff() {
 }
 build_libsodium() { with_configure --disable-dependency-tracking; }
 build_hwloc() {
-  with_configure --localstatedir=/var --disable-libxml2 --disable-io --disable-libudev --disable-cairo --disable-plugins --disable-opencl \
+  with_configure --localstatedir=/var --disable-libxml2 --disable-io --disable-libudev --disable-cairo --disable-plugins \
+    --disable-opencl \
     --disable-cuda --disable-nvml --disable-rsmi --disable-levelzero --disable-gl --disable-pci
 }
 build_fmtlib() { with_cmake . -DFMT_TEST=OFF -DFMT_DOC=OFF; }

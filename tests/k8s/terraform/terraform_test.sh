@@ -90,7 +90,7 @@ for chart in cert-manager istiod dex oauth2-proxy kubeflow-trainer kueue; do
   ! charts "$work/state1.json" | grep -q "\"$chart\"" || fail "$chart is installed by default"
   charts "$work/state4.json" | grep -q "\"$chart\"" || fail "$chart is not installed"
 done
-# The applied versions and repositories are those of versions.txt.
+# Terraform applies the versions and repositories that versions.txt pins.
 python3 - "$source/k8s/versions.txt" "$work"/state?.json <<'PYTHON' || fail "other versions than in versions.txt"
 import json, pathlib, sys
 

@@ -12,8 +12,8 @@
 #   --previous  folder with the packages of the version before, whose upgrade is tried
 #   --cpu       without CUDA code and CUDA images
 #   --once      without the second build, for trials
-# Needs root, debootstrap, crun, iproute2, openssh-client, and pip for CUDA; takes hours on two cores. What was built
-# stays in FOLDER if a later step fails. Dependencies of the archive are built once: ~/.cache/dtrain/portable.
+# Needs root, debootstrap, crun, iproute2, openssh-client, and pip for CUDA; takes hours on two cores. After a failure, a
+# call for the same commit continues in FOLDER. Dependencies of the archive are built once: ~/.cache/dtrain/portable.
 set -euo pipefail
 self=$(realpath "$0")
 cd "$(dirname "$self")/.."
@@ -41,19 +41,30 @@ notes=$(awk -v head="## $version - " 'index($0, head) == 1 {on = 1; next} /^## /
 tools=(git debootstrap crun ip ssh-keygen python3)
 [ $cuda = OFF ] || tools+=(pip)
 for tool in "${tools[@]}"; do command -v "$tool" >/dev/null || die "there is no $tool"; done
-[ -z "$(ls "$out" 2>/dev/null)" ] || die "$out is not empty"
 
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-mkdir -p "$out"
-out=$(realpath "$out")
+revision=$(git rev-parse HEAD)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/dtrain
+steps=$out/.release-${revision:0:12}-cuda-$cuda  # names of completed steps
+if [ ! -d "$steps" ]; then
+  [ -z "$(ls -A "$out" 2>/dev/null)" ] || die "$out is not empty"
+  rm -rf --one-file-system "$cache/roots"  # Debian's packages of today
+fi
+mkdir -p "$steps"
+out=$(realpath "$out") steps=$(realpath "$steps")
+second=$out/.second
 scratch=$(mktemp -d --tmpdir="$(dirname "$out")" release.XXXXXX)
 trap 'rm -rf "$scratch"' EXIT
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/dtrain
 suites=(trixie bookworm)
 images=(cpu)
 mkdir -p "$cache"/{portable,cuda13,cuda12}
-rm -rf --one-file-system "$cache/roots"  # Debian's packages of today
 step() { echo; echo "== $(date +%H:%M) $* =="; }
+# once NAME COMMAND...: runs a step, unless an earlier call for this commit has completed it.
+once() {
+  [ ! -e "$steps/$1" ] || return 0
+  "${@:2}"
+  touch "$steps/$1"
+}
 install='apt-get update -qq && apt-get install -y -qq --no-install-recommends'
 
 # Toolkits are in /usr/local/cuda of the roots, where a user's CUDA is, too.
@@ -67,35 +78,41 @@ if [ $cuda = ON ]; then
 fi
 
 # build_in SUITE TOOLKIT PREPARE FOLDER OUTPUT COMMAND: runs a command in a fresh copy of the source, mounted at FOLDER in
-# a root of SUITE that PREPARE has prepared. The command writes to /dist, which is OUTPUT.
+# a root of SUITE that PREPARE has prepared. The command writes to /dist, which is OUTPUT. Packages for CUDA 13 and 12
+# share objects by ccache, but the two builds do not: each has its own $compiled.
 build_in() {
   local source=$scratch/source
   rm -rf "$source"
-  mkdir -p "$source" "$5"
+  mkdir -p "$source" "$5" "$compiled"
   git archive HEAD | tar x -C "$source"
   scripts/release/in_root.sh "$1" --prepare "$3" --mount "$source:$4" --mount "$5:/dist" \
-    --mount "$cache/portable:/cache" --mount "$cache/cuda$2:/usr/local/cuda:ro" \
-    "set -e; export SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH DTRAIN_REVISION=$(git rev-parse HEAD); cd $4; $6"
+    --mount "$cache/portable:/cache" --mount "$cache/cuda$2:/usr/local/cuda:ro" --mount "$compiled:/ccache" \
+    "set -e; export CCACHE_DIR=/ccache SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH DTRAIN_REVISION=$revision; cd $4; $6"
 }
 
 # build_packages SUITE TOOLKIT FOLDER OUTPUT
 build_packages() {
   step "Debian packages, $1, CUDA $cuda $2, in $3"
   build_in "$1" "$2" "echo $(base64 -w 0 scripts/setup.sh) | base64 -d >/setup.sh && bash /setup.sh build && \
-      $install dpkg-dev lintian" "$3" "$4" \
+      $install ccache dpkg-dev lintian" "$3" "$4" \
     "cmake --preset debian -DDTRAIN_CUDA=$cuda -DDTRAIN_CUDA_ARCHITECTURES=RELEASE >cmake.log || { cat cmake.log; exit 1; }
     cmake --build --preset debian >build.log || { tail -n 50 build.log; exit 1; }
     scripts/release/debian_packages.sh build-debian /dist
     lintian --fail-on error /dist/*~deb\$(cut -d . -f 1 /etc/debian_version)u1_*.deb"
 }
 
-# build_programs FOLDER OUTPUT
-build_programs() {
-  for suite in "${suites[@]}"; do build_packages "$suite" 13 "$1" "$2"; done
-  [ $cuda = OFF ] || build_packages bookworm 12 "$1" "$2/cuda12"
+# build_portable FOLDER OUTPUT
+build_portable() {
   step "Portable archive and wheel, CUDA $cuda, in $1"
   build_in bookworm 13 "$install g++ make git ca-certificates" "$1" "$2" \
-    "scripts/release/portable.sh --out=/dist --cache=/cache --build=$1-build $([ $cuda = OFF ] || echo --cuda)"
+    "scripts/release/portable.sh --out=/dist --cache=/cache --build=$1-build $([ "$cuda" = OFF ] || echo --cuda)"
+}
+# build_programs NAME FOLDER OUTPUT
+build_programs() {
+  compiled=$scratch/ccache-$1
+  once "$1-portable" build_portable "$2" "$3"
+  for suite in "${suites[@]}"; do once "$1-$suite" build_packages "$suite" 13 "$2" "$3"; done
+  [ $cuda = OFF ] || once "$1-cuda12" build_packages bookworm 12 "$2" "$3/cuda12"
 }
 # build_images FOLDER: images of the packages in it
 build_images() {
@@ -105,60 +122,69 @@ build_images() {
 }
 # compare FOLDER: its files have the bytes of those in $out.
 compare() {
-  step "Comparison of the two builds"
+  step "Comparison of two builds"
   (cd "$1" && find . -type f -print0 | sort -z | xargs -0 sha256sum) >"$scratch/sums"
-  (cd "$out" && sha256sum --quiet --check "$scratch/sums") || die "two builds of the same commit differ"
+  (cd "$out" && sha256sum --quiet --check "$scratch/sums") ||
+    die "two builds of the same commit differ. Images differ, too, if Debian's archive was updated in between"
   rm -rf "$1"
 }
-build_programs /build/dtrain "$out"
-if [ -n "$twice" ]; then
-  again=/srv/another-folder/dtrain
-  [ $cuda = OFF ] || again=/build/dtrain  # nvcc hashes the path of a source into the names of its symbols
-  build_programs $again "$scratch/again"
-  compare "$scratch/again"
-fi
-build_images "$out"
-if [ -n "$twice" ]; then  # at once: each update of Debian's archive changes the provenance
-  mkdir "$scratch/again"
-  find "$out" -mindepth 1 -maxdepth 1 \( -name "*.deb" -o -name cuda12 \) -exec cp -al -t "$scratch/again" {} +
-  build_images "$scratch/again"
-  compare "$scratch/again"
-fi
-
-# try_in SUITE PREPARE COMMAND: artefacts are in /dist, packages of the version before in /previous, the scripts of releases
-# in /release.
+# try_in SUITE PREPARE COMMAND: artefacts are in /dist, packages of the version before in /previous, the scripts of
+# releases in /release.
 try_in() {
   scripts/release/in_root.sh "$1" --prepare "$2" --mount "$out:/dist:ro" --mount "$PWD/scripts/release:/release:ro" \
     --mount "${previous:-$out}:/previous:ro" "set -e; $3"
 }
-for suite in bullseye bookworm trixie; do
-  step "Archive in a bare $suite"
-  try_in "$suite" : "tar xzf /dist/dtrain-*.tar.gz -C /opt && /release/smoke_test.sh /opt/dtrain-*"
-  step "Wheel in a bare $suite"
-  try_in "$suite" "$install python3-venv" "python3 -m venv /venv && /venv/bin/pip install -q --no-index /dist/dtrain-*.whl && \
+try_archive() {
+  step "Archive in a bare $1"
+  try_in "$1" : "tar xzf /dist/dtrain-*.tar.gz -C /opt && /release/smoke_test.sh /opt/dtrain-*"
+}
+try_wheel() {
+  step "Wheel in a bare $1"
+  try_in "$1" "$install python3-venv" "python3 -m venv /venv && /venv/bin/pip install -q --no-index /dist/dtrain-*.whl && \
     /release/smoke_test.sh /venv \"\$(/venv/bin/python -m dtrain --prefix)\""
-done
-for suite in "${suites[@]}"; do
-  step "Packages in a bare $suite"
-  try_in "$suite" "$install g++ cmake make openmpi-bin" "
+}
+try_packages() {
+  step "Packages in a bare $1"
+  try_in "$1" "$install g++ cmake make openmpi-bin" "
     install() { $install \"\$@\" >/dev/null; }
     ${previous:+install /previous/*.deb}
     install /dist/*~deb\$(cut -d . -f 1 /etc/debian_version)u1_*.deb
     [ -z \"\$(dpkg --audit; dpkg --verify dtrain libdtrain0 libdtrain-dev dtrain-doc)\" ]
     /release/smoke_test.sh /usr"
-done
-for image in "${images[@]}"; do
-  step "Image $image"
-  tests/k8s/image_build.sh "$out/dtrain-$image-$version.tar" "$scratch/image"
+}
+try_image() {
+  step "Image $1"
+  tests/k8s/image_build.sh "$out/dtrain-$1-$version.tar" "$scratch/image"
   python3 tests/k8s/image_test.py "$scratch/image" Containers 2>&1 | tee "$scratch/image.log"
-  ! grep -q '^SKIPPED' "$scratch/image.log" || die "the image $image was not tested"
+  ! grep -q '^SKIPPED' "$scratch/image.log" || die "the image $1 was not tested"
+}
+try_quickstart() {
+  step "Quickstart from the archive in a bare trixie"
+  mkdir -p "$scratch/clone"
+  git archive HEAD | tar x -C "$scratch/clone"
+  scripts/release/in_root.sh trixie --mount "$scratch/clone:/clone" --mount "$out:/clone/dist:ro" \
+    "time /clone/scripts/quickstart.sh"
+}
+
+build_programs first /build/dtrain "$out"
+once images build_images "$out"
+for suite in bullseye bookworm trixie; do
+  once "archive-$suite" try_archive "$suite"
+  once "wheel-$suite" try_wheel "$suite"
 done
-step "Quickstart from the archive in a bare trixie"
-mkdir -p "$scratch/clone"
-git archive HEAD | tar x -C "$scratch/clone"
-scripts/release/in_root.sh trixie --mount "$scratch/clone:/clone" --mount "$out:/clone/dist:ro" "time /clone/scripts/quickstart.sh"
+for suite in "${suites[@]}"; do once "packages-$suite" try_packages "$suite"; done
+for image in "${images[@]}"; do once "image-$image" try_image "$image"; done
+once quickstart try_quickstart
+if [ -n "$twice" ]; then
+  again=/srv/another-folder/dtrain
+  [ $cuda = OFF ] || again=/build/dtrain  # nvcc hashes the path of a source into the names of its symbols
+  build_programs second $again "$second"
+  once second-images build_images "$second"
+  once compared compare "$second"
+fi
 
 echo "$notes" >"$out/release-notes.md"
+rm -r "$steps"
 rm -rf "$out/cuda12"  # packages that only the image cuda12 needs
 (cd "$out" && sha256sum -- * >SHA256SUMS)
 step "Done"

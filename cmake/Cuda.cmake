@@ -31,6 +31,10 @@ elseif(DTRAIN_NVCC)
   if(CMAKE_CUDA_FLAGS MATCHES "-Xptxas=-v")  # registers and memory per kernel, for scripts/kernel_report.sh
     string(APPEND CMAKE_CUDA_COMPILE_OBJECT " 2> <OBJECT>.ptxas || ! cat <OBJECT>.ptxas >&2")
   endif()
+  # FindCUDAToolkit of CMake 3.25 expects this library, which CUDA 13 does not have.
+  if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT TARGET CUDA::nvToolsExt)
+    add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
+  endif()
   # CUDA 12.2 for grid_group::barrier_arrive, cuDNN 9.8 for device-property descriptors.
   find_package(CUDAToolkit 12.2 QUIET)
   # PyPI's wheels have names with versions alone.

@@ -38,7 +38,7 @@ if(DTRAIN_CUDA STREQUAL "EMULATED")
   target_link_libraries(dtrain_engine PRIVATE JPEG::JPEG)  # replaces nvJPEG
 else()
   # nvcc parses the headers of each file three times (10 s in total). CMake before 3.31 has no unity builds of CUDA
-  # files, so the batches are written here.
+  # files, so the batches are written here, and excluded from those of later versions.
   if(dtrain_unity_build)
     list(REMOVE_ITEM kernel_sources ${lone_kernels})
     list(LENGTH kernel_sources count)
@@ -55,6 +55,7 @@ else()
     endforeach()
   endif()
   target_sources(dtrain_engine PRIVATE ${kernel_sources} ${library_callers})
+  set_source_files_properties(${kernel_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   # Excluded from unity builds: their conversions to the types of each NVIDIA library have the same names.
   set_source_files_properties(${library_callers} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_include_directories(dtrain_engine PRIVATE ${CUDNN_INCLUDE_DIR})

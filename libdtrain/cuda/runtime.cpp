@@ -239,12 +239,25 @@ std::shared_ptr<StepGraph> CudaContext::capture(const std::function<void()>& wor
 }  // namespace
 }  // namespace cuda
 
+namespace {
+
+// CUDA reports a missing driver as one that is too old.
+std::string why_no_device(cudaError_t status) {
+  if (status == cudaSuccess) return "the driver reports no device";
+  int driver = 0;
+  if (status == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
+    return "no NVIDIA driver is installed";
+  return cudaGetErrorString(status);
+}
+
+}  // namespace
+
 int cuda_device_count(std::string* reason) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return count;
   static_cast<void>(cudaGetLastError());
-  if (reason) *reason = status == cudaSuccess ? "the driver reports no device" : cudaGetErrorString(status);
+  if (reason) *reason = why_no_device(status);
   return 0;
 }
 

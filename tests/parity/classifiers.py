@@ -1,9 +1,9 @@
 """Each family of classifiers against PyTorch in double precision: logits, loss, statistics and all gradients of a step.
 
-Usage: classifiers.py PARITY_MODEL [--device cpu|gpu] [--precision fp32|bf16|fp16] [MODEL...]; PARITY_MODEL is the
-program that runs the engine's side. The references in classifier_models.py implement tf_cnn_benchmarks' definitions.
-Few ReLU inputs may be close to 0, as resnet50.py explains: hence the offsets. The largest networks have some
-nevertheless, each of which changes the gradients of one or two tensors: hence their wider bounds.
+Usage: classifiers.py PARITY_MODEL [--device cpu|gpu] [--precision fp32|bf16|fp16]... [MODEL...]; PARITY_MODEL is
+the program that runs the engine's side. The references in classifier_models.py implement tf_cnn_benchmarks'
+definitions. Few ReLU inputs may be close to 0, as resnet50.py explains: hence the offsets. The largest networks have
+some nevertheless, each of which changes the gradients of one or two tensors: hence their wider bounds.
 """
 
 import copy
@@ -58,14 +58,14 @@ def reference_step(model, images, labels, rounded=False):
     return result
 
 
-def engine_step(case, initial, images, labels):
+def engine_step(case, precision, initial, images, labels):
     with scratch() as folder:
         save_safetensors(os.path.join(folder, "weights.safetensors"), initial)
         batch = os.path.join(folder, "batch.safetensors")
         save_safetensors(batch, {"images": nhwc(images), "labels": labels.numpy().astype(np.int32)})
         run(options.program, batch, folder, f"name={case.name}", f"dataset={case.dataset}", f"classes={CLASSES}",
             f"auxiliary_head={int(case.auxiliary_head)}", "lr=0", "momentum=0", "weight_decay=0", "steps=1",
-            f"device={options.device}", f"precision={options.precision}")
+            f"device={options.device}", f"precision={precision}")
         result = load_safetensors(os.path.join(folder, "results.safetensors"))
         result["gradients"] = load_safetensors(os.path.join(folder, "gradients.safetensors"))
         result["statistics"] = load_safetensors(os.path.join(folder, "first.safetensors"))
@@ -91,14 +91,14 @@ def compare_worst(report, name, ours, expected, bound):
     report.judge(f"{name}, worst of {len(errors)} ({worst})", errors[worst], bound)
 
 
-def compare_rounded(report, name, ours, expected, torchs):
+def compare_rounded(report, name, precision, ours, expected, torchs):
     """Activations of 8 or 11 bits: see resnet50.py. Where ReLU inputs close to 0 change more, PyTorch's step in bf16 is
     the yardstick."""
-    unit = {"bf16": 2**-8, "fp16": 2**-11}[options.precision]
+    unit = {"bf16": 2**-8, "fp16": 2**-11}[precision]
     for key, units in (("eval_logits", 8), ("logits", 8), ("losses", 2)):
         report.check(f"{name}: {key}", ours[key], expected[key], units * unit, "l2")
     reference, usual = joined(expected["gradients"], expected["gradients"]), 32 * unit
-    if options.precision == "bf16":
+    if torchs:
         usual = max(usual, 1.5 * report.error(joined(torchs["gradients"], expected["gradients"]), reference, "l2"))
     report.check(f"{name}: gradients", joined(ours["gradients"], expected["gradients"]), reference, usual, "l2")
     if expected["statistics"]:
@@ -113,12 +113,18 @@ def compare(report, case):
         model.eval()(images[:1])  # creates the layers
     initialize(model)
     labels = torch.randint(0, CLASSES, (BATCH,))
-    ours = engine_step(case, state(model), images, labels)
-    rounded = options.precision != "fp32"
-    torchs = reference_step(copy.deepcopy(model), images, labels, rounded) if rounded else None
+    ours = {precision: engine_step(case, precision, state(model), images, labels) for precision in options.precisions}
+    torchs = reference_step(copy.deepcopy(model), images, labels, True) if "bf16" in ours else None
     expected = reference_step(model.double(), images.double(), labels)
-    if rounded:
-        return compare_rounded(report, case.name, ours, expected, torchs)
+    for precision, result in ours.items():
+        if precision == "fp32":
+            compare_single(report, case, result, expected)
+        else:
+            compare_rounded(report, f"{case.name}, {precision}", precision, result, expected,
+                            torchs if precision == "bf16" else None)
+
+
+def compare_single(report, case, ours, expected):
     report.check(f"{case.name}: inferred logits", ours["inferred_logits"], expected["eval_logits"], 3e-6, "l2")
     for key, bound in (("eval_logits", 3e-6), ("logits", 1e-5), ("losses", 1e-5)):
         report.check(f"{case.name}: {key}", ours[key], expected[key], bound, "l2")

@@ -23,10 +23,13 @@ def arguments(names=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    parser.add_argument("--precision", choices=("fp32", "bf16", "fp16"), default="fp32")
+    parser.add_argument("--precision", choices=("fp32", "bf16", "fp16"), action="append", dest="precisions",
+                        help="may be repeated; default: fp32")
     if names:
         parser.add_argument(names, nargs="*")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.precisions = options.precisions or ["fp32"]
+    return options
 
 
 def nhwc(tensor):

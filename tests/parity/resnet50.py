@@ -1,9 +1,9 @@
 """ResNet-50 v1.5 against torchvision: weights in both directions, logits, loss, all gradients, statistics, ten SGD
 steps.
 
-Usage: resnet50.py PARITY_MODEL [--device cpu|gpu] [--precision fp32|bf16|fp16]; PARITY_MODEL is the program that runs
-the engine's side. The reference is torchvision's model in double precision with the same weights and batch. The error
-of torch's first step in float32 is printed beside ours.
+Usage: resnet50.py PARITY_MODEL [--device cpu|gpu] [--precision fp32|bf16|fp16]...; PARITY_MODEL is the program that
+runs the engine's side. The reference is torchvision's model in double precision with the same weights and batch. The
+error of torch's first step in float32 is printed beside ours.
 
 A ReLU whose input is within rounding of 0 may be open in one run and closed in the other. A single such element changes
 the gradients of all lower layers by up to a percent. With usual initialisation the millions of activations always
@@ -98,55 +98,72 @@ model = make_model()
 initial = state(model)
 images = torch.randn(BATCH, 3, SIZE, SIZE)
 labels = torch.randint(0, 1000, (BATCH,))
-with scratch() as folder:
-    save_safetensors(os.path.join(folder, "weights.safetensors"), initial)
-    batch = os.path.join(folder, "batch.safetensors")
-    save_safetensors(batch, {"images": nhwc(images), "labels": labels.numpy().astype(np.int32)})
-    run(options.program, batch, folder, "name=resnet50_v1.5", "dataset=imagenet", "classes=1000", "auxiliary_head=0",
-        f"lr={RATE}", f"momentum={MOMENTUM}", f"weight_decay={DECAY}", f"steps={STEPS}", f"device={options.device}",
-        f"precision={options.precision}")
-    ours = load_safetensors(os.path.join(folder, "results.safetensors"))
-    for key in ("gradients", "first", "last"):
-        ours[key] = load_safetensors(os.path.join(folder, key + ".safetensors"))
+
+
+def engine_run(precision):
+    with scratch() as folder:
+        save_safetensors(os.path.join(folder, "weights.safetensors"), initial)
+        batch = os.path.join(folder, "batch.safetensors")
+        save_safetensors(batch, {"images": nhwc(images), "labels": labels.numpy().astype(np.int32)})
+        run(options.program, batch, folder, "name=resnet50_v1.5", "dataset=imagenet", "classes=1000",
+            "auxiliary_head=0", f"lr={RATE}", f"momentum={MOMENTUM}", f"weight_decay={DECAY}", f"steps={STEPS}",
+            f"device={options.device}", f"precision={precision}")
+        result = load_safetensors(os.path.join(folder, "results.safetensors"))
+        for key in ("gradients", "first", "last"):
+            result[key] = load_safetensors(os.path.join(folder, key + ".safetensors"))
+    return result
+
 
 single = train(copy.deepcopy(model), images, labels, 1)
 double = train(model.double(), images.double(), labels, STEPS)
-
-# Weights trained here load there: strict, by name and shape.
-exported = {name: torch.from_numpy(value.copy()) for name, value in ours["last"].items()}
-torchvision.models.resnet50().load_state_dict(exported, strict=True)
 
 names = list(double["gradients"])
 statistics = [name for name in double["first"] if "running" in name]
 if len(names) != 161 or len(statistics) != 106:
     report.fail(f"{len(names)} parameters and {len(statistics)} statistics, expected 161 and 106")
 print("losses of the ten steps:", np.round(double["losses"], 3))
-if options.precision != "fp32":
+
+
+def compare_rounded(precision, ours):
     # Each activation is rounded to 8 or 11 bits about a hundred times in a row. The remaining precision of single
     # tensors varies, so gradients are compared as one vector.
-    unit = {"bf16": 2**-8, "fp16": 2**-11}[options.precision]
-    compare("logits, evaluation", ours["eval_logits"], None, double["eval_logits"], 8 * unit)
-    compare("logits, training", ours["logits"], None, double["logits"], 8 * unit)
-    compare("loss", ours["losses"][:1], None, double["losses"][:1], 2 * unit)
-    compare("gradient of all parameters", joined(ours["gradients"]), None, joined(double["gradients"]), 32 * unit)
-    compare("losses of ten steps", ours["losses"], None, double["losses"], 4 * unit)
-    report.exit()
-compare("logits, evaluation", ours["eval_logits"], single["eval_logits"], double["eval_logits"], 3e-6)
-compare("logits, inferred", ours["inferred_logits"], single["eval_logits"], double["eval_logits"], 3e-6)
-compare("logits, training", ours["logits"], single["logits"], double["logits"], 5e-6)
-compare("loss", ours["losses"][:1], single["losses"], double["losses"][:1], 1e-6)
-# The gradient of an offset before a ReLU and another batch norm is a small remainder after cancellation.
-compare_worst("gradient", ours["gradients"], single["gradients"], double["gradients"], names, 1e-4)
-compare_worst("statistics after a step", ours["first"], single["first"], double["first"], statistics, 5e-6)
-compare_worst("parameters after a step", ours["first"], single["first"], double["first"], names, 2e-7)
-compare("losses of ten steps", ours["losses"], None, double["losses"], 2e-6)
-# Ten steps amplify rounding: 5e-6 without Winograd kernels, 1.4e-5 with them, where initial gradients differ by a
-# factor of two. Parameters change by about a hundredth of their magnitude, and the change may have an error of 3e-3
-# below: hence 3e-5.
-compare_worst("parameters after ten steps", ours["last"], None, double["last"], names, 3e-5)
-# Values are rounded to float32 in every step, a visible fraction of small changes: too large a fraction to compare the
-# offsets, which are about 2 and change by 1e-5.
-weights = [name for name in names if initial[name].ndim > 1]
-compare_worst("change in ten steps", changes(ours["last"]), None, changes(double["last"]), weights, 3e-3)
-compare_worst("statistics after ten steps", ours["last"], None, double["last"], statistics, 3e-5)
+    unit = {"bf16": 2**-8, "fp16": 2**-11}[precision]
+    compare(f"{precision}: logits, evaluation", ours["eval_logits"], None, double["eval_logits"], 8 * unit)
+    compare(f"{precision}: logits, training", ours["logits"], None, double["logits"], 8 * unit)
+    compare(f"{precision}: loss", ours["losses"][:1], None, double["losses"][:1], 2 * unit)
+    compare(f"{precision}: gradient of all parameters", joined(ours["gradients"]), None, joined(double["gradients"]),
+            32 * unit)
+    compare(f"{precision}: losses of ten steps", ours["losses"], None, double["losses"], 4 * unit)
+
+
+def compare_single(ours):
+    compare("logits, evaluation", ours["eval_logits"], single["eval_logits"], double["eval_logits"], 3e-6)
+    compare("logits, inferred", ours["inferred_logits"], single["eval_logits"], double["eval_logits"], 3e-6)
+    compare("logits, training", ours["logits"], single["logits"], double["logits"], 5e-6)
+    compare("loss", ours["losses"][:1], single["losses"], double["losses"][:1], 1e-6)
+    # The gradient of an offset before a ReLU and another batch norm is a small remainder after cancellation.
+    compare_worst("gradient", ours["gradients"], single["gradients"], double["gradients"], names, 1e-4)
+    compare_worst("statistics after a step", ours["first"], single["first"], double["first"], statistics, 5e-6)
+    compare_worst("parameters after a step", ours["first"], single["first"], double["first"], names, 2e-7)
+    compare("losses of ten steps", ours["losses"], None, double["losses"], 2e-6)
+    # Ten steps amplify rounding: 5e-6 without Winograd kernels, 1.4e-5 with them, where initial gradients differ by a
+    # factor of two. Parameters change by about a hundredth of their magnitude, and the change may have an error of 3e-3
+    # below: hence 3e-5.
+    compare_worst("parameters after ten steps", ours["last"], None, double["last"], names, 3e-5)
+    # Values are rounded to float32 in every step, a visible fraction of small changes: too large a fraction to compare
+    # the offsets, which are about 2 and change by 1e-5.
+    weights = [name for name in names if initial[name].ndim > 1]
+    compare_worst("change in ten steps", changes(ours["last"]), None, changes(double["last"]), weights, 3e-3)
+    compare_worst("statistics after ten steps", ours["last"], None, double["last"], statistics, 3e-5)
+
+
+for precision in options.precisions:
+    result = engine_run(precision)
+    # Weights trained here load there: strict, by name and shape.
+    exported = {name: torch.from_numpy(value.copy()) for name, value in result["last"].items()}
+    torchvision.models.resnet50().load_state_dict(exported, strict=True)
+    if precision == "fp32":
+        compare_single(result)
+    else:
+        compare_rounded(precision, result)
 report.exit()

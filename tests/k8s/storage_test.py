@@ -200,8 +200,9 @@ def test_parameters_arrive():
             text, before = parameters_of(root, name).read_text(), flat(render(root, name))
             for parameter in yaml.safe_load(text)["data"]:
                 value, places = NEW[parameter]
-                if parameter == "RECLAIM_POLICY" and "Retain" in text:
-                    value = "Delete" if name == "efs-dynamic" else "Retain"
+                if parameter == "RECLAIM_POLICY":
+                    assert f"{parameter}: Retain\n" in text, f"{name}: files are not kept by default"
+                    value = "Delete" if "PV_NAME" not in text else "Retain" if name == "nfs" else "Recycle"
                 changes = [f"{parameter}={value}"]
                 if parameter == "FILE_SYSTEM_ID" and "DNS_NAME" in text:
                     changes.append(f"DNS_NAME={value}.fsx.us-west-2.amazonaws.com")

@@ -92,6 +92,11 @@ read_plan() {
   check_cluster_region "$file"
 }
 
+# Whether the cluster is to be created with the example address of k8s/cluster/eksctl, which has no access to its API.
+has_example_address() {
+  [ "$(value cluster)" != existing ] && grep -qE '^  publicAccessCIDRs: .*203\.0\.113\.7/32' "$(place_of "$(value cluster)")"
+}
+
 # The region in eksctl's configuration file must be the plan's.
 check_cluster_region() {
   local cluster region

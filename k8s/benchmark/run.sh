@@ -29,10 +29,14 @@ if [ "${1:-}" = --check ]; then
 fi
 [[ $# =~ ^[12]$ ]] || die 1 "usage: k8s/benchmark/run.sh [--check] PLAN [FOLDER]"
 read_plan "$1"
+unreachable="$(value cluster): publicAccessCIDRs is the example 203.0.113.7/32: set the addresses with access to the API, \
+including this machine's"
 if [ -n "$check" ]; then
+  ! has_example_address || say "note: $unreachable"
   echo "$1: ${#experiments[@]} experiments: ${experiments[*]}"
   exit
 fi
+! has_example_address || die 1 "$unreachable"
 plan=$(realpath "$1")
 results=${2:-$(value name)-$(date -u +%Y%m%d-%H%M%S)}
 [ ! -e "$results" ] || die 1 "$results exists: choose another folder"
@@ -66,15 +70,21 @@ step() {  # NAME COMMAND...
 
 # Resources to delete, newest last. They are added before they are created, since a step may fail half-way.
 made=()
+# File systems that Kubernetes has provisioned and, by their reclaim policy, keeps.
+kept=()
 # The CSI driver deletes a dynamically provisioned file system after its claim: waits for it, so that it does not
 # outlive the cluster.
 delete_storage() {  # MANIFEST
-  local volume policy volumes made_for=()
+  local volume found policy handle driver volumes made_for=()
   volumes=$(kubectl get -f "$1" --ignore-not-found \
     -o go-template='{{range .items}}{{with .spec}}{{with .volumeName}}{{.}} {{end}}{{end}}{{else}}{{with .spec}}{{with .volumeName}}{{.}} {{end}}{{end}}{{end}}') || return
   for volume in $volumes; do
-    policy=$(kubectl get pv "$volume" --ignore-not-found -o jsonpath='{.spec.persistentVolumeReclaimPolicy}') || return
+    found=$(kubectl get pv "$volume" --ignore-not-found -o \
+      jsonpath='{.spec.persistentVolumeReclaimPolicy} {.spec.csi.volumeHandle} {.metadata.annotations.pv\.kubernetes\.io/provisioned-by}') ||
+      return
+    read -r policy handle driver <<<"$found"
     [ "$policy" != Delete ] || made_for+=("pv/$volume")
+    [[ $policy != Retain || -z $driver ]] || kept+=("$handle of $driver")
   done
   kubectl delete -f "$1" --ignore-not-found --wait --timeout=10m || return
   [ ${#made_for[@]} = 0 ] || kubectl wait --for=delete "${made_for[@]}" --timeout=20m
@@ -89,6 +99,9 @@ tear_down() {
       storage\ *) delete_storage "${what#* }" ;;
       *) kubectl delete -f "${what#* }" --ignore-not-found --wait --timeout=10m ;;
     esac >>"$results/tear-down.log" 2>&1 || left+=("$what")
+  done
+  for what in ${kept[@]+"${kept[@]}"}; do
+    say "kept, and costs money until you delete it: $what (RECLAIM_POLICY=Retain: k8s/storage/README.md)"
   done
   for what in ${left[@]+"${left[@]}"}; do say "not deleted: $what; see $results/tear-down.log"; done
   [ ${#left[@]} = 0 ]

@@ -32,6 +32,11 @@ def faults_of(config):
     names = [group["name"] for group in config["managedNodeGroups"]]
     if len(set(names)) != len(names):
         yield "two groups have the same name"
+    addresses = config["vpc"].get("publicAccessCIDRs", [])
+    if not addresses or any(address.endswith("/0") for address in addresses):
+        yield "expected a restricted API endpoint"
+    if not config["cloudWatch"]["clusterLogging"].get("logRetentionInDays"):
+        yield "expected a retention of the logs"
     if len(config["availabilityZones"]) < 2:
         yield "the control plane needs at least two zones"
     for group in config["managedNodeGroups"]:
@@ -95,6 +100,9 @@ def test_eksctl_files():
     assert breaks(lambda config, groups: groups["g6e"].update(efaEnabled=True))
     assert breaks(lambda config, groups: groups["cpu"].pop("preBootstrapCommands"))
     assert breaks(lambda config, groups: config["metadata"].pop("region"))
+    assert breaks(lambda config, groups: config["vpc"].pop("publicAccessCIDRs"))
+    assert breaks(lambda config, groups: config["vpc"].update(publicAccessCIDRs=["203.0.113.7/32", "0.0.0.0/0"]))
+    assert breaks(lambda config, groups: config["cloudWatch"]["clusterLogging"].pop("logRetentionInDays"))
 
 
 def user_data():

@@ -34,6 +34,14 @@ resource "aws_kms_key" "this" {
   })
 }
 
+# EKS would create this log group without a retention, and keep it.
+resource "aws_cloudwatch_log_group" "this" {
+  #checkov:skip=CKV_AWS_158:CloudWatch encrypts the logs with its own key
+  #checkov:skip=CKV_AWS_338:log_retention_days is the user's choice
+  name              = "/aws/eks/${var.cluster_name}/cluster"
+  retention_in_days = var.log_retention_days
+}
+
 resource "aws_eks_cluster" "this" {
   #checkov:skip=CKV_AWS_38:api_access_cidrs rejects 0.0.0.0/0
   #checkov:skip=CKV_AWS_39:this machine installs the cluster's components
@@ -58,7 +66,7 @@ resource "aws_eks_cluster" "this" {
     endpoint_public_access  = true
     public_access_cidrs     = var.api_access_cidrs
   }
-  depends_on = [aws_iam_role_policy_attachment.cluster, aws_route_table_association.private]
+  depends_on = [aws_iam_role_policy_attachment.cluster, aws_route_table_association.private, aws_cloudwatch_log_group.this]
 }
 
 # Karpenter finds the nodes' security group by this tag.

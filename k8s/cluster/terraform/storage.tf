@@ -49,7 +49,8 @@ resource "aws_fsx_lustre_file_system" "this" {
   tags                     = { Name = var.cluster_name }
 }
 
-# Imports new objects of the bucket, and exports files that jobs write to the bucket.
+# Imports new, changed and deleted objects of the bucket, and exports files that jobs write to the bucket. Files that are
+# deleted on the file system stay in the bucket, unless asked for.
 resource "aws_fsx_data_repository_association" "this" {
   count                            = var.fsx_storage_gib > 0 && var.import_path != null ? 1 : 0
   file_system_id                   = aws_fsx_lustre_file_system.this[0].id
@@ -61,7 +62,7 @@ resource "aws_fsx_data_repository_association" "this" {
       events = ["NEW", "CHANGED", "DELETED"]
     }
     auto_export_policy {
-      events = ["NEW", "CHANGED", "DELETED"]
+      events = concat(["NEW", "CHANGED"], var.fsx_export_deletions ? ["DELETED"] : [])
     }
   }
 }

@@ -94,6 +94,22 @@ variable "fsx_storage_gib" {
   }
 }
 
+variable "fsx_export_deletions" {
+  description = "Whether deleting a file of the FSx file system deletes its object in import_path."
+  type        = bool
+  default     = false
+}
+
+variable "log_retention_days" {
+  description = "Retention of the control plane's logs in CloudWatch, in days."
+  type        = number
+  default     = 30
+  validation {
+    condition     = contains([1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731], var.log_retention_days)
+    error_message = "Expected a retention that CloudWatch offers, such as 7, 30 or 365."
+  }
+}
+
 variable "namespace" {
   description = "Namespace of the jobs and the claims pv-efs and pv-fsx."
   type        = string

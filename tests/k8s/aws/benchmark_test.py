@@ -55,8 +55,8 @@ case "$call" in
   *"get -f"*custom-columns*) echo "MPIJob training job ${STATE:-Created,Running,Succeeded}" ;;
   "kubectl kustomize"*) exec "$KUBECTL" "${@}" ;;
   *"get -f"*go-template*) echo "pvc-1 ${VOLUMES:-}" ;;
-  "kubectl get pv pvc-1"*) echo Retain ;;
-  "kubectl get pv pvc-2"*) echo Delete ;;
+  "kubectl get pv pvc-1"*) echo Retain fs-1 fsx.csi.aws.com ;;
+  "kubectl get pv pvc-2"*) echo Delete fs-2 fsx.csi.aws.com ;;
   "kubectl logs"*) printf "step 1\\ntotal images/sec: 12.5\\nspeed 7${LOG:-}\\ntotal images/sec: 123.4\\n" ;;
 esac
 """
@@ -258,6 +258,7 @@ def test_storage():
         assert not [call for call in one.called("kubectl wait") if "pvc-1" in call], one.calls()
         assert {"nfs.yaml", "fsx-s3.yaml"} <= one.saved()
         assert f"not deleted: storage {fsx}" in output, output
+        assert "kept, and costs money until you delete it: fs-1 of fsx.csi.aws.com" in output and "fs-2" not in output, output
 
 
 def test_copy_failure():
@@ -323,6 +324,12 @@ def test_plans():
                                  check=True).stdout
         assert checked == f"{example}: 2 experiments: vgg16-8 vgg16-32\n", checked
         assert "no such file" in one.run(one.tree / "none", code=1)
+        cluster = one.tree / "k8s/cluster.yaml"
+        before = cluster.read_text()
+        cluster.write_text(f"{before}vpc:\n  publicAccessCIDRs: [203.0.113.7/32]\n")
+        assert "publicAccessCIDRs is the example 203.0.113.7/32" in one.run(code=1) and not one.calls(), one.calls()
+        assert "note: " in one.run("--check", plan)
+        cluster.write_text(before)
         one.results.mkdir()
         process = subprocess.run([one.tree / "k8s/benchmark/run.sh", plan, one.results], env=one.environment, text=True,
                                  capture_output=True, check=False)

@@ -129,6 +129,11 @@ types=$(grep -o '"instance_types":\["[gp][^"]*"\]' "$work/state1.json" | sort -u
 efa=$(grep -o '"interface_type":"efa"' "$work/state1.json" | wc -l)
 [ "$efa" = 48 ] || fail "$efa EFA interfaces, expected 48"
 grep -q aws_fsx_data_repository_association "$work/state2.json" || fail "import_path creates no association"
+# Files that jobs delete stay in the bucket, unless asked for.
+exported() { grep -o '"auto_export_policy":\[{"events":\[[^]]*\]' "$1" | head -n 1; }
+[ "$(exported "$work/state2.json")" = '"auto_export_policy":[{"events":["NEW","CHANGED"]' ] ||
+  fail "auto-export: $(exported "$work/state2.json")"
+grep -q '"name":"/aws/eks/test/cluster"[^}]*"retention_in_days":30' "$work/state1.json" || fail "logs have no retention"
 ! grep -q aws_fsx_lustre "$work/state3.json" || fail "fsx_storage_gib=0 creates a file system"
 ! grep -qiE '"[a-z_]*(secret|password|session_token)[a-z_]*":"[^"]' "$work"/state?.json || fail "the state holds secrets"
 
@@ -146,6 +151,10 @@ terraform plan "${common[@]}" >"$work/log" 2>&1 \
 efa=$(grep -c 'interface_type *= "efa"' "$work/log")
 [ "$efa" = 1 ] || fail "$efa EFA interfaces of p3dn, expected the one of efa_interfaces=1"
 
+terraform plan "${common[@]}" -var import_path=s3://bucket/p -var fsx_export_deletions=true >"$work/log" 2>&1 ||
+  fail "fsx_export_deletions: $(tail -20 "$work/log")"
+[ "$(grep -c '+ "DELETED"' "$work/log")" = 2 ] || fail "fsx_export_deletions=true exports no deletions"
+
 # Invalid values are rejected.
 refused() {  # TEXT OPTION...
   if terraform plan "${common[@]}" "${@:2}" >"$work/log" 2>&1 || ! grep -q "$1" "$work/log"; then
@@ -158,6 +167,7 @@ refused "s3://BUCKET/PREFIX" -var import_path=bucket
 refused "lower-case letters" -var cluster_name=Test
 refused "Expected one of g4dn.12xlarge" -var 'gpu_nodes={new={instance_type="x9.large"}}'
 refused "multiple of 2400" -var fsx_storage_gib=1000
+refused "a retention that CloudWatch offers" -var log_retention_days=31
 broken() {  # EXPRESSION FILE
   cp "$2" "$work/saved"
   sed -i "$1" "$2"

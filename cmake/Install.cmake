@@ -47,7 +47,7 @@ endforeach()
 # The pages of k8s, and the files that pages link to; manifests, charts and scripts are in the source tree alone.
 file(GLOB_RECURSE pages RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   k8s/*.md k8s/*/serving.ipynb k8s/*/nginx.conf k8s/*/plan.example)
-list(APPEND pages k8s/instance-types.csv k8s/support.txt k8s/versions.txt)
+list(APPEND pages k8s/instance-types.csv k8s/instance-prices.csv k8s/support.txt k8s/versions.txt)
 foreach(page IN LISTS pages)
   get_filename_component(folder ${page} DIRECTORY)
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT documents)

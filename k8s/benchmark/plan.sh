@@ -92,6 +92,48 @@ read_plan() {
   check_cluster_region "$file"
 }
 
+# Node groups that the plan creates, one per line: instance type and minimum size. The first of several types counts.
+node_groups() {
+  [ "$(value cluster)" != existing ] || return 0
+  awk -v names=",$(value nodes)," '
+    function flush() { if (type != "" && (names == ",," || index(names, "," name ","))) print type, minimum + 0 }
+    /^  - name: / { flush(); name = $3; type = minimum = "" }
+    /^    instanceTypes?: / { type = $2; gsub(/[][",]/, "", type) }
+    /^    minSize: / { minimum = $2 }
+    END { flush() }' "$(place_of "$(value cluster)")"
+}
+# Instance type of an experiment, `-` if its files do not state it, and the number of its workers.
+nodes_of() {  # MANIFEST
+  local place
+  place=$(place_of "$1")
+  [ ! -d "$place" ] || place=$place/parameters.yaml
+  [ -r "$place" ] || place=/dev/null
+  awk '{ gsub(/["{},]/, " "); $0 = $0 }
+    $1 == "WORKERS:" { workers = $2 }
+    $1 == "Launcher:" { launcher = 1; next }
+    $1 == "replicas:" && !launcher { workers += $2 }
+    $1 == "replicas:" { launcher = 0 }
+    { for (i = 1; i < NF; i++) if ($i == "INSTANCE_TYPE:" || $i == "node.kubernetes.io/instance-type:") type = $(i + 1) }
+    END { print type == "" ? "-" : type, workers ? workers : 1 }' "$place"
+}
+# Prints the cost of a plan whose experiments all take their time limit. Experiments without an instance type are on the
+# most expensive nodes of the plan.
+print_cost() {
+  local name type workers minutes total=0 largest=unknown price highest=0 used=()
+  while read -r type _; do
+    price=$(price_of "$type")
+    if [ -n "$price" ] && awk "BEGIN { exit !($price > $highest) }"; then largest=$type highest=$price; fi
+  done < <(node_groups)
+  for name in "${experiments[@]}"; do
+    minutes=$(value "$name/timeout")
+    total=$((total + ${minutes:-60}))
+    read -r type workers < <(nodes_of "$(value "$name/manifest")")
+    used+=("${type/#-/$largest}=$((workers * ${minutes:-60}))")
+  done
+  while read -r type workers; do used+=("$type=$((workers * total))"); done < <(node_groups)
+  cost_line "cost, if each experiment takes its time limit" "${used[@]}"
+}
+
 # Whether the cluster is to be created with the example address of k8s/cluster/eksctl, which has no access to its API.
 has_example_address() {
   [ "$(value cluster)" != existing ] && grep -qE '^  publicAccessCIDRs: .*203\.0\.113\.7/32' "$(place_of "$(value cluster)")"

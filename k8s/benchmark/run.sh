@@ -3,7 +3,7 @@
 # copies configuration, logs and metrics to S3, prints a table, and deletes everything that it created.
 #     k8s/benchmark/run.sh [--check] PLAN [FOLDER]
 # k8s/benchmark/plan.example documents a plan. Results are written to FOLDER (default NAME-DATE), which must not exist,
-# and to S3 under result_path/FOLDER. --check only validates the plan. Results are copied and created resources deleted
+# and to S3 under result_path/FOLDER. --check only validates the plan and estimates its cost. Results are copied and created resources deleted
 # after an error, Ctrl-C or SIGTERM, too; both signals are ignored meanwhile. Existing resources are not touched.
 # Credentials are found by the tools. A new cluster gets a separate temporary kubeconfig. Needs kubectl and aws, and
 # eksctl for a cluster.
@@ -21,6 +21,8 @@ die() {
 }
 # shellcheck source=k8s/benchmark/plan.sh
 . "$here/plan.sh"
+# shellcheck source=k8s/lib/prices.sh
+. "$root/k8s/lib/prices.sh"
 
 check=
 if [ "${1:-}" = --check ]; then
@@ -34,6 +36,7 @@ including this machine's"
 if [ -n "$check" ]; then
   ! has_example_address || say "note: $unreachable"
   echo "$1: ${#experiments[@]} experiments: ${experiments[*]}"
+  print_cost
   exit
 fi
 ! has_example_address || die 1 "$unreachable"
@@ -237,6 +240,7 @@ for file in ${storages[@]+"${storages[@]}"}; do
     die 1 "storage $file cannot be rendered: k8s/set.sh lists what is to be set"
   fi
 done
+say "$(print_cost)"
 cluster=$(value cluster)
 if [ "$cluster" != existing ]; then
   name=$(sed -nE '/^metadata:/,/^[^ ]/s/^  name: *"?([^" ]+)"?.*/\1/p' "$cluster" | head -n 1)

@@ -14,6 +14,8 @@ die() {
   echo "preflight.sh: $2" >&2
   exit "$1"
 }
+# shellcheck source-path=SCRIPTDIR source=../lib/prices.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/prices.sh"
 market=on-demand
 wanted=()
 for argument in "$@"; do
@@ -40,6 +42,12 @@ region=${AWS_REGION:-${AWS_DEFAULT_REGION:-$(aws configure get region)}}
 identity=$(aws sts get-caller-identity --query Arn --output text) ||
   die 20 "there are no valid credentials: aws configure, or aws sso login"
 note "$identity in $region"
+hour=()
+for one in "${wanted[@]}"; do
+  type=${one#*:}
+  [[ $one == spot:* ]] || hour+=("${type%=*}=$((${type#*=} * 60))")
+done
+[ ${#hour[@]} = 0 ] || note "$(cost_line "cost of an hour" "${hour[@]}")"
 
 # Actions of eksctl, Terraform and the scripts of k8s/, by service.
 actions=(

@@ -181,6 +181,7 @@ def test_account_preflight():
 
         expect(0, "nothing is missing")
         expect(0, "96 vCPUs, in the zones us-west-2b us-west-2c", "p4d.24xlarge=2")
+        expect(0, "cost of an hour: 43.92 USD for 2 h of p4d.24xlarge", "p4d.24xlarge=2")
         calls = (folder / "calls").read_text(encoding="utf-8")
         assert "--policy-source-arn arn:aws:iam::123456789012:role/team/builder --action-names eks:Create" in calls
         expect(22, "allows 192 vCPUs for 3 x p4d.24xlarge (on-demand), which need 288", "p4d.24xlarge=3")

@@ -4,3 +4,9 @@ foreach(case complete_run failures interrupted metric_is_data outcomes existing_
     "'${CMAKE_CURRENT_SOURCE_DIR}/aws/tools.sh' && exec python3 -B '${CMAKE_CURRENT_SOURCE_DIR}/aws/benchmark_test.py' test_${case}")
   set_tests_properties(k8s.benchmark.${case} PROPERTIES LABELS k8s TIMEOUT 300 SKIP_RETURN_CODE 77)
 endforeach()
+# Costs that scripts print, with the same tools.
+foreach(case table cost plan_example)
+  add_test(NAME k8s.cost.${case} COMMAND bash -c
+    "'${CMAKE_CURRENT_SOURCE_DIR}/aws/tools.sh' && exec python3 -B '${CMAKE_CURRENT_SOURCE_DIR}/aws/cost_test.py' test_${case}")
+  set_tests_properties(k8s.cost.${case} PROPERTIES LABELS k8s TIMEOUT 300 SKIP_RETURN_CODE 77)
+endforeach()

@@ -42,6 +42,7 @@ resource "aws_vpc_security_group_egress_rule" "efa" {
 
 locals {
   instance_types = { for row in csvdecode(file("${path.module}/../../instance-types.csv")) : row.instance_type => row }
+  prices         = { for row in csvdecode(file("${path.module}/../../instance-prices.csv")) : row.instance_type => "${row.usd_per_hour} (${row.region}, ${row.date})" }
   gpu_nodes      = var.karpenter_enabled ? {} : var.gpu_nodes
   # Interfaces of each group; only the image dtrain-efa uses EFA.
   efa_interfaces = { for name, group in local.gpu_nodes : name => coalesce(group.efa_interfaces,

@@ -65,8 +65,9 @@ esac
 class Trial:
     def __init__(self, folder, server):
         self.folder, self.tree = folder, folder / "tree"
-        for name in ("benchmark", "data"):
+        for name in ("benchmark", "data", "lib"):
             shutil.copytree(ROOT / "k8s" / name, self.tree / "k8s" / name)
+        shutil.copy(ROOT / "k8s/instance-prices.csv", self.tree / "k8s")
         (self.tree / "k8s/cluster").mkdir()
         (self.tree / "k8s/cluster.yaml").write_text("metadata:\n  name: trial\n  region: us-west-2\n")
         (self.tree / "k8s/claim.yaml").write_text("kind: PersistentVolumeClaim\n")
@@ -313,7 +314,7 @@ def test_plans():
             assert not one.calls() and not one.results.exists()
         assert not list(one.folder.rglob("evil"))
         plan.write_text(PLAN.replace("\n", "\r\n"))
-        assert one.run("--check", plan).strip() == f"{plan}: 2 experiments: first second"
+        assert one.run("--check", plan).startswith(f"{plan}: 2 experiments: first second\ncost, if ")
         shutil.copy(one.tree / "k8s/job.yaml", one.tree / "k8s/a+b@c, d.yaml")
         honest = PLAN.replace("k8s/cluster.yaml", f"{one.tree}/k8s/cluster.yaml").replace("speed (", r"sp(e)\1d (")
         honest = honest.replace("k8s/job.yaml", "./k8s/job.yaml", 1).replace("= k8s/job.yaml", "= k8s/a+b@c, d.yaml")
@@ -322,7 +323,7 @@ def test_plans():
         example = ROOT / "k8s/benchmark/plan.example"
         checked = subprocess.run([ROOT / "k8s/benchmark/run.sh", "--check", example], text=True, capture_output=True,
                                  check=True).stdout
-        assert checked == f"{example}: 2 experiments: vgg16-8 vgg16-32\n", checked
+        assert checked.startswith(f"{example}: 2 experiments: vgg16-8 vgg16-32\ncost, if "), checked
         assert "no such file" in one.run(one.tree / "none", code=1)
         cluster = one.tree / "k8s/cluster.yaml"
         before = cluster.read_text()

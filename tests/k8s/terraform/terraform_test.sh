@@ -42,7 +42,8 @@ for name in aws helm; do
 done
 printf 'provider_installation {\n  filesystem_mirror {\n    path = "%s"\n  }\n}\n' "$work/mirror" >"$work/config"
 mkdir "$work/k8s" "$work/bin"
-cp -R "$source/k8s/cluster" "$source/k8s/charts" "$source/k8s/instance-types.csv" "$source/k8s/versions.txt" "$work/k8s/"
+cp -R "$source/k8s/cluster" "$source/k8s/charts" "$source/k8s/instance-types.csv" "$source/k8s/instance-prices.csv" \
+  "$source/k8s/versions.txt" "$work/k8s/"
 root=$work/k8s/cluster/terraform
 # Recorders replace the programs of the installation step.
 for program in aws kubectl; do printf '#!/bin/sh\necho "%s $*" >>%q\n' $program "$work/calls" >"$work/bin/$program"; done
@@ -134,6 +135,11 @@ exported() { grep -o '"auto_export_policy":\[{"events":\[[^]]*\]' "$1" | head -n
 [ "$(exported "$work/state2.json")" = '"auto_export_policy":[{"events":["NEW","CHANGED"]' ] ||
   fail "auto-export: $(exported "$work/state2.json")"
 grep -q '"name":"/aws/eks/test/cluster"[^}]*"retention_in_days":30' "$work/state1.json" || fail "logs have no retention"
+# Prices are outputs, which a plan shows.
+for type in g6e.48xlarge m7i.large; do
+  price=$(sed -n "s/^$type,\([0-9.]*\),\([^,]*\),\([^,]*\),.*/\1 (\2, \3)/p" "$work/k8s/instance-prices.csv")
+  grep -qF "\"$type\":\"$price\"" "$work/state1.json" || fail "the price of $type is not an output"
+done
 ! grep -q aws_fsx_lustre "$work/state3.json" || fail "fsx_storage_gib=0 creates a file system"
 ! grep -qiE '"[a-z_]*(secret|password|session_token)[a-z_]*":"[^"]' "$work"/state?.json || fail "the state holds secrets"
 

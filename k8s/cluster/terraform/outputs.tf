@@ -21,7 +21,7 @@ output "kms_key_id" {
 
 output "cost_usd_per_hour" {
   description = "On-demand price of a node, by instance type of the node groups. Two system nodes always run."
-  value       = { for type in concat(values(local.gpu_nodes)[*].instance_type, [var.system_instance_types[0]]) : type => lookup(local.prices, type, "unknown") }
+  value       = { for type in distinct(concat(values(local.gpu_nodes)[*].instance_type, [var.system_instance_types[0]])) : type => lookup(local.prices, type, "unknown") }
 }
 
 output "efs_id" {

@@ -8,7 +8,7 @@
 #   dtrain-{cpu,cuda,cuda12}-VERSION.{tar,provenance.json}  container images, with SBOM and provenance
 #   release-notes.md, SHA256SUMS
 # Artefacts are built twice, with --cpu in different folders, and must have the same bytes. Archive and wheel are tried in
-# bare roots of Debian 11, 12 and 13, packages in Debian 12 and 13, images in containers.
+# bare roots of Debian 11, 12 and 13, packages in Debian 12 and 13, images in containers. Roots also stand for EC2 hosts.
 #   --previous  folder with the packages of the version before, whose upgrade is tried
 #   --cpu       without CUDA code and CUDA images
 #   --once      without the second build, for trials
@@ -158,6 +158,10 @@ try_image() {
   python3 tests/k8s/image_test.py "$scratch/image" Containers 2>&1 | tee "$scratch/image.log"
   ! grep -q '^SKIPPED' "$scratch/image.log" || die "the image $1 was not tested"
 }
+try_hosts() {  # SUITE
+  step "EC2 host in a bare $1"
+  tests/k8s/ec2_release.sh "$out" "$1"
+}
 try_quickstart() {
   step "Quickstart from the archive in a bare trixie"
   mkdir -p "$scratch/clone"
@@ -173,6 +177,7 @@ for suite in bullseye bookworm trixie; do
   once "wheel-$suite" try_wheel "$suite"
 done
 for suite in "${suites[@]}"; do once "packages-$suite" try_packages "$suite"; done
+for suite in bullseye "${suites[@]}"; do once "hosts-$suite" try_hosts "$suite"; done
 for image in "${images[@]}"; do once "image-$image" try_image "$image"; done
 once quickstart try_quickstart
 if [ -n "$twice" ]; then

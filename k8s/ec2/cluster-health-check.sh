@@ -2,9 +2,9 @@
 # Checks the hosts of an EC2 cluster before training: ssh, the shared disk, devices and versions of the ranks, and
 # all-reduce results and bandwidth over all ranks (NCCL on GPUs).
 #     FS=/efs HOSTFILE=~/hostfile k8s/ec2/cluster-health-check.sh [--device=gpu|cpu] [--min_bandwidth=GB/S]
-# FS is the shared file system (/efs), HOSTFILE the hostfile of mpirun. By default each rank needs a GPU.
-# --min_bandwidth is the minimum bus bandwidth of a 64 MiB all-reduce, as defined by nccl-tests (default: none). TIMEOUT
-# (30 seconds) limits each login.
+# FS is the shared file system (/efs; /fsx after attach-fsx.sh), HOSTFILE the hostfile of mpirun. By default each rank
+# needs a GPU. --min_bandwidth is the minimum bus bandwidth of a 64 MiB all-reduce, as defined by nccl-tests (default:
+# none). TIMEOUT (30 seconds) limits each login.
 # Exit codes: 0 healthy; 1 usage, or a problem that `dtrain-info --ranks` finds, such as a rank without a GPU; 4 a host
 # does not respond over ssh, the network failed, or all-reduce results were wrong or slower than the minimum; 6 the file
 # system is not shared by all hosts.
@@ -35,7 +35,7 @@ mapfile -t hosts < <(awk '{ sub(/#.*/, "") } NF { print $1 }' "$hostfile" | sort
 for host in "${hosts[@]}"; do
   [[ $host =~ ^[A-Za-z0-9][A-Za-z0-9.-]*$ ]] || die "$hostfile: $(printf %q "$host") is not a host name"
 done
-command -v dtrain-mpirun >/dev/null || die "there is no dtrain-mpirun: install dtrain's package on each host"
+command -v dtrain-mpirun >/dev/null || die "there is no dtrain-mpirun: run install.sh on each host"
 mark=$(mktemp "$fs/.health-check-XXXXXXXX") || die "$fs cannot be written" 6
 trap 'rm -f "$mark" "$mark.json"' EXIT
 printf '%s\n' "${mark##*/}" >"$mark" || die "$fs cannot be written" 6

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Trains Mask R-CNN on the hosts of an EC2 cluster; the same command resumes an interrupted run.
-#     FS=/efs HOSTFILE=~/hostfile BATCH_NORM=FreezeBN k8s/ec2/run.sh [ARGUMENT...]
-# FS is the shared file system (/efs), DATA its folder of COCO (FS/data), and HOSTFILE the hostfile of mpirun with a
-# line `HOST slots=GPUS` per host, as written by stack.sh. BATCH_NORM is FreezeBN, SyncBN or GN. Appends arguments to
-# `dtrain-mask-rcnn train`: flags as --NAME=VALUE, configuration keys as KEY=VALUE.
-# Results are in FS/mask-rcnn-coco-RANKS-NAME-DATE, where NAME is the last component of FS. Resumes the newest folder
-# without a file `done` that was started with the same BATCH_NORM, DATA and arguments, also with another number of
-# ranks; NEW=1 starts a new run.
+#     HOSTFILE=~/hostfile BATCH_NORM=FreezeBN k8s/ec2/run.sh [ARGUMENT...]
+# The data set, COCO, is the first of /fsx/data (FSx for Lustre), /efs/data (EFS) and ~/data (each host's EBS volume).
+# FS, a file system with the data in FS/data, and DATA, a folder, override it; FSX and EFS override the mount points.
+# HOSTFILE is the hostfile of mpirun with a line `HOST slots=GPUS` per host, as written by stack.sh. BATCH_NORM is
+# FreezeBN, SyncBN or GN. Appends arguments to `dtrain-mask-rcnn train`: flags as --NAME=VALUE, configuration keys as
+# KEY=VALUE. Results are in FS/mask-rcnn-coco-RANKS-NAME-DATE, where FS is the file system of the data, and NAME its
+# last component. With data on EBS, NAME is ebs, and FS is /fsx, /efs or, on a single host, the home directory.
+# Resumes the newest folder without a file `done` that was started with the same BATCH_NORM, DATA and arguments, also
+# with another number of ranks; NEW=1 starts a new run.
 # Exit codes: as dtrain-mask-rcnn and dtrain-mpirun (1 usage, 2 data, 4 a rank, a host or the network, 75 stopped
 # after a checkpoint, and mpirun's, such as 137 for a killed rank), 6 a folder could not be written.
 set -euo pipefail
@@ -14,8 +16,17 @@ die() {
   echo "run.sh: $1" >&2
   exit "${2:-1}"
 }
-fs=${FS:-/efs}
+fsx=${FSX:-/fsx} efs=${EFS:-/efs}
+fs=${FS:-} kind=
+if [ -z "$fs" ]; then
+  for fs in "$fsx" "$efs" "$HOME"; do [ ! -d "$fs/data" ] || break; done
+  if [ "$fs" = "$HOME" ]; then
+    if [ -z "${DATA:-}" ]; then DATA=$HOME/data kind=ebs; fi
+    for fs in "$fsx" "$efs" "$HOME"; do ! mountpoint -q "$fs" || break; done
+  fi
+fi
 fs=${fs%/}
+kind=${kind:-${fs##*/}}
 data=${DATA:-$fs/data}
 hostfile=${HOSTFILE:-$HOME/hostfile}
 norm=${BATCH_NORM:-FreezeBN}
@@ -27,16 +38,20 @@ ranks=$(awk '{ sub(/#.*/, "") } NF { n = 1; for (i = 2; i <= NF; i++) if ($i ~ /
   total += n } END { print total + 0 }' "$hostfile")
 [ "$ranks" != 0 ] || die "$hostfile names no host"
 [[ $ranks =~ ^[1-9][0-9]{0,5}$ ]] || die "$hostfile has $ranks slots: expected at most 999999"
-command -v dtrain-mpirun >/dev/null || die "there is no dtrain-mpirun: install dtrain's package on each host"
+[ "$kind" != ebs ] || [ -d "$data" ] || die "there is no $fsx/data, $efs/data or $data: copy the data set, or set FS"
+hosts=$(awk '{ sub(/#.*/, "") } NF { print $1 }' "$hostfile" | sort -u | wc -l)
+[ "$fs" != "$HOME" ] || [ "$hosts" = 1 ] ||
+  die "results of $hosts hosts need a shared file system: mount $efs, run attach-fsx.sh, or set FS"
+command -v dtrain-mpirun >/dev/null || die "there is no dtrain-mpirun: run install.sh on each host"
 
 # Identity of a run, which must match to resume it.
 identity=$(printf '%q\n' "BATCH_NORM=$norm" "DATA=$data" "$@")
 run=
 newest=
 if [ "${NEW:-0}" != 1 ]; then
-  for folder in "$fs"/mask-rcnn-coco-*-"${fs##*/}"-*/; do
+  for folder in "$fs"/mask-rcnn-coco-*-"$kind"-*/; do
     folder=${folder%/}
-    date=${folder##*-"${fs##*/}"-}
+    date=${folder##*-"$kind"-}
     if [[ ! -e $folder/done && $date > $newest && "$(cat "$folder/arguments" 2>/dev/null)" == "$identity" ]]; then
       run=$folder
       newest=$date
@@ -46,7 +61,7 @@ fi
 if [ -n "$run" ]; then
   echo "run.sh: resuming $run"
 else
-  run=$fs/mask-rcnn-coco-$ranks-${fs##*/}-$(date -u +%Y-%m-%d-%H-%M-%S)
+  run=$fs/mask-rcnn-coco-$ranks-$kind-$(date -u +%Y-%m-%d-%H-%M-%S)
   echo "run.sh: results in $run"
   mkdir "$run" || die "$run cannot be written" 6
   printf '%s\n' "$identity" >"$run/arguments" || die "$run cannot be written" 6

@@ -1,5 +1,5 @@
-"""Tests k8s/ec2 without hosts: the stack on a mock of CloudFormation and in states that the mock lacks, the template
-with cfn-lint, user data in a chroot with recorders, and which run run.sh resumes."""
+"""Tests k8s/ec2 without hosts: the stack on a mock of CloudFormation, the template with cfn-lint, user data in a chroot
+with recorders, and which run run.sh resumes."""
 
 import base64
 import json
@@ -90,71 +90,6 @@ def test_stack():
         assert len(efs.describe_mount_targets(FileSystemId=disk["FileSystemId"])["MountTargets"]) == 1
 
 
-# Acts like CloudFormation in progress: each status request consumes a line of the file STATES; the last line remains.
-# Records sleeps instead of sleeping.
-RECORDER = """\
-#!/bin/bash
-echo "$(basename "$0") $*" >>"$CALLS"
-case "$(basename "$0") $*" in
-  *StackStatus* | *describe-stacks*StackId*)
-    state=$(head -n 1 "$STATES")
-    if [[ $* == *StackId* ]]; then
-      [[ $state =~ gone|silent ]] || state=arn:stack
-    elif [ "$(wc -l <"$STATES")" != 1 ]; then
-      sed -i 1d "$STATES"
-    fi
-    case $state in
-      gone) echo "Stack with id x does not exist" >&2; exit 254 ;;
-      silent) echo "Could not connect to the endpoint URL" >&2; exit 255 ;;
-      *) echo "$state" ;;
-    esac ;;
-  *describe-stack-events*) echo "Master no capacity" ;;
-  sleep*) exec /bin/sleep 0.1 ;;
-  *) echo arn:stack ;;
-esac
-"""
-
-
-def test_states():
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        for program in ("aws", "sleep"):
-            write(folder / program, RECORDER)
-        calls, states = folder / "calls", folder / "states"
-        environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "CALLS": str(calls),
-                       "STATES": str(states), "POLL": "7", "IMAGE_ID": "ami-1", "KEY_NAME": "k", "SSH_LOCATION": "203.0.113.7/32", "ZONE": "z"}
-
-        def stack(word, code, *lines, **more):
-            states.write_text("\n".join(lines) + "\n")
-            calls.write_text("")
-            return run([EC2 / "stack.sh", word], {**environment, **more}, code)
-
-        said = stack("create", 0, "CREATE_IN_PROGRESS", "CREATE_IN_PROGRESS", "CREATE_COMPLETE")
-        assert said.count("CREATE_IN_PROGRESS") == 1 and "CREATE_COMPLETE" in said, said
-        assert calls.read_text().count("sleep 7\n") == 2, calls.read_text()
-        stack("create", 0, *4 * ["silent"], "CREATE_COMPLETE")
-        stack("create", 4, "silent")
-        assert "Master no capacity" in stack("create", 5, "CREATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS")
-        assert "after 1 s" in stack("create", 124, "CREATE_IN_PROGRESS", TIMEOUT="1")
-        stack("delete", 0, "ROLLBACK_COMPLETE", "DELETE_IN_PROGRESS", "gone")
-        stack("delete", 5, "DELETE_IN_PROGRESS", "DELETE_FAILED")
-        assert "there is no stack" in stack("delete", 0, "gone") and "delete-stack" not in calls.read_text()
-        stack("delete", 4, "silent")
-        assert stack("status", 0, "gone") == "DELETE_COMPLETE\n"
-        stack("status", 4, "silent")
-        for lacking in ("IMAGE_ID", "KEY_NAME", "SSH_LOCATION", "ZONE"):
-            assert lacking in stack("create", 1, "gone", **{lacking: ""})
-        stack("create", 0, "CREATE_COMPLETE")
-        assert "InstanceType" not in calls.read_text(), "the default is the template's"
-        for name in ("p3.16xlarge", "p3dn.24xlarge", "p6-b200.48xlarge", "c7i.48xlarge"):
-            stack("create", 0, "CREATE_COMPLETE", INSTANCE_TYPE=name)
-            assert f"ParameterKey=InstanceType,ParameterValue={name} " in calls.read_text(), calls.read_text()
-        said = stack("create", 1, "gone", INSTANCE_TYPE="p3.17xlarge")
-        assert "INSTANCE_TYPE='p3.17xlarge': expected one of g6e.xlarge" in said and not calls.read_text(), said
-        stack("create", 1, "gone", POLL="0")
-        assert "usage" in stack("destroy", 1, "gone")
-
-
 def test_template():
     with tempfile.TemporaryDirectory() as name:
         faulty = TEMPLATE.read_text().replace("CidrBlock: 10.0.0.0/24", "Cidr: 1")
@@ -196,7 +131,7 @@ def bare_root(root):
     answers = {"apt-get": "[ ! -e /no-packages ]", "chown": "", "sleep": "", "curl": 'printf "%s\\n" "$@" >/signal',
                "hostname": 'if [ "$*" ]; then echo "172.17.0.1 $ADDRESS "; else echo ip-1; fi',
                "mount": 'read -r n </refusals; echo $((n - 1)) >/refusals; [ $n -le 0 ] || exit 32\n'
-                        'mkdir -p /efs/packages; : >/efs/packages/dtrain.deb'}
+                        'mkdir -p /efs/packages; echo "echo install.sh >>/calls" >/efs/packages/install.sh'}
     for name, answer in answers.items():
         write(root / "bin" / name, f'#!/bin/bash\necho "${{0##*/}} $*" >>/calls\n{answer}\n')
 
@@ -230,7 +165,7 @@ def test_user_data():
         assert url == VALUES["MasterHandle"], url
         assert body == {"Status": "SUCCESS", "UniqueId": "ip-1", "Reason": "ready", "Data": ""}, body
         assert calls.count("mount /efs") == 3 and calls.count("sleep 5") == 2, calls
-        assert "chown ubuntu: /efs" in calls and "install -y /efs/packages/dtrain.deb" in calls, calls
+        assert "chown 1000:1000 /efs" in calls and calls.index("mount /efs") < calls.index("install.sh"), calls
         assert "--retry 5" in calls and "--request PUT --header Content-Type: " in calls, calls
         assert (root / "etc/fstab").read_text().startswith("fs-0123.efs.us-west-2.amazonaws.com:/ /efs nfs4 ")
         assert "ForwardAgent yes" in (root / "etc/ssh/ssh_config.d/dtrain.conf").read_text()

@@ -113,7 +113,7 @@ nodes_of() {  # MANIFEST
     $1 == "Launcher:" { launcher = 1; next }
     $1 == "replicas:" && !launcher { workers += $2 }
     $1 == "replicas:" { launcher = 0 }
-    { for (i = 1; i < NF; i++) if ($i == "INSTANCE_TYPE:" || $i == "node.kubernetes.io/instance-type:") type = $(i + 1) }
+    { for (i = 1; i < NF; i++) if ($i ~ "^(INSTANCE_TYPE|node.kubernetes.io/instance-type):$") type = $(i + 1) }
     END { print type == "" ? "-" : type, workers ? workers : 1 }' "$place"
 }
 # Prints the cost of a plan whose experiments all take their time limit. Experiments without an instance type are on the
@@ -136,7 +136,8 @@ print_cost() {
 
 # Whether the cluster is to be created with the example address of k8s/cluster/eksctl, which has no access to its API.
 has_example_address() {
-  [ "$(value cluster)" != existing ] && grep -qE '^  publicAccessCIDRs: .*203\.0\.113\.7/32' "$(place_of "$(value cluster)")"
+  [ "$(value cluster)" != existing ] &&
+    grep -qE '^  publicAccessCIDRs: .*203\.0\.113\.7/32' "$(place_of "$(value cluster)")"
 }
 
 # The region in eksctl's configuration file must be the plan's.

@@ -2,11 +2,11 @@
 # Runs a benchmark plan: creates the cluster and its add-ons, stages the data, runs the experiments one after the other,
 # copies configuration, logs and metrics to S3, prints a table, and deletes everything that it created.
 #     k8s/benchmark/run.sh [--check] PLAN [FOLDER]
-# k8s/benchmark/plan.example documents a plan. Results are written to FOLDER (default NAME-DATE), which must not exist,
-# and to S3 under result_path/FOLDER. --check only validates the plan and estimates its cost. Results are copied and created resources deleted
-# after an error, Ctrl-C or SIGTERM, too; both signals are ignored meanwhile. Existing resources are not touched.
-# Credentials are found by the tools. A new cluster gets a separate temporary kubeconfig. Needs kubectl and aws, and
-# eksctl for a cluster.
+# k8s/benchmark/plan.example documents a plan. Results are written to FOLDER (default NAME-DATE), which must not
+# exist, and to S3 under result_path/FOLDER. --check only validates the plan and estimates its cost. Results are
+# copied and created resources deleted after an error, Ctrl-C or SIGTERM, too; both signals are ignored meanwhile.
+# Existing resources are not touched. Credentials are found by the tools. A new cluster gets a separate temporary
+# kubeconfig. Needs kubectl and aws, and eksctl for a cluster.
 # Exit codes: 0 all experiments succeeded; 1 usage, or an invalid plan; 3 an experiment failed or timed out; 4 an
 # earlier step failed; 6 a tool is missing; 7 results could not be copied, or a created resource was not deleted; 130
 # and 143 interrupted.
@@ -31,8 +31,8 @@ if [ "${1:-}" = --check ]; then
 fi
 [[ $# =~ ^[12]$ ]] || die 1 "usage: k8s/benchmark/run.sh [--check] PLAN [FOLDER]"
 read_plan "$1"
-unreachable="$(value cluster): publicAccessCIDRs is the example 203.0.113.7/32: set the addresses with access to the API, \
-including this machine's"
+unreachable="$(value cluster): publicAccessCIDRs is the example 203.0.113.7/32: set the addresses with access to the \
+API, including this machine's"
 if [ -n "$check" ]; then
   ! has_example_address || say "note: $unreachable"
   echo "$1: ${#experiments[@]} experiments: ${experiments[*]}"
@@ -78,13 +78,13 @@ kept=()
 # The CSI driver deletes a dynamically provisioned file system after its claim: waits for it, so that it does not
 # outlive the cluster.
 delete_storage() {  # MANIFEST
-  local volume found policy handle driver volumes made_for=()
+  local volume found policy handle driver volumes made_for=() fields
+  fields='{.spec.persistentVolumeReclaimPolicy} {.spec.csi.volumeHandle} '
+  fields+='{.metadata.annotations.pv\.kubernetes\.io/provisioned-by}'
   volumes=$(kubectl get -f "$1" --ignore-not-found \
     -o go-template='{{range .items}}{{with .spec}}{{with .volumeName}}{{.}} {{end}}{{end}}{{else}}{{with .spec}}{{with .volumeName}}{{.}} {{end}}{{end}}{{end}}') || return
   for volume in $volumes; do
-    found=$(kubectl get pv "$volume" --ignore-not-found -o \
-      jsonpath='{.spec.persistentVolumeReclaimPolicy} {.spec.csi.volumeHandle} {.metadata.annotations.pv\.kubernetes\.io/provisioned-by}') ||
-      return
+    found=$(kubectl get pv "$volume" --ignore-not-found -o jsonpath="$fields") || return
     read -r policy handle driver <<<"$found"
     [ "$policy" != Delete ] || made_for+=("pv/$volume")
     [[ $policy != Retain || -z $driver ]] || kept+=("$handle of $driver")

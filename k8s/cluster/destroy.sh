@@ -5,7 +5,7 @@
 # FILE is the configuration with which eksctl created the cluster. ARGUMENTs are those of `terraform apply`, such as
 # -var cluster_name=NAME; Terraform runs in k8s/cluster/terraform.
 #   --yes             deletes; without it the script only lists what it would delete and keep
-#   --save            first copies FOLDER of a mounted claim by k8s/data/save-results.sh; if it fails, nothing is deleted
+#   --save            first copies FOLDER of a mounted claim by k8s/data/save-results.sh; if that fails, stops
 #   --no-save         there is nothing to save; --yes needs --save or --no-save
 #   --delete-volumes  also deletes volumes that Kubernetes provisioned with the policy Retain, and Terraform's EFS
 # Deletes, in this order: jobs and other pods in namespaces with claims, load balancers, claims and their volumes by

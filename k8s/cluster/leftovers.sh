@@ -29,7 +29,8 @@ print_leftovers() {
   listed 'instance' ids ec2 describe-instances --filters "$owned" "$alive" \
     --query 'Reservations[].Instances[].InstanceId' || return
   listed 'EBS volume' ids ec2 describe-volumes --filters "$owned" --query 'Volumes[].VolumeId' || return
-  listed 'security group' ids ec2 describe-security-groups --filters "$owned" --query 'SecurityGroups[].GroupId' || return
+  listed 'security group' ids ec2 describe-security-groups --filters "$owned" \
+    --query 'SecurityGroups[].GroupId' || return
   listed 'network interface' ids ec2 describe-network-interfaces --filters "$interfaces" \
     --query 'NetworkInterfaces[].NetworkInterfaceId' || return
   listed 'launch template' ids ec2 describe-launch-templates --filters "$templates" \

@@ -16,13 +16,34 @@ import tools
 EC2 = tools.K8S / "ec2"
 UBUNTU = 'ID=ubuntu\nVERSION_ID="24.04"\nPRETTY_NAME="Ubuntu 24.04.3 LTS"\n'
 DEBIAN = 'ID=debian\nVERSION_ID="{}"\nPRETTY_NAME="Debian GNU/Linux {}"\n'
-INFO = '#!/bin/bash\n[ "$1" != --ranks ] || {{ echo "error: rank 0 on h: no GPU: {}"; exit 1; }}\n'
+INFO = """\
+#!/bin/bash
+[ "$1" != --selftest ] || [ -e /etc/ld.so.conf.d/dtrain-cuda.conf ] || {{ echo "error: {}"; exit 1; }}
+"""
 ARCHIVE = "dtrain-0.2.0-linux-x86_64"
 DEBS = [f"{name}_0.2.0-1~deb{release}u1_amd64.deb" for release in (12, 13) for name in ("dtrain", "libdtrain0")]
 # Installs by apt what the archive has.
-APT = "#!/bin/bash\necho \"$*\" >>\"$CALLS\"\n[ -z \"${NO_APT:-}\" ] && cp \"$INFO\" /usr/local/bin/dtrain-info\n"
+APT = """\
+#!/bin/bash
+echo "$*" >>"$CALLS"
+[[ $* != *python3-venv ]] || exit 0
+[ -z "${NO_APT:-}" ] && cp "$INFO" /usr/local/bin/dtrain-info
+"""
+# Stands for `python3 -m venv FOLDER`, whose pip installs a library.
+PYTHON = """\
+#!/bin/bash
+mkdir -p "$3/bin"
+cat >"$3/bin/pip" <<'PIP'
+#!/bin/bash
+echo "pip $*" >>"$CALLS"
+mkdir -p "${0%/bin/pip}/lib/python3.12/site-packages/nvidia/cudnn/lib"
+[ -z "${NO_PIP:-}" ]
+PIP
+chmod +x "$3/bin/pip"
+"""
 NAMESPACE = """\
-mount -t tmpfs tmpfs /opt && mount -t tmpfs tmpfs /usr/local/bin && mount --bind "$1" /etc/os-release || exit 99
+mount -t tmpfs tmpfs /etc/ld.so.conf.d && mount -t tmpfs tmpfs /opt &&
+  mount -t tmpfs tmpfs /usr/local/bin && mount --bind "$1" /etc/os-release || exit 99
 bash "$2" "${@:3}"
 code=$?
 ls -l /usr/local/bin /opt
@@ -54,6 +75,7 @@ class Host:
         (folder / "bin").mkdir()
         self.files.mkdir()
         write(folder / "bin/apt-get", APT)
+        write(folder / "bin/ldconfig", '#!/bin/bash\necho ldconfig >>"$CALLS"\n')
         write(folder / "info", INFO.format("built without CUDA"))
         shutil.copy(EC2 / "install.sh", self.files)
         self.unpack()
@@ -99,7 +121,8 @@ def test_selects_files():
         for release in (12, 13):
             output = one.install(DEBIAN.format(release, release), 0)
             packages = [str(one.files / name) for name in DEBS if f"deb{release}" in name]
-            assert f" {packages[1]} {packages[0]} openmpi-bin\n" in one.apt() and "->" not in output, (one.apt(), output)
+            assert f" {packages[1]} {packages[0]} openmpi-bin\n" in one.apt(), (one.apt(), output)
+            assert "->" not in output, output
         # A release for another Debian has no packages.
         assert f"{ARCHIVE}.tar.gz on Debian" in one.install(DEBIAN.format(11, 11), 0) and not one.apt()
         assert f"{ARCHIVE}.tar.gz on" in one.install(UBUNTU, 0, str(one.files))
@@ -142,9 +165,20 @@ def test_checks_gpu():
         one.install(UBUNTU, 0)
         write(smi, "#!/bin/sh\necho GPU 0: L40S\n")
         output = one.install(UBUNTU, 7)
-        assert "the GPU cannot be used: error: rank 0 on h: no GPU: built without CUDA. Needs a release made" in output
+        assert "the GPU cannot be used: error: built without CUDA. Needs a release made with CUDA" in output, output
+        assert not one.apt(), one.apt()
+        # Libraries that are missing come from the wheel's extra.
+        (one.files / f"{ARCHIVE}.tar.gz").write_bytes(archive(INFO.format("cuDNN: cuDNN cannot be loaded: no file")))
+        assert "cuDNN cannot be loaded: no file. Needs" in one.install(UBUNTU, 7) and not one.apt()
+        wheel = one.files / "dtrain-0.2.0-py3-none-manylinux_2_31_x86_64.whl"
+        wheel.touch()
+        write(one.folder / "bin/python3", PYTHON)
+        one.install(UBUNTU, 0)
+        assert f"pip install --quiet {wheel}[cuda13]\n" in one.apt() and one.apt().endswith("ldconfig\n"), one.apt()
+        assert "pip could not install" in one.install(UBUNTU, 5, NO_PIP="yes")
         (one.files / f"{ARCHIVE}.tar.gz").write_bytes(archive("#!/bin/bash\n"))
         one.install(UBUNTU, 0)
+        assert not one.apt(), one.apt()
 
 
 # ssh runs its command here; the host's programs record their calls.
@@ -184,7 +218,8 @@ def test_attaches_fsx():
         assert "10.0.64.5: /fsx could not be mounted: /fsx is fs-2" in attach(5, DNS, "abcdefgh", MOUNTED="fs-2")
         assert "10.0.0.4: /fsx could not be mounted: no route" in attach(5, DNS, "abcdefgh", FAULT="no route")
         output = attach(4, DNS, "abcdefgh", SILENT="10.0.0.4")
-        assert "10.0.0.4: no response over ssh within 120 s: timed out" in output and "ssh 10.0.64.5" in calls.read_text()
+        assert "10.0.0.4: no response over ssh within 120 s: timed out" in output, output
+        assert "ssh 10.0.64.5" in calls.read_text()
         (folder / "mount.lustre").unlink()
         if not os.path.exists("/sbin/mount.lustre"):
             assert "10.0.64.5: there is no Lustre client" in attach(6, DNS, "abcdefgh")

@@ -180,9 +180,9 @@ def test_rejects_what_no_instance_satisfies():
 
 # Files that name P3, which AWS retired: the table and its page, the V100 overlays and node group, and what the older
 # documents said.
-WITH_P3 = {"instance-types.csv", "instance-types.md", "overlays/p3", "overlays/p3dn", "rendered/p3.yaml",
-           "rendered/p3dn.yaml", "cluster/eksctl/cluster.yaml", "cluster/README.md", "source-documents.md",
-           "troubleshooting.md"}
+WITH_P3 = {"instance-types.csv", "instance-types.md", "instance-prices.csv", "overlays/p3", "overlays/p3dn",
+           "rendered/p3.yaml", "rendered/p3dn.yaml", "cluster/eksctl/cluster.yaml", "cluster/README.md",
+           "source-documents.md", "troubleshooting.md"}
 
 
 def test_files_name_known_and_current_types():

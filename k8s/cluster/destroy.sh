@@ -108,11 +108,17 @@ show_objects() {
     read -r volume policy driver handle by namespace claim <<<"$row"
     if is_deleted "$policy" "$by"; then
       say "$verb be deleted: volume $volume, $driver $handle, claim $namespace/$claim"
-    elif [ "$handle" != '<none>' ] && [[ " $terraform_ids " != *" ${handle%%:*} "* ]]; then
+    elif [ "$handle" != '<none>' ] && [[ " $efs $fsx " != *" ${handle%%:*} "* ]]; then
       kept+=("$driver $handle, claim $namespace/$claim, $policy")
     fi
   done
-  [ -z "$efs" ] || kept+=("EFS $efs and its KMS key $key, of Terraform")
+  if [ -n "$efs" ]; then
+    if [ -z "$delete_volumes" ]; then
+      kept+=("EFS $efs and its KMS key $key, of Terraform")
+    else
+      say "$verb be deleted: EFS $efs and, after 7 days, its KMS key $key, of Terraform"
+    fi
+  fi
   [ -z "$fsx" ] || say "$verb be deleted: FSx for Lustre $fsx, of Terraform; S3 has only what was exported"
 }
 
@@ -151,13 +157,9 @@ delete_objects() {
   done
 }
 
-# Terraform's EFS is kept with the key that decrypts it: both leave the state before the other resources are destroyed.
-efs='' key='' fsx='' terraform_ids=''
-if [ "$maker" = terraform ]; then
-  efs=$(output efs_id) fsx=$(output fsx_id) key=$(output kms_key_id)
-  terraform_ids="$efs $fsx"
-  [ -z "$delete_volumes" ] || efs=
-fi
+# Terraform destroys neither its EFS nor the key that decrypts it (prevent_destroy): both leave the state first.
+efs='' key='' fsx=''
+if [ "$maker" = terraform ]; then efs=$(output efs_id) fsx=$(output fsx_id) key=$(output kms_key_id); fi
 destroy_cluster() {
   local address
   if [ "$maker" = eksctl ]; then
@@ -167,13 +169,15 @@ destroy_cluster() {
     fi
     return
   fi
-  if [ -n "$efs" ]; then
-    for address in aws_efs_file_system.this aws_kms_key.this; do
-      ! terraform -chdir="$here/terraform" state list "$address" | grep -q . ||
-        terraform -chdir="$here/terraform" state rm "$address" || return
-    done
-  fi
-  terraform -chdir="$here/terraform" destroy -auto-approve "$@"
+  for address in aws_efs_file_system.this aws_kms_key.this; do
+    ! terraform -chdir="$here/terraform" state list "$address" | grep -q . ||
+      terraform -chdir="$here/terraform" state rm "$address" || return
+  done
+  [ -z "$efs" ] || say "EFS $efs and its KMS key $key have left Terraform's state"
+  terraform -chdir="$here/terraform" destroy -auto-approve "$@" || return
+  [ -n "$efs" ] && [ -n "$delete_volumes" ] || return 0
+  aws efs delete-file-system --file-system-id "$efs" &&
+    aws kms schedule-key-deletion --key-id "$key" --pending-window-in-days 7
 }
 
 [ -z "$reachable" ] || list_objects || die 4 "the volumes and load balancers of the cluster $name could not be listed"
@@ -191,7 +195,7 @@ destroy_cluster "$@" || die 5 "$maker did not delete the cluster $name: run it a
 delete_remains
 print_leftovers >"$work/left" || die 4 "AWS does not respond: run it again to see what is left"
 for one in ${kept[@]+"${kept[@]}"}; do say "kept, and costs money until you delete it: $one"; done
-[ -z "$efs" ] ||
+[ -z "$efs" ] || [ -n "$delete_volumes" ] ||
   say "to use EFS again: terraform import aws_efs_file_system.this $efs; terraform import aws_kms_key.this $key"
 if [ -s "$work/left" ]; then
   sed 's/^/destroy.sh: left: /' "$work/left" >&2

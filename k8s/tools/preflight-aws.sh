@@ -52,16 +52,17 @@ done
 # Actions of eksctl, Terraform and the scripts of k8s/, by service.
 actions=(
   eks:CreateCluster eks:DeleteCluster eks:DescribeCluster eks:CreateNodegroup eks:CreateAddon eks:CreateAccessEntry
-  eks:CreatePodIdentityAssociation eks:TagResource
+  eks:CreatePodIdentityAssociation eks:TagResource eks:ListClusters
   ec2:CreateVpc ec2:CreateSubnet ec2:CreateNatGateway ec2:AllocateAddress ec2:CreateSecurityGroup
-  ec2:CreateLaunchTemplate ec2:CreatePlacementGroup ec2:RunInstances ec2:DescribeInstanceTypes ec2:CreateTags
+  ec2:CreateLaunchTemplate ec2:CreatePlacementGroup ec2:DeletePlacementGroup ec2:RunInstances
+  ec2:DescribeInstanceTypes ec2:CreateTags
   autoscaling:CreateAutoScalingGroup
   iam:CreateRole iam:AttachRolePolicy iam:PutRolePolicy iam:PassRole iam:CreateInstanceProfile
   iam:CreateOpenIDConnectProvider iam:CreateServiceLinkedRole
   cloudformation:CreateStack cloudformation:DeleteStack cloudformation:DescribeStacks
   elasticfilesystem:CreateFileSystem elasticfilesystem:CreateMountTarget
   fsx:CreateFileSystem fsx:CreateDataRepositoryAssociation
-  sqs:CreateQueue events:PutRule kms:CreateKey logs:CreateLogGroup
+  sqs:CreateQueue events:PutRule kms:CreateKey logs:CreateLogGroup logs:DeleteLogGroup tag:GetResources
   s3:PutObject s3:GetObject s3:ListBucket ecr:CreateRepository ecr:PutImage
 )
 # For an assumed-role session, simulates the role. The session's ARN lacks the role's path.

@@ -32,6 +32,9 @@ resource "aws_kms_key" "this" {
       Principal = { AWS = "arn:${data.aws_partition.current.partition}:iam::${data.aws_caller_identity.current.account_id}:root" }
     }]
   })
+  lifecycle {
+    prevent_destroy = true # files of EFS cannot be read without it
+  }
 }
 
 # EKS would create this log group without a retention, and keep it.

@@ -29,6 +29,9 @@ resource "aws_efs_file_system" "this" {
   performance_mode = "generalPurpose"
   throughput_mode  = "elastic"
   tags             = { Name = var.cluster_name }
+  lifecycle {
+    prevent_destroy = true # k8s/cluster/destroy.sh keeps or deletes it
+  }
 }
 
 resource "aws_efs_mount_target" "this" {

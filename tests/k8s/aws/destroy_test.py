@@ -34,6 +34,7 @@ case "$call" in aws\\ *) ;; *) echo "$call" >>"$CALLS" ;; esac
 case "$call" in
   aws*describe-placement-groups*) [ ! -e "$FOLDER/group" ] || echo trial-group ;;
   aws*delete-placement-group*) rm "$FOLDER/group" ;;
+  aws*delete-file-system* | aws*schedule-key-deletion*) echo "$call" >>"$FOLDER/volumes-deleted" ;;
   aws*) exec "$FOLDER/warm/aws" "$@" ;;
   eksctl*delete*) "$FOLDER/warm/aws" eks delete-cluster --name trial >"$FOLDER/deleted" ;;
   kubectl*"get pv"*) cat "$FOLDER/volumes" ;;
@@ -238,10 +239,16 @@ def test_terraform():
         # Its FSx is not kept, although the volume has the policy Retain.
         assert "will be deleted: FSx for Lustre fs-fsx" in output and "delete it: fsx" not in output, output
         one.create()
-        output = one.run("--no-save", "--yes", "--delete-volumes", "terraform")
-        assert not one.called(f"{place} state rm") and "EFS" not in output, output
+        output = one.run("--yes", "--no-save", "--delete-volumes", "terraform")
+        assert "will be deleted: EFS fs-efs and, after 7 days, its KMS key key-1" in output, output
+        assert "import" not in output, output
+        expected = ["aws efs delete-file-system --file-system-id fs-efs",
+                    "aws kms schedule-key-deletion --key-id key-1 --pending-window-in-days 7"]
+        assert (one.folder / "volumes-deleted").read_text().splitlines() == expected
         one.create()
-        assert "terraform did not delete" in one.run("--no-save", "--yes", "terraform", code=5, FAIL="destroy -auto")
+        output = one.run("--no-save", "--yes", "terraform", code=5, FAIL="destroy -auto")
+        assert "terraform did not delete" in output and "fs-efs and its KMS key key-1 have left" in output, output
+        one.run("--no-save", "--yes", "--delete-volumes", "terraform", code=5, FAIL="delete-file-system")
 
 
 if __name__ == "__main__":

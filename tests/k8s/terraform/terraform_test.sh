@@ -81,6 +81,13 @@ for form in "${forms[@]}"; do
 done
 [ "$(grep -c '^install /' "$work/calls")" = 1 ] || fail "the components were not installed once: $(cat "$work/calls")"
 grep -q 'eks update-kubeconfig --name test --region us-west-2' "$work/calls" || fail "no access: $(cat "$work/calls")"
+# Terraform alone does not destroy EFS and the key of its files.
+for address in aws_efs_file_system.this aws_kms_key.this; do
+  if terraform destroy -auto-approve "${common[@]}" >"$work/log" 2>&1 || ! grep -q "$address" "$work/log"; then
+    fail "destroy without destroy.sh deletes $address: $(cat "$work/log")"
+  fi
+  terraform state rm "$address" >/dev/null
+done
 terraform destroy -auto-approve "${common[@]}" >"$work/log" 2>&1 || fail "destroy: $(cat "$work/log")"
 [ -z "$(terraform state list)" ] || fail "destroy left $(terraform state list)"
 

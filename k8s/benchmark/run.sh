@@ -98,7 +98,10 @@ tear_down() {
     what=${made[index]}
     say "tearing down: $what"
     case $what in
-      cluster\ *) eksctl delete cluster -f "${what#* }" --wait --disable-nodegroup-eviction ;;
+      cluster\ *)
+        eksctl delete cluster -f "${what#* }" --wait --disable-nodegroup-eviction &&
+          { aws logs delete-log-group --log-group-name "/aws/eks/$cluster_name/cluster" || true; }
+        ;;
       storage\ *) delete_storage "${what#* }" ;;
       *) kubectl delete -f "${what#* }" --ignore-not-found --wait --timeout=10m ;;
     esac >>"$results/tear-down.log" 2>&1 || left+=("$what")
@@ -243,9 +246,9 @@ done
 say "$(print_cost)"
 cluster=$(value cluster)
 if [ "$cluster" != existing ]; then
-  name=$(sed -nE '/^metadata:/,/^[^ ]/s/^  name: *"?([^" ]+)"?.*/\1/p' "$cluster" | head -n 1)
-  if eksctl get cluster --name "$name" --region "$AWS_REGION" >/dev/null 2>&1; then
-    die 1 "the cluster $name exists: use it with 'cluster = existing'"
+  cluster_name=$(sed -nE '/^metadata:/,/^[^ ]/s/^  name: *"?([^" ]+)"?.*/\1/p' "$cluster" | head -n 1)
+  if eksctl get cluster --name "$cluster_name" --region "$AWS_REGION" >/dev/null 2>&1; then
+    die 1 "the cluster $cluster_name exists: use it with 'cluster = existing'"
   fi
   private=$(mktemp -d) || die 6 "no temporary folder could be created"
   export KUBECONFIG=$private/kubeconfig

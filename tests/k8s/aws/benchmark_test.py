@@ -145,6 +145,8 @@ def test_complete_run():
                      "first/MPIJob-job.log", "first/objects.yaml", "second/MPIJob-job.log", "SHA256SUMS"):
             assert name in saved, f"{name} is not among {saved}"
         assert "kubeconfig" not in str(saved)
+        # The mock has no log group of the cluster.
+        assert "calling the DeleteLogGroup operation" in (one.results / "tear-down.log").read_text()
         assert_torn_down(one)
 
 

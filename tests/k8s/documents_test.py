@@ -162,6 +162,9 @@ def test_bundle():
         assert f"{unpacked.name}.tar.gz" == paths[0].name
         tools.check_run(unpacked / "k8s" / "render.sh", "--check", "smoke", "mask-rcnn", "no-operator")
         tools.check_run(unpacked / "k8s" / "set.sh", "smoke", "WORKERS=3")
+        plan = unpacked / "k8s/benchmark/plan.example"
+        assert " USD for " in tools.check_run(unpacked / "k8s/benchmark/run.sh", "--check", plan), "no cost of the plan"
+        assert "k8s/ec2/stack.sh create" in tools.run(unpacked / "k8s/ec2/stack.sh").stderr
         rendered = tools.check_run("kubectl", "kustomize", unpacked / "k8s" / "overlays" / "smoke")
         assert 'value: "3"' in rendered
         for path in (unpacked / "k8s").rglob("*"):

@@ -11,8 +11,9 @@
 # Deletes, in this order: jobs and other pods in namespaces with claims, load balancers, claims and their volumes by
 # reclaim policy, Karpenter's nodes, the cluster, placement groups of FILE, the control plane's logs. Existing volumes,
 # which Kubernetes did not provision, are kept. Another kubeconfig than yours is used. Run it again after a failure.
-# Exit codes: 0 removed; volumes kept by policy are listed; 1 usage; 4 AWS or the cluster does not respond; 5 eksctl or
-# Terraform failed; 6 a tool is missing; 7 a resource is left that should not be; --save: the codes of save-results.sh.
+# Exit codes: 0 removed; volumes kept by policy are listed; 1 usage; 3 file systems in the cluster's network, which must
+# be removed first, and nothing was deleted; 4 AWS or the cluster does not respond; 5 eksctl or Terraform failed; 6 a
+# tool is missing; 7 a resource is left that should not be; --save: the codes of save-results.sh.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 say() { echo "destroy.sh: $*" >&2; }
@@ -52,11 +53,12 @@ for tool in aws kubectl "$maker"; do
 done
 export AWS_PAGER=
 
-# Name and region of the cluster.
-groups=()
+# Name and region of the cluster, and whether its network is deleted with it.
+groups=() makes_network=yes
 if [ "$maker" = eksctl ]; then
   field() { sed -nE "/^metadata:/,/^[^ ]/s/^  $1: *\"?([^\" ]+)\"?.*/\1/p" "$2" | head -n 1; }
   name=$(field name "$1") region=$(field region "$1")
+  ! sed -n '/^vpc:/,/^[^ ]/p' "$1" | grep -qE '^  (id|subnets):' || makes_network=
   mapfile -t groups < <(sed -nE 's/.*groupName: *"?([A-Za-z0-9_-]+).*/\1/p' "$1" | sort -u)
   expected="$1: expected metadata.name and metadata.region"
 else
@@ -87,7 +89,7 @@ fi
 # Volumes: name, policy, driver, handle, provisioner, namespace and name of the claim.
 columns='N:.metadata.name,P:.spec.persistentVolumeReclaimPolicy,D:.spec.csi.driver,H:.spec.csi.volumeHandle'
 columns+=',B:.metadata.annotations.pv\.kubernetes\.io/provisioned-by,S:.spec.claimRef.namespace,C:.spec.claimRef.name'
-volumes=() balancers=() kept=()
+volumes=() balancers=() kept=() gone=()
 list_objects() {
   local place='S:.metadata.namespace,N:.metadata.name'
   kubectl get pv --no-headers -o custom-columns="$columns" >"$work/volumes" &&
@@ -108,6 +110,7 @@ show_objects() {
     read -r volume policy driver handle by namespace claim <<<"$row"
     if is_deleted "$policy" "$by"; then
       say "$verb be deleted: volume $volume, $driver $handle, claim $namespace/$claim"
+      gone+=("${handle%%:*}")
     elif [ "$handle" != '<none>' ] && [[ " $efs $fsx " != *" ${handle%%:*} "* ]]; then
       kept+=("$driver $handle, claim $namespace/$claim, $policy")
     fi
@@ -134,7 +137,7 @@ delete_workloads() {  # of namespaces with claims, since claims in use are not d
   done
 }
 delete_objects() {
-  local row volume policy driver handle by namespace claim kind known gone=()
+  local row volume policy driver handle by namespace claim kind known waited=()
   known=$(kubectl api-resources -o name) || return
   [ ${#volumes[@]} = 0 ] || delete_workloads || return
   for row in ${balancers[@]+"${balancers[@]}"}; do
@@ -148,9 +151,9 @@ delete_objects() {
       kubectl patch pv "$volume" -p '{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}' || return
     [ "$claim" = '<none>' ] ||
       kubectl delete pvc --namespace "$namespace" "$claim" --ignore-not-found --wait --timeout=10m || return
-    gone+=("pv/$volume")
+    waited+=("pv/$volume")
   done
-  [ ${#gone[@]} = 0 ] || kubectl wait --for=delete "${gone[@]}" --timeout=20m || return
+  [ ${#waited[@]} = 0 ] || kubectl wait --for=delete "${waited[@]}" --timeout=20m || return
   # Karpenter's nodes are not the cluster's, and would survive it.
   for kind in nodepools.karpenter.sh nodeclaims.karpenter.sh ec2nodeclasses.karpenter.k8s.aws; do
     ! grep -qx "$kind" <<<"$known" || kubectl delete "$kind" --all --wait --timeout=20m || return
@@ -182,12 +185,17 @@ destroy_cluster() {
 
 [ -z "$reachable" ] || list_objects || die 4 "the volumes and load balancers of the cluster $name could not be listed"
 show_objects
+if [ -n "$reachable" ] && [ -n "$makes_network" ]; then
+  print_blockers "$efs" "$fsx" ${gone[@]+"${gone[@]}"} >"$work/blockers" || die 4 "AWS does not respond"
+  sed 's/^/destroy.sh: keeps the network of the cluster: /' "$work/blockers" >&2
+fi
 if [ -z "$yes" ]; then
   for one in ${kept[@]+"${kept[@]}"}; do say "would be kept: $one"; done
   print_leftovers | sed 's/^/destroy.sh: exists now: /' >&2
   say "the cluster $name in $region: nothing was deleted; --yes deletes"
   exit
 fi
+[ ! -s "$work/blockers" ] || exit 3
 for one in ${saves[@]+"${saves[@]}"}; do "$here/../data/save-results.sh" "${one%=*}" "${one##*=}"; done
 [ -z "$reachable" ] || delete_objects ||
   die 4 "Kubernetes did not delete its load balancers, volumes or nodes: run it again"

@@ -43,6 +43,25 @@ print_leftovers() {
   for one in ${groups[@]+"${groups[@]}"}; do listed 'placement group' placement_group "$one" || return; done
 }
 
+# Prints file systems whose network interfaces keep the network of the cluster from being deleted, and what to do.
+# EXPECTED are IDs of those that are deleted with the cluster.
+print_blockers() {  # EXPECTED...
+  local vpc one target
+  vpc=$(ids eks describe-cluster --name "$name" --query cluster.resourcesVpcConfig.vpcId) || return
+  [ -n "$vpc" ] || return 0
+  for one in $(ids fsx describe-file-systems --query "FileSystems[?VpcId=='$vpc'].FileSystemId"); do
+    [[ " $* " == *" $one "* ]] ||
+      echo "FSx $one: save its files, then aws fsx delete-file-system --file-system-id $one, or --delete-volumes"
+  done
+  for one in $(ids efs describe-file-systems --query 'FileSystems[].FileSystemId'); do
+    [[ " $* " != *" $one "* ]] || continue
+    for target in $(ids efs describe-mount-targets --file-system-id "$one" \
+      --query "MountTargets[?VpcId=='$vpc'].MountTargetId"); do
+      echo "a mount target of EFS $one, which is kept: aws efs delete-mount-target --mount-target-id $target"
+    done
+  done
+}
+
 # Deletes what the cluster's deletion leaves by design. Resources in use stay, and print_leftovers lists them.
 delete_remains() {
   local one

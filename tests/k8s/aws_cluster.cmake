@@ -5,7 +5,8 @@ add_k8s_tests(cluster_files)
 add_k8s_tests(versions)
 add_test(NAME k8s.terraform COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/terraform/terraform_test.sh ${PROJECT_SOURCE_DIR})
 set_tests_properties(k8s.terraform PROPERTIES LABELS k8s TIMEOUT 600 SKIP_RETURN_CODE 77)
-foreach(case lists_without_yes removes_everything lists_what_is_left failures usage terraform)
+foreach(case lists_without_yes removes_everything lists_what_is_left file_systems_in_network failures
+    usage terraform)
   add_test(NAME k8s.destroy.${case} COMMAND bash -c
     "'${CMAKE_CURRENT_SOURCE_DIR}/aws/tools.sh' && exec python3 -B '${CMAKE_CURRENT_SOURCE_DIR}/aws/destroy_test.py' test_${case}")
   set_tests_properties(k8s.destroy.${case} PROPERTIES LABELS k8s TIMEOUT 300 SKIP_RETURN_CODE 77)

@@ -25,7 +25,8 @@ managedNodeGroups:
   - name: gpu
     placement: {groupName: trial-group}
 """
-# Records its call, then fails or answers. The mock lacks placement groups, and eksctl deletes the mock's cluster.
+# Records its call, then fails or answers. The mock lacks placement groups, VPCs of clusters and queries of FSx; eksctl
+# deletes its cluster.
 RECORDER = """\
 #!/bin/bash
 call="$(basename "$0") $*"
@@ -33,6 +34,8 @@ case "$call" in aws\\ *) ;; *) echo "$call" >>"$CALLS" ;; esac
 [[ -z ${FAIL:-} || ! $call =~ $FAIL ]] || { echo "refused: $call" >&2; exit 1; }
 case "$call" in
   aws*describe-placement-groups*) [ ! -e "$FOLDER/group" ] || echo trial-group ;;
+  aws*cluster.resourcesVpcConfig.vpcId*) echo "${VPC:-None}" ;;
+  aws*"fsx describe-file-systems"*) printf "${FILE_SYSTEMS:-None}\\n" ;;
   aws*delete-placement-group*) rm "$FOLDER/group" ;;
   aws*delete-file-system* | aws*schedule-key-deletion*) echo "$call" >>"$FOLDER/volumes-deleted" ;;
   aws*) exec "$FOLDER/warm/aws" "$@" ;;
@@ -78,8 +81,8 @@ class Trial:
         self.environment["PATH"] = f"{folder / 'bin'}:{self.environment['PATH']}"
         account = boto3.Session(mock.ACCESS_KEY, mock.SECRET_KEY, region_name="us-west-2")
         clients = {name: account.client(name, endpoint_url=server.url, config=botocore.config.Config(read_timeout=600))
-                   for name in ("ec2", "eks", "logs", "sts", "cloudformation", "resourcegroupstaggingapi")}
-        self.ec2, self.eks, self.logs = clients["ec2"], clients["eks"], clients["logs"]
+                   for name in ("ec2", "eks", "logs", "efs", "sts", "cloudformation", "resourcegroupstaggingapi")}
+        self.ec2, self.eks, self.logs, self.efs = (clients[name] for name in ("ec2", "eks", "logs", "efs"))
         # The mock's first response of a service takes long.
         clients["sts"].get_caller_identity()
         clients["cloudformation"].describe_stacks()
@@ -207,6 +210,27 @@ def test_failures():
         missing = "--save", f"{one.folder / 'results'}=missing-bucket"
         one.eksctl(*missing, "--yes", code=6)
         assert not one.deletions(), one.calls()
+
+
+def test_file_systems_in_network():
+    """File systems in the network of the cluster prevent its deletion, and are not deleted unasked."""
+    with trial() as one:
+        [subnet, *_] = one.ec2.describe_subnets()["Subnets"]
+        vpc = one.environment["VPC"] = subnet["VpcId"]
+        system = one.efs.create_file_system(CreationToken="any")["FileSystemId"]
+        target = one.efs.create_mount_target(FileSystemId=system, SubnetId=subnet["SubnetId"])["MountTargetId"]
+        expected = f"keeps the network of the cluster: a mount target of EFS {system}, which is kept: aws efs delete-"
+        assert expected in one.eksctl() and not one.deletions()
+        output = one.eksctl("--no-save", "--yes", code=3, FILE_SYSTEMS="fs-1\tfs-9")
+        assert expected in output and "keeps the network of the cluster: FSx fs-9: save its files" in output, output
+        assert "FSx fs-1" not in output and not one.deletions(), (output, one.calls())  # deleted with its claim
+        config = one.folder / "config.yaml"
+        config.write_text(f"{CONFIG}vpc:\n  id: {vpc}\n")
+        assert "keeps the network" not in one.eksctl("--no-save", "--yes")
+        config.write_text(CONFIG)
+        one.create()
+        one.efs.delete_mount_target(MountTargetId=target)
+        one.eksctl("--no-save", "--yes")
 
 
 def test_usage():

@@ -54,6 +54,9 @@ def faults_of(config):
         efa = kind in TYPES and TYPES[kind]["efa"] > 0
         if group.get("efaEnabled", False) != efa or not group.get("privateNetworking"):
             yield f"{name}: expected EFA if jobs on {kind} use it, and private networking"
+        tags = [key for key in group.get("tags", {}) if "/node-template/resources/" in key]
+        if len(tags) != (2 if efa else 0):
+            yield f"{name}: expected tags for EFA devices and huge pages if jobs on {kind} use EFA"
         has_gpus = kind[0] in "pg"
         if has_gpus and kind not in TYPES:
             yield f"{name}: {kind} is not in k8s/instance-types.csv"
@@ -93,6 +96,7 @@ def test_eksctl_files():
     assert breaks(lambda config, groups: groups["p5"].update(efaEnable=True))
     assert breaks(lambda config, groups: groups["p5"].update(efaEnabled="yes"))
     assert breaks(lambda config, groups: groups["p5"].pop("efaEnabled"))
+    assert breaks(lambda config, groups: groups["p5"].pop("tags"))
     assert breaks(lambda config, groups: groups["p3dn"].update(minSize=1))
     assert breaks(lambda config, groups: groups["g5"].pop("placement"))
     assert breaks(lambda config, groups: groups["g5"].update(availabilityZones=["eu-west-1a"]))

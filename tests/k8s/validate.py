@@ -35,6 +35,20 @@ MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 # Kinds of Training Operator and their class names in its client.
 CLIENT_TYPES = {("kubeflow.org/v1", "PyTorchJob"): "KubeflowOrgV1PyTorchJob",
                 ("kubeflow.org/v1", "TFJob"): "KubeflowOrgV1TFJob"}
+# Kinds whose definition is in none of these sources.
+DESCRIBED = {
+    ("karpenter.sh/v1alpha1", "NodeOverlay"): {
+        "type": "object", "required": ["spec"], "properties": {"spec": {
+            "type": "object", "required": ["requirements"], "additionalProperties": False, "properties": {
+                "weight": {"type": "integer", "minimum": 1, "maximum": 10000},
+                "requirements": {"type": "array", "maxItems": 100, "items": {
+                    "type": "object", "required": ["key", "operator"], "additionalProperties": False, "properties": {
+                        "key": {"type": "string"}, "values": {"type": "array", "items": {"type": "string"}},
+                        "operator": {"enum": ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"]}}}},
+                "capacity": {  # no resource that Karpenter knows itself
+                    "type": "object", "additionalProperties": {"type": ["string", "integer"]},
+                    "propertyNames": {"not": {"enum": ["cpu", "memory", "ephemeral-storage", "pods"]}}}}}}},
+}
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 # Fallback without kubernetes-validate: allowed fields of core objects.
@@ -145,6 +159,8 @@ class Schemas:
         if (version, kind) in CLIENT_TYPES and tools.TRAINING_MODELS.is_dir():
             schema = Models(tools.TRAINING_MODELS, self.of_pods().schema).of(CLIENT_TYPES[version, kind])
             return jsonschema.Draft7Validator(schema)
+        if (version, kind) in DESCRIBED:
+            return jsonschema.Draft7Validator(DESCRIBED[version, kind])
         return None
 
     def of_pods(self):

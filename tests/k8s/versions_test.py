@@ -29,6 +29,7 @@ PLACES = [
     ("jupyterhub", r"https://hub\.jupyter\.org/helm-chart/ --version (\S+)"),
     ("jupyterhub", r"JupyterHub chart " + NUMBER),
     ("karpenter", r"\nkarpenter:\n  version: (\S+)"),
+    ("karpenter", r"karpenter --namespace karpenter --version (\S+)"),
     ("eks", r"\n  region: \S+\n  version: \"([^\"]+)\""),
     ("fsx-lustre", r"(?:fileSystemTypeVersion: \"|PERSISTENT_2 with Lustre )" + NUMBER),
     ("terraform-aws", r"source  = \"hashicorp/aws\"\n +version = \"([^\"]+)\""),

@@ -48,6 +48,12 @@ locals {
   efa_interfaces = { for name, group in local.gpu_nodes : name => coalesce(group.efa_interfaces,
     local.instance_types[group.instance_type].image == "efa" ? tonumber(local.instance_types[group.instance_type].efa_interfaces) : 0)
   }
+  # Resources of each group that its instance type does not imply: EFA devices, and the huge pages of tune.sh.
+  huge_pages = regex("vm.nr_hugepages=([0-9]+)", file("${path.module}/../node/tune.sh"))[0]
+  tagged_resources = { for name, interfaces in local.efa_interfaces : name => {
+    "vpc.amazonaws.com/efa" = tostring(interfaces)
+    "hugepages-2Mi"         = "${local.huge_pages * 2}Mi"
+  } if interfaces > 0 }
   # EKS appends its own part after these two.
   user_data = join("\n", [
     "MIME-Version: 1.0",
@@ -153,6 +159,8 @@ resource "aws_eks_node_group" "gpu" {
   ami_type        = "AL2023_x86_64_NVIDIA"
   capacity_type   = each.value.spot ? "SPOT" : "ON_DEMAND"
   instance_types  = [each.value.instance_type]
+  # With this label the cluster autoscaler waits for the GPUs of a new node.
+  labels = { "k8s.amazonaws.com/accelerator" = "nvidia-${lower(local.instance_types[each.value.instance_type].gpu)}" }
   launch_template {
     id      = aws_launch_template.gpu[each.key].id
     version = aws_launch_template.gpu[each.key].latest_version

@@ -46,6 +46,20 @@ resource "helm_release" "autoscaler" {
   depends_on = [aws_eks_node_group.system, aws_eks_addon.this, aws_eks_pod_identity_association.this]
 }
 
+# The cluster autoscaler derives CPU, memory and GPUs of an empty group from the instance type, and all other resources
+# from tags of the Auto Scaling group. EKS copies no tags of a node group to it.
+resource "aws_autoscaling_group_tag" "gpu" {
+  for_each = merge([for name, resources in local.tagged_resources : {
+    for resource, amount in resources : "${name}/${resource}" => { group = name, resource = resource, amount = amount }
+  }]...)
+  autoscaling_group_name = aws_eks_node_group.gpu[each.value.group].resources[0].autoscaling_groups[0].name
+  tag {
+    key                 = "k8s.io/cluster-autoscaler/node-template/resources/${each.value.resource}"
+    value               = each.value.amount
+    propagate_at_launch = false
+  }
+}
+
 resource "aws_sqs_queue" "karpenter" {
   count                     = var.karpenter_enabled ? 1 : 0
   name                      = var.cluster_name
@@ -158,7 +172,6 @@ resource "aws_iam_policy" "karpenter" {
   })
 }
 
-
 resource "helm_release" "karpenter" {
   count      = var.karpenter_enabled ? 1 : 0
   name       = "karpenter"
@@ -167,7 +180,11 @@ resource "helm_release" "karpenter" {
   chart      = "karpenter"
   version    = local.pins["karpenter"].version
   values = [yamlencode({
-    settings = { clusterName = var.cluster_name, interruptionQueue = aws_sqs_queue.karpenter[0].name }
+    settings = {
+      clusterName       = var.cluster_name
+      interruptionQueue = aws_sqs_queue.karpenter[0].name
+      featureGates      = { nodeOverlay = true } # huge pages of nodes with EFA: k8s/cluster/karpenter.yaml
+    }
   })]
   depends_on = [aws_eks_node_group.system, aws_eks_addon.this, aws_eks_pod_identity_association.this]
 }

@@ -136,6 +136,10 @@ types=$(grep -o '"instance_types":\["[gp][^"]*"\]' "$work/state1.json" | sort -u
   fail "GPU node groups: $types"
 efa=$(grep -o '"interface_type":"efa"' "$work/state1.json" | wc -l)
 [ "$efa" = 48 ] || fail "$efa EFA interfaces, expected 48"
+# Workers, with EFA or without, start from zero nodes by the rules of the cluster autoscaler.
+scales() { python3 -B "$source/tests/k8s/autoscalers_test.py" --terraform "$1"; }
+scales "$work/state1.json" || fail "node groups do not scale from zero"
+grep -q 'nodeOverlay' "$work/state3.json" || fail "Karpenter's feature gate NodeOverlay is off"
 grep -q aws_fsx_data_repository_association "$work/state2.json" || fail "import_path creates no association"
 # Files that jobs delete stay in the bucket, unless asked for.
 exported() { grep -o '"auto_export_policy":\[{"events":\[[^]]*\]' "$1" | head -n 1; }
@@ -188,6 +192,20 @@ broken() {  # EXPRESSION FILE
   ! terraform validate >"$work/log" 2>&1 || fail "$1 in $2 was not found"
   cp "$work/saved" "$2"
 }
+# EXPRESSION FILE TEXT: without the changed line a worker would not start from zero nodes.
+stuck() {
+  cp "$2" "$work/saved"
+  sed -i "$1" "$2"
+  ! cmp -s "$2" "$work/saved" || fail "$1 changes nothing in $2"
+  terraform plan "${common[@]}" -out="$work/plan" >"$work/log" 2>&1 || fail "$1 in $2: $(cat "$work/log")"
+  terraform show -json "$work/plan" >"$work/plan.json"
+  ! scales "$work/plan.json" 2>"$work/log" || fail "$1 in $2 was not found"
+  grep -q "$3" "$work/log" || fail "$1 in $2: expected '$3': $(cat "$work/log")"
+  cp "$work/saved" "$2"
+}
+stuck '/"vpc.amazonaws.com\/efa" *=/d' nodes.tf 'no vpc.amazonaws.com/efa'
+stuck '/"hugepages-2Mi" *=/d' nodes.tf 'no hugepages-2Mi'
+stuck 's/node-template.resources/node-template\/resource/' scaling.tf 'no hugepages-2Mi and no vpc.amazonaws.com/efa'
 broken 's/cidr_block  /cidr_blocks/' network.tf
 broken 's/aws_efs_file_system.this.id/aws_efs_file_system.that.id/' storage.tf
 broken 's/role_arn                  = .*//' cluster.tf

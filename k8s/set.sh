@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets parameters of an overlay and flags of its program, or parameters of a storage.
-#     k8s/set.sh OVERLAY NAME=VALUE... [--FLAG=VALUE...] [-- ARGUMENT...]
-#     k8s/set.sh storage/NAME NAME=VALUE...
+#     k8s/set.sh [--output FOLDER] OVERLAY NAME=VALUE... [--FLAG=VALUE...] [-- ARGUMENT...]
+#     k8s/set.sh [--output FOLDER] storage/NAME NAME=VALUE...
 # OVERLAY is a folder of k8s/overlays, or a path to an overlay.
 #   - NAME=VALUE sets a parameter (in capitals) in the overlay's parameters.yaml; k8s/set.sh OVERLAY lists them. RANKS,
 #     the number of ranks, is computed from WORKERS and SLOTS and cannot be set.
@@ -10,7 +10,8 @@
 #   - --FLAG=VALUE replaces or adds a flag in command.yaml. A boolean flag is --FLAG or --FLAG=false.
 #   - KEY.PART=VALUE sets a key of --config; NAME=VALUE such as steps=VALUE replaces an existing argument.
 #   - Arguments after -- are appended to the command.
-# All changes are validated first; if one is invalid, none is made.
+# All changes are validated first; if one is invalid, none is made. --output writes the changed files to FOLDER and leaves
+# the overlay unchanged.
 # Exit codes: 0 done, 1 usage or an invalid value, 6 a file could not be read or written.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -24,7 +25,13 @@ die() {
 # shellcheck source-path=SCRIPTDIR source=lib/instance-types.sh
 . "$here/lib/instance-types.sh"
 
-[ $# -ge 1 ] || die "usage: k8s/set.sh OVERLAY NAME=VALUE... [--FLAG=VALUE...] [-- ARGUMENT...]"
+destination=
+if [ "${1:-}" = --output ]; then
+  destination=${2:-}
+  [ -d "$destination" ] || die "--output needs a folder"
+  shift 2
+fi
+[ $# -ge 1 ] || die "usage: k8s/set.sh [--output FOLDER] OVERLAY NAME=VALUE... [--FLAG=VALUE...] [-- ARGUMENT...]"
 overlay=$1
 shift
 folder=$here/overlays/$overlay
@@ -242,7 +249,7 @@ if import=$(value_of S3_IMPORT_PATH) && export=$(value_of S3_EXPORT_PATH); then
 fi
 
 store() {  # FILE LINE...
-  local file=$1
+  local file=${destination:-${1%/*}}/${1##*/}
   shift
   { printf '%s\n' "$@" >"$file.new" && mv "$file.new" "$file"; } || die "$file cannot be written" 6
 }

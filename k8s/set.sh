@@ -65,6 +65,14 @@ value_of() {
   value=${value#\"}
   echo "${value%\"}"
 }
+kib() {
+  case $1 in
+    *Ki) echo "${1%Ki}" ;;
+    *Mi) echo $((${1%Mi} << 10)) ;;
+    *Gi) echo $((${1%Gi} << 20)) ;;
+    *) echo $((${1%Ti} << 30)) ;;
+  esac
+}
 gib() { case $1 in *Ti) echo $((${1%Ti} * 1024)) ;; *) echo "${1%Gi}" ;; esac }
 set_value() {  # quotes numbers, since values of a ConfigMap are strings
   local at
@@ -218,6 +226,16 @@ if workers=$(value_of WORKERS) && slots=$(value_of SLOTS); then
   fi
   last=$(value_of NAME)-worker-$((workers - 1))
   [ ${#last} -le 63 ] || die "NAME: the last worker's name $last has ${#last} characters, expected at most 63"
+fi
+# Pods of a StatefulSet have a label with its name and a hash of ten characters; labels have at most 63 characters.
+if grep -qs '^kind: StatefulSet$' "$folder"/*.yaml; then
+  workers=$(value_of NAME)-worker
+  [ ${#workers} -le 52 ] || die "NAME: the StatefulSet $workers has ${#workers} characters, expected at most 52"
+fi
+if shm=$(value_of SHM) && memory=$(value_of MEMORY); then
+  check_value SHM "$shm"
+  check_value MEMORY "$memory"
+  [ "$(kib "$shm")" -lt "$(kib "$memory")" ] || die "SHM=$shm counts towards MEMORY=$memory: expected less than MEMORY"
 fi
 check_instance
 if data=$(value_of DATA_PATH) && dataset=$(value_of DATASET_DIR) && [[ $dataset/ != "$data"/* ]]; then

@@ -110,6 +110,7 @@ REFUSED = [
     ("maskrcnn", "job.efa=5", "job.efa is 5, but g6e.48xlarge has 4 EFA interfaces"),
     ("maskrcnn", "job.efa=all", "efa"),
     ("maskrcnn", "job.cpu=192", "job.cpu is 192, but pods on g6e.48xlarge have at most 191 CPUs"),
+    ("maskrcnn", "job.memory=32Gi", "job.shm is 32Gi, which counts towards the memory: expected less than job.memory, 32Gi"),
     ("maskrcnn-jupyter", "serve.gpu_instance_type=g5.xlarge", "job.cpu is 4, but pods on g5.xlarge have at most 3 CPUs"),
     ("maskrcnn", "maskrcnn.data_dir=/data", "data_dir"),
     ("maskrcnn", "global.shared_pvc=", "shared_pvc"),

@@ -1,9 +1,11 @@
-"""Lint rules for pods on nodes of an instance type of k8s/instance-types.csv. lint.py applies them."""
+"""Lint rules for resources of pods, in particular on nodes of an instance type of k8s/instance-types.csv. lint.py applies
+them."""
 
 import re
 
+from autoscalers import quantity
 from instance_types import TYPES
-from lint_job import adder, mapping
+from lint_job import adder, items, mapping
 
 RULES = {}
 rule = adder(RULES)
@@ -47,3 +49,13 @@ def instance_type(job):
         size = re.fullmatch(r"([0-9]+)([MGT]i)", str(pod.limits.get("memory", "0Gi")))
         if size and int(size[1]) * UNITS[size[2]] > int(row["memory"].removesuffix("Gi")):
             yield f"{pod.role}: {size[0]} on {name}, where {row['memory']} of {row['memory_gib']} GiB are for a worker"
+
+
+@rule
+def volumes_in_memory(job):
+    """Volumes in memory, which count towards the memory of a pod, are smaller than its limit."""
+    for pod in job.pods:
+        volumes = [mapping(volume.get("emptyDir")) for volume in items(pod.spec.get("volumes"))]
+        used = sum(quantity(one["sizeLimit"]) for one in volumes if one.get("medium") == "Memory" and "sizeLimit" in one)
+        if "memory" in pod.limits and used >= quantity(pod.limits["memory"]):
+            yield f"{pod.role}: volumes in memory of {used / 2**20:g} MiB, with {pod.limits['memory']} of memory"

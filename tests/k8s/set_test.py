@@ -72,7 +72,8 @@ REFUSED = (
     ("mask-rcnn", "DATASET_DIR=/elsewhere"), ("mask-rcnn", "PVC_PATH=/data"), ("elastic", "MIN_RANKS=5"),
     ("resnet50-cpu-multi-nfs", "NFS_SERVER=a b"), ("resnet50-cpu-multi-nfs", "NFS_PATH=/a:b"),
     ("launcher-as-worker", "LAUNCHERS=0"), ("data-prep-s3", "S3_URL=https://bucket"),
-    ("tensorboard", "TENSORBOARD_IMAGE=a:latest"))
+    ("tensorboard", "TENSORBOARD_IMAGE=a:latest"), ("smoke", "SHM=2Gi"), ("smoke", "SHM=2097152Ki"), ("smoke", "MEMORY=512Mi"),
+    ("smoke", "MEMORY=9999999999Gi"), ("no-operator", "NAME=" + "a" * 46))
 
 # Flags: the overlay, the arguments, and what the command then contains and no longer contains.
 FLAGS = (

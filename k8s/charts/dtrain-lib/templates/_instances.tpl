@@ -16,6 +16,12 @@
 {{- toJson $row -}}
 {{- end -}}
 
+{{/* A quantity such as 32Gi in KiB; 0 for other units. Input: the quantity. */}}
+{{- define "dtrain.kib" -}}
+{{- $unit := dict "Ki" 1 "Mi" 1024 "Gi" 1048576 "Ti" 1073741824 -}}
+{{- mul (regexFind "^[0-9]+" (toString .) | int64) (get $unit (regexFind "[KMGT]i$" (toString .)) | default 0) -}}
+{{- end -}}
+
 {{/* GPUs, resources and image of a worker as JSON: explicit values, else those of the instance type, else those of a node
 with eight GPUs. Keys: gpus, cpu, memory, shm, efa, image (KIND of dtrain-KIND), gpu_memory (GiB; "" if unknown).
 Input: root, instance_type, gpus ("": all), key (of these values, for messages), single (true: a single pod, no EFA). */}}
@@ -43,8 +49,13 @@ Input: root, instance_type, gpus ("": all), key (of these values, for messages),
 {{- end -}}
 {{- $image := "cpu" -}}
 {{- if gt $gpus 0 }}{{ $image = eq (get $row "image") "cuda12" | ternary "cuda12" (gt $efa 0 | ternary "efa" "cuda") }}{{ end -}}
+{{- $memory := $job.memory | default (get $row "memory") | default "440Gi" -}}
+{{- $shm := $job.shm | default (get $row "shm") | default "32Gi" -}}
+{{- $available := include "dtrain.kib" $memory | int64 -}}
+{{- if and (gt $available 0) (ge (include "dtrain.kib" $shm | int64) $available) -}}
+{{- fail (printf "job.shm is %s, which counts towards the memory: expected less than job.memory, %s" (toString $shm) (toString $memory)) -}}
+{{- end -}}
 {{- dict "gpus" $gpus "efa" $efa "image" $image "gpu_memory" (get $row "gpu_memory_gib")
   "cpu" ($job.cpu | default (get $row "cpu") | default "60" | toString)
-  "memory" ($job.memory | default (get $row "memory") | default "440Gi")
-  "shm" ($job.shm | default (get $row "shm") | default "32Gi") | toJson -}}
+  "memory" $memory "shm" $shm | toJson -}}
 {{- end -}}

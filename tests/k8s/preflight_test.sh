@@ -2,58 +2,15 @@
 # Tests k8s/preflight.sh and k8s/run.sh with a fake kubectl that answers from files: preflight_test.sh SOURCE_DIR
 set -uo pipefail
 source=$1
-here=$source/tests/k8s
-REAL_KUBECTL=$(command -v kubectl) || { echo "SKIPPED: there is no kubectl"; exit 0; }
-kubectl kustomize "$source/k8s/base" >/dev/null 2>&1 || { echo "SKIPPED: this kubectl knows no components"; exit 0; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export REAL_KUBECTL FAKE=$work/answers
-mkdir "$work/bin"
-cp "$here/kubectl_recorder" "$work/bin/kubectl"
-export PATH=$work/bin:$PATH
-failures=0
-
-# A cluster without missing prerequisites.
-sound() {
-  rm -rf "$FAKE"
-  mkdir "$FAKE"
-  cd "$FAKE" || exit
-  echo '{}' >get-raw-_version
-  # Both queries of the CRD get this answer.
-  echo '"launcherCreationPolicy" "mpiImplementation" "runLauncherAsWorker" "runPolicy" "slotsPerWorker"' \
-    '"sshAuthMountPath" "runtimeRef" "trainer" v2beta1 v1alpha1 ' |
-    tee get-crd-mpijobs.kubeflow.org >get-crd-trainjobs.trainer.kubeflow.org
-  echo 'v1 ' | tee get-crd-pytorchjobs.kubeflow.org >get-crd-tfjobs.kubeflow.org
-  printf '%s\n' 'coredns 1 coredns:1' 'mpi-operator 1 mpi-operator:v0.8.2' 'training-operator 1 training-operator:v1' \
-    'kubeflow-trainer-controller-manager 1 trainer:v2' >get-deployments
-  printf '%s\n' '' 8 4 >get-nodes
-  : >get-daemonsets
-  touch get-namespace-default get-resourcequota
-  local claim
-  for claim in workdisk pv-fsx fsx-claim nfs-external; do
-    echo 'Bound ["ReadWriteMany"] efs-sc' >"get-persistentvolumeclaim-$claim"
-  done
-  echo True >get-localqueue-training
-  echo secret/no-operator-ssh >get-secret-no-operator-ssh
-  cd - >/dev/null || exit
-}
-# CODE OVERLAY [TEXT]: expected exit code and a part of the output.
-expect() {
-  local said code
-  said=$("$source/k8s/preflight.sh" "$2" 2>&1)
-  code=$?
-  if [ $code != "$1" ] || [[ $said != *"${3:-}"* ]]; then
-    echo "preflight $2: exit code $code, expected $1 and '${3:-}':"
-    echo "$said"
-    failures=$((failures + 1))
-  fi
-}
+# shellcheck source-path=SCRIPTDIR source=preflight_cluster.sh
+. "$source/tests/k8s/preflight_cluster.sh"
 
 for overlay in smoke mask-rcnn kueue no-operator trainjob resnet50-cpu-single-pvc gpu-1node elastic; do
   sound
   expect 0 $overlay "nothing is missing"
 done
 sound && expect 0 smoke "mpi-operator:v0.8.2"
+sound && "$source/k8s/preflight.sh" smoke >/dev/null 2>&1 || { echo "preflight smoke failed"; failures=$((failures + 1)); }
 sound && expect 1 nonsense "no overlay"
 sound && touch "$FAKE/fail-get" && expect 4 smoke "does not respond"
 sound && rm "$FAKE/get-crd-mpijobs.kubeflow.org" && expect 10 smoke "no CRD of MPIJob"
@@ -61,19 +18,14 @@ sound && echo 'v1 ' >"$FAKE/get-crd-mpijobs.kubeflow.org" && expect 10 smoke "no
 sound && echo ' v2beta1 {"slotsPerWorker":{}}' >"$FAKE/get-crd-mpijobs.kubeflow.org" &&
   expect 10 smoke "has no field spec.launcherCreationPolicy"
 sound && rm "$FAKE/get-crd-trainjobs.trainer.kubeflow.org" && expect 10 trainjob "no CRD of TrainJob"
-sound && echo 'coredns 1 coredns:1' >"$FAKE/get-deployments" && expect 11 smoke "no Deployment mpi-operator"
+sound && lines 'coredns\t1\tcoredns:1' >"$FAKE/get-deployments" && expect 11 smoke "no Deployment mpi-operator"
 for name in pytorchjob-static pytorchjob-elastic tfjob-ps; do
   sound && expect 0 "$source/k8s/peers/$name.yaml" "nothing is missing"
   sound && rm "$FAKE"/get-crd-*jobs.kubeflow.org && expect 10 "$source/k8s/peers/$name.yaml" "training-operator"
 done
 sound && rm "$FAKE/get-persistentvolumeclaim-fsx-claim" &&
   expect 14 "$source/k8s/peers/pytorchjob-static.yaml" "no claim fsx-claim"
-sound && echo >"$FAKE/get-nodes" && expect 12 "$source/k8s/peers/tfjob-ps.yaml" "no device plugin"
-sound && echo 'mpi-operator  mpi-operator:v0.8.2' >"$FAKE/get-deployments" && expect 11 smoke "no ready pod"
-sound && echo >"$FAKE/get-nodes" && expect 12 mask-rcnn "no device plugin"
-sound && echo >"$FAKE/get-nodes" && echo daemonset.apps/nvidia-device-plugin >"$FAKE/get-daemonsets" &&
-  expect 0 mask-rcnn "the autoscaler must add one"
-sound && echo daemonset.apps/nvidia-device-plugin >"$FAKE/get-daemonsets" && expect 12 p5 "vpc.amazonaws.com/efa"
+sound && lines 'mpi-operator\t0\tmpi-operator:v0.8.2' >"$FAKE/get-deployments" && expect 11 smoke "no ready pod"
 sound && rm "$FAKE/get-namespace-default" && expect 13 smoke "create namespace default"
 sound && rm "$FAKE/get-persistentvolumeclaim-pv-fsx" && expect 14 mask-rcnn "no claim pv-fsx"
 sound && echo 'Bound ["ReadWriteOnce"] gp3' >"$FAKE/get-persistentvolumeclaim-pv-fsx" &&
@@ -86,7 +38,7 @@ sound && echo 'Pending ["ReadWriteMany"] fsx-sc' >"$FAKE/get-persistentvolumecla
 sound && echo 'Pending ["ReadWriteMany"] fsx-sc' >"$FAKE/get-persistentvolumeclaim-pv-fsx" &&
   echo WaitForFirstConsumer >"$FAKE/get-storageclass-fsx-sc" && expect 0 mask-rcnn "when the first pod uses it"
 # smoke: two workers with 1 core and 2 GiB, and a launcher with half a core and 1 GiB.
-quota() { printf 'team hard %s %s\nteam used %s %s\n' "$1" "$2" "$1" "$3" >"$FAKE/get-resourcequota"; }
+quota() { lines "team\thard\t$1\t$2" "team\tused\t$1\t$3" >"$FAKE/get-resourcequota"; }
 sound && quota requests.cpu 3 500m && expect 0 smoke
 sound && quota requests.cpu 3 501m && expect 16 smoke "the quota team allows requests.cpu 3, of which 501m are in use"
 sound && quota limits.memory 5Gi 0 && expect 0 smoke
@@ -106,6 +58,16 @@ sound && expect 0 "$work/empty.yaml"
 sound && expect 1 "$work/forged.yaml" "claimName is --server=https://elsewhere.test: expected lower-case letters"
 [ ! -e "$FAKE/calls" ] || ! grep -q elsewhere "$FAKE/calls" ||
   { echo "preflight.sh gave a name to kubectl as an option"; failures=$((failures + 1)); }
+# Faults of the manifest itself.
+sed 's/sizeLimit: 1Gi/sizeLimit: 2Gi/' "$source/k8s/rendered/smoke.yaml" >"$work/shm.yaml"
+sound && expect 1 "$work/shm.yaml" "MPIJob smoke Worker: volumes in memory (SHM) of 2.0625Gi, expected less than the memory limit 2Gi"
+long=$(printf 'a%.0s' {1..46})
+sed "s/no-operator/$long/" "$source/k8s/rendered/no-operator.yaml" >"$work/long.yaml"
+sound && expect 1 "$work/long.yaml" "the StatefulSet $long-worker has 53 characters, expected at most 52"
+# A manifest in another style of YAML, as Helm writes it.
+kubectl label --local -f "$source/k8s/rendered/smoke.yaml" none- -o json | sed -n '/^{/,$p' >"$work/lines.json"
+sed 's/^{$/---\n{/' "$work/lines.json" >"$work/style.yaml"
+sound && quota pods 10 8 && expect 16 "$work/style.yaml" "the job needs 3"
 # The first missing prerequisite determines the exit code; all are printed.
 sound && rm "$FAKE/get-crd-mpijobs.kubeflow.org" "$FAKE/get-namespace-default" && expect 10 smoke "no namespace default"
 
@@ -129,6 +91,17 @@ if [ $code != 13 ] || grep -q '^delete\|^apply' "$FAKE/calls"; then
   echo "run.sh exited with $code although preflight.sh failed"
   failures=$((failures + 1))
 fi
+# Neither a missing prerequisite nor an invalid value changes the overlay, and nothing is left beside it.
+cp -r "$work/k8s/overlays" "$work/before"
+"$work/k8s/run.sh" smoke WORKERS=3 --max_bytes=4K >/dev/null 2>&1
+[ $? = 13 ] || { echo "run.sh submitted a job without a namespace"; failures=$((failures + 1)); }
+sound
+said=$("$work/k8s/run.sh" smoke WORKERS=0 2>&1)
+[[ $? = 1 && $said == *"WORKERS='0': expected a number from 1"* ]] ||
+  { echo "run.sh accepted WORKERS=0: $said"; failures=$((failures + 1)); }
+said=$("$work/k8s/run.sh" nonsense 2>&1)
+[[ $? = 1 && $said == *"there is no overlay nonsense"* ]] || { echo "run.sh nonsense: $said"; failures=$((failures + 1)); }
+diff -r "$work/before" "$work/k8s/overlays" || { echo "run.sh changed the overlay"; failures=$((failures + 1)); }
 
 # ssh-secret.sh creates a key, but keeps an existing one.
 sound && rm "$FAKE/get-secret-no-operator-ssh"

@@ -30,6 +30,8 @@ die() {
 command -v kubectl >/dev/null || die 6 "kubectl is not installed"
 work=$(mktemp -d) || exit 6
 trap 'rm -rf "$work"' EXIT
+# shellcheck disable=SC2034  # for the parts
+manifest=$work/manifest
 
 result=0
 lacks() {  # CODE MESSAGE

@@ -40,11 +40,12 @@ END {
   }
 }
 
+function one_of(pattern, value) { return pattern == "*" || pattern == value }
 function tolerated(pod, key, value, effect,   i, n, line, part) {
   n = split(tolerations[pod], line, "\n")
   for (i = 1; i < n; i++) {
     split(line[i], part, "\t")
-    if ((part[1] == "*" || part[1] == key) && (part[2] == "*" || part[2] == value) && (part[3] == "*" || part[3] == effect)) return 1
+    if (one_of(part[1], key) && one_of(part[2], value) && one_of(part[3], effect)) return 1
   }
   return 0
 }
@@ -77,7 +78,8 @@ function compare(pod,   i, n, line, part) {
     else if (part[1] in limit && count[pod] * part[2] > limit[part[1]])
       because(part[1] ": " readable(count[pod] * part[2]) " for all pods, limit " readable(limit[part[1]]), 1)
     else if (most && count[pod] * part[2] > most * has[part[1]])
-      because(part[1] ": " readable(count[pod] * part[2]) " for all pods, " readable(most * has[part[1]]) " on at most " most " nodes", 1)
+      because(part[1] ": " readable(count[pod] * part[2]) " for all pods, " readable(most * has[part[1]]) \
+        " on at most " most " nodes", 1)
   }
 }
 function consider(   i, pod, major) {

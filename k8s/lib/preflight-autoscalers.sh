@@ -78,7 +78,8 @@ read_node_groups() {  # REGION
         $1 ~ /^0\|nodegroup\|taints\|[0-9]+\|key$/ { taint = $2 }
         $1 ~ /^0\|nodegroup\|taints\|[0-9]+\|value$/ { value = $2 }
         $1 ~ /^0\|nodegroup\|taints\|[0-9]+\|effect$/ {
-          print "taint\t" taint "\t" value "\t" ($2 == "NO_SCHEDULE" ? "NoSchedule" : $2 == "NO_EXECUTE" ? "NoExecute" : "PreferNoSchedule")
+          effect = $2 == "NO_SCHEDULE" ? "NoSchedule" : $2 == "NO_EXECUTE" ? "NoExecute" : "PreferNoSchedule"
+          print "taint\t" taint "\t" value "\t" effect
         }'
   done
 }

@@ -4,15 +4,15 @@
 read_manifest() {  # OVERLAY|FILE
   local folder
   if [ -f "$1" ]; then
-    cat "$1" >"$work/manifest"
+    cat "$1" >"$manifest"
   else
     folder=$here/overlays/$1
     [ -d "$folder" ] || folder=$1
     [ -f "$folder/kustomization.yaml" ] || die 1 "there is no overlay $1"
-    kubectl kustomize "$folder" >"$work/manifest" || die 1 "$1 cannot be rendered"
+    kubectl kustomize "$folder" >"$manifest" || die 1 "$1 cannot be rendered"
   fi
   # Removes a label that no object has: kubectl parses YAML of any style, without asking the cluster.
-  kubectl label --local -f "$work/manifest" preflight- -o json >"$work/json" || die 1 "$1 is not a manifest"
+  kubectl label --local -f "$manifest" preflight- -o json >"$work/json" || die 1 "$1 is not a manifest"
   sed -n '/^{/,$p' "$work/json" | awk -f "$here/lib/json-lines.awk" >"$work/values"
   awk -f "$here/lib/quantities.awk" -f "$here/lib/pods.awk" "$work/values" >"$work/pods"
 }
@@ -22,8 +22,9 @@ values() {
   awk -F '\t' -v key="$1" '{ n = split($1, part, "|") } part[n] == key && $2 != "" { print $2 }' "$work/values" | sort -u
 }
 names_of() {  # KIND
-  awk -F '\t' -v kind="$1" '$1 ~ /^[0-9]+\|kind$/ { found = $2 } $1 ~ /^[0-9]+\|metadata\|name$/ && found == kind { print $2 }' \
-    "$work/values"
+  awk -F '\t' -v kind="$1" '
+    $1 ~ /^[0-9]+\|kind$/ { found = $2 }
+    $1 ~ /^[0-9]+\|metadata\|name$/ && found == kind { print $2 }' "$work/values"
 }
 has_kind() { [ -n "$(names_of "$1")" ]; }
 has_spec_field() { grep -q "^[0-9]*|spec|$1[|"$'\t]' "$work/values"; }
@@ -51,7 +52,8 @@ check_shared_memory() {
     $2 == "shm" { shm[$1] = $3 }
     END {
       for (pod in shm) if (memory[pod] && shm[pod] >= memory[pod])
-        print pod ": volumes in memory (SHM) of " readable(shm[pod]) ", expected less than the memory limit " readable(memory[pod])
+        printf "%s: volumes in memory (SHM) of %s, expected less than the memory limit %s\n", pod, readable(shm[pod]), \
+          readable(memory[pod])
     }' "$work/pods" | sort)
 }
 namespace_of_manifest() {

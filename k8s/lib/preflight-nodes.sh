@@ -18,9 +18,20 @@ read_nodes() {
 }
 add_drivers() {
   awk -F '\t' -v drivers="$drivers" '
-    BEGIN { n = split(drivers, line, "\n"); for (i = 1; i <= n; i++) { split(line[i], part, " "); oldest[part[1]] = part[2] } }
+    BEGIN {
+      n = split(drivers, line, "\n")
+      for (i = 1; i <= n; i++) {
+        split(line[i], part, " ")
+        oldest[part[1]] = part[2]
+      }
+    }
     $2 == "need" && $3 == "nvidia.com/gpu" && $4 > 0 { gpu[$1] }
-    $2 == "image" { name = $3; sub(/[:@].*/, "", name); sub(/.*\//, "", name); if (name in oldest) need[$1] = oldest[name] }
+    $2 == "image" {
+      name = $3
+      sub(/.*\//, "", name)
+      sub(/[:@].*/, "", name)
+      if (name in oldest) need[$1] = oldest[name]
+    }
     END { for (pod in need) if (pod in gpu) print pod "\tdriver\t" need[pod] }' "$work/pods" >"$work/drivers"
   cat "$work/drivers" >>"$work/pods"
 }
@@ -28,7 +39,11 @@ fit() {  # NODES
   awk -v known=" $(cut -d , -f 1 "$here/instance-types.csv" | paste -sd ' ') " -f "$here/lib/quantities.awk" \
     -f "$here/lib/fit.awk" "$work/pods" "$1"
 }
-needs() { awk -F '\t' -v pod="$1" -v name="$2" '$1 == pod && $2 == "need" && $4 > 0 && index($3, name) == 1 { found = 1 } END { exit !found }' "$work/pods"; }
+needs() {  # POD RESOURCE, or the beginning of its name
+  awk -F '\t' -v pod="$1" -v name="$2" '
+    $1 == pod && $2 == "need" && $4 > 0 && index($3, name) == 1 { found = 1 }
+    END { exit !found }' "$work/pods"
+}
 
 # A resource that no node has yet appears only if its device plugin runs on new nodes.
 has_plugin() {  # POD RESOURCE PATTERN-OF-DAEMONSETS
@@ -80,7 +95,8 @@ check_unplaced() {
 # cannot be read must not be assumed to have them.
 why_none() {  # NEAREST REASON
   if [ -n "$unreadable" ]; then
-    echo "an autoscaler adds nodes with EFA devices and huge pages only if it is configured for them, which could not be checked: $unreadable"
+    echo "an autoscaler adds nodes with EFA devices and huge pages only if it is configured for them," \
+      "which could not be checked: $unreadable"
   elif [ -z "$1" ]; then
     echo "no autoscaler with node groups was found"
   else

@@ -56,7 +56,7 @@ actions=(
   ec2:CreateVpc ec2:CreateSubnet ec2:CreateNatGateway ec2:AllocateAddress ec2:CreateSecurityGroup
   ec2:CreateLaunchTemplate ec2:CreatePlacementGroup ec2:DeletePlacementGroup ec2:RunInstances
   ec2:DescribeInstanceTypes ec2:CreateTags
-  autoscaling:CreateAutoScalingGroup
+  autoscaling:CreateAutoScalingGroup autoscaling:CreateOrUpdateTags
   iam:CreateRole iam:AttachRolePolicy iam:PutRolePolicy iam:PassRole iam:CreateInstanceProfile
   iam:CreateOpenIDConnectProvider iam:CreateServiceLinkedRole
   cloudformation:CreateStack cloudformation:DeleteStack cloudformation:DescribeStacks

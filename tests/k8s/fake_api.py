@@ -53,8 +53,9 @@ class FakeApi:
         config = pathlib.Path(self.folder.name, "config")
         address = f"http://127.0.0.1:{self.server.server_address[1]}"
         config.write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "a", "clusters": [{"name": "a", "cluster": {"server": address}}],
-            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}], "users": [{"name": "a", "user": {}}]}))
+            "apiVersion": "v1", "kind": "Config", "current-context": "a",
+            "clusters": [{"name": "a", "cluster": {"server": address}}], "users": [{"name": "a", "user": {}}],
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}]}), encoding="utf-8")
         self.environment = {"KUBECONFIG": str(config), "KUBECACHEDIR": str(pathlib.Path(self.folder.name, "cache"))}
         return self
 
@@ -68,17 +69,20 @@ class FakeApi:
         return [version for version in RESOURCES if "." not in version.partition("/")[0] or version in used
                 or version.startswith("apiextensions")]
 
+    def groups(self):
+        groups = {}
+        for group, slash, version in (one.partition("/") for one in self.versions()):
+            if slash:
+                groups.setdefault(group, []).append({"groupVersion": f"{group}/{version}", "version": version})
+        return [{"name": name, "versions": versions, "preferredVersion": versions[0]} for name, versions in groups.items()]
+
     def answer(self, path):
         if path == "/version":
             return 200, {"major": "1", "minor": "35", "gitVersion": "v1.35.0"}
         if path == "/api":
             return 200, {"kind": "APIVersions", "versions": ["v1"]}
         if path == "/apis":
-            groups = [{"groupVersion": version, "version": version.partition("/")[2]} for version in self.versions() if "/" in version]
-            names = sorted({one["groupVersion"].partition("/")[0] for one in groups})
-            return 200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": [
-                {"name": name, "versions": own, "preferredVersion": own[0]} for name in names
-                for own in [[one for one in groups if one["groupVersion"].startswith(name + "/")]]]}
+            return 200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": self.groups()}
         match = re.fullmatch(r"/(?:api/(v1)|apis/([^/]+/[^/]+))(?:/(.*))?", path)
         version = match and (match[1] or match[2])
         if version not in self.versions():
@@ -98,7 +102,8 @@ class FakeApi:
         found = [one for one in self.objects if one["apiVersion"] == version and one["kind"] in kinds
                  and (namespace is None or one["metadata"].get("namespace", "default") == namespace)]
         if name is None:
-            return 200, {"kind": f"{kinds[0]}List", "apiVersion": version, "metadata": {"resourceVersion": "1"}, "items": found}
+            metadata = {"resourceVersion": "1"}
+            return 200, {"kind": f"{kinds[0]}List", "apiVersion": version, "metadata": metadata, "items": found}
         for one in found:
             if one["metadata"]["name"] == name:
                 return 200, one

@@ -66,15 +66,12 @@ def documents(path):
     return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
 
 
-def overlay_files(changes=()):
-    """A copy of k8s/ with an overlay changed by set.sh."""
+def changed_copy(*changes):
+    """A copy of k8s/ with an overlay that set.sh has changed, and the folder to clean up."""
     folder = tempfile.TemporaryDirectory()
     copied = pathlib.Path(folder.name, "k8s")
-    for part in ("base", "base-job", "components", "overlays", "lib", "set.sh", "preflight.sh", "instance-types.csv"):
-        (shutil.copytree if (tools.K8S / part).is_dir() else shutil.copy)(tools.K8S / part, pathlib.Path(copied, part)) \
-            if copied.exists() or not copied.mkdir() else None
-    if changes:
-        tools.check_run(copied / "set.sh", *changes)
+    shutil.copytree(tools.K8S, copied, ignore=shutil.ignore_patterns("charts", "images", "cluster", "rendered"))
+    tools.check_run(copied / "set.sh", *changes)
     return folder, copied
 
 
@@ -150,13 +147,12 @@ def groups_of_eksctl():
             "AutoScalingGroupName": f"eks-{one['name']}-0123", "MaxSize": one["maxSize"],
             "MixedInstancesPolicy": {"LaunchTemplate": {"Overrides": [
                 {"InstanceType": kind} for kind in one.get("instanceTypes", [one.get("instanceType")])]}},
-            "Tags": [{"ResourceId": "a", "Key": key, "Value": value, "PropagateAtLaunch": True} for key, value in tags.items()]})
+            "Tags": [{"ResourceId": "a", "Key": key, "Value": value} for key, value in tags.items()]})
     return groups
 
 
-AUTOSCALER = deployment("cluster-autoscaler-aws-cluster-autoscaler", "--cloud-provider=aws",
-                        "--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/dtrain",
-                        AWS_REGION="us-west-2")
+DISCOVERY = "--node-group-auto-discovery=asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/dtrain"
+AUTOSCALER = deployment("cluster-autoscaler-aws-cluster-autoscaler", "--cloud-provider=aws", DISCOVERY, AWS_REGION="us-west-2")
 
 
 def test_cluster_autoscaler():
@@ -230,10 +226,10 @@ def test_karpenter():
 
 def test_kueue():
     case = Case()
-    folder, k8s = overlay_files(("p5", "NAME=p5"))
+    folder, k8s = changed_copy("p5", "NAME=p5")
     kustomization = k8s / "overlays/p5/kustomization.yaml"
-    kustomization.write_text(kustomization.read_text(encoding="utf-8") + "labels:\n  - pairs: {kueue.x-k8s.io/queue-name: training}\n",
-                             encoding="utf-8")
+    with kustomization.open("a", encoding="utf-8") as file:
+        file.write("labels:\n  - pairs: {kueue.x-k8s.io/queue-name: training}\n")
     objects = documents(CLUSTER / "kueue.yaml")
     [queue] = [one for one in objects if one["kind"] == "ClusterQueue"]
     [local] = [dict(one, status={"conditions": [{"type": "Active", "status": "True"}]})
@@ -244,7 +240,8 @@ def test_kueue():
         smaller = copy.deepcopy(queue)
         smaller["spec"]["resourceGroups"][0]["coveredResources"].remove(name)
         case.expect(17, [*nodes, smaller, local], "p5", f"has no quota of {name}, and would never admit the job", k8s=k8s)
-    configuration = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kueue-manager-config", "namespace": "kueue-system"},
+    configuration = {"apiVersion": "v1", "kind": "ConfigMap",
+                     "metadata": {"name": "kueue-manager-config", "namespace": "kueue-system"},
                      "data": {"controller_manager_config.yaml": 'resources:\n  excludeResourcePrefixes:\n  - "hugepages-"\n'}}
     case.expect(0, [*nodes, smaller, local, configuration], "p5", k8s=k8s)
     smaller = copy.deepcopy(queue)
@@ -262,8 +259,9 @@ def test_images():
     bare[2]["status"]["images"] = []
     case.expect(19, bare, "smoke", "the image dtrain-cpu:0.2.0 has no registry, and is on no node")
     case.expect(0, base(), "smoke", "nothing is missing")
-    for registry, answer in (("registry.test:5000/team", "skopeo"), ("123456789012.dkr.ecr.eu-west-1.amazonaws.com/team", "aws-ecr-describe-images")):
-        folder, k8s = overlay_files(("smoke", f"IMAGE={registry}/dtrain-cpu:0.2.0"))
+    for registry, answer in (("registry.test:5000/team", "skopeo"),
+                             ("123456789012.dkr.ecr.eu-west-1.amazonaws.com/team", "aws-ecr-describe-images")):
+        folder, k8s = changed_copy("smoke", f"IMAGE={registry}/dtrain-cpu:0.2.0")
         case.answer(answer, "{}")
         case.expect(0, bare, "smoke", "nothing is missing", k8s=k8s)
         for text in ("manifest unknown", "An error occurred (ImageNotFoundException): requested image not found"):

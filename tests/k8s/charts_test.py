@@ -111,6 +111,7 @@ REFUSED = [
     ("maskrcnn", "job.efa=all", "efa"),
     ("maskrcnn", "job.cpu=192", "job.cpu is 192, but pods on g6e.48xlarge have at most 191 CPUs"),
     ("maskrcnn", "job.memory=32Gi", "job.shm is 32Gi, which counts towards the memory: expected less than job.memory, 32Gi"),
+    ("pytorchjob", "job.shm=2Ti", "job.shm is 2Ti, which counts towards the memory"),
     ("maskrcnn-jupyter", "serve.gpu_instance_type=g5.xlarge", "job.cpu is 4, but pods on g5.xlarge have at most 3 CPUs"),
     ("maskrcnn", "maskrcnn.data_dir=/data", "data_dir"),
     ("maskrcnn", "global.shared_pvc=", "shared_pvc"),

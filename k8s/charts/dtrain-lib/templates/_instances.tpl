@@ -49,13 +49,17 @@ Input: root, instance_type, gpus ("": all), key (of these values, for messages),
 {{- end -}}
 {{- $image := "cpu" -}}
 {{- if gt $gpus 0 }}{{ $image = eq (get $row "image") "cuda12" | ternary "cuda12" (gt $efa 0 | ternary "efa" "cuda") }}{{ end -}}
-{{- $memory := $job.memory | default (get $row "memory") | default "440Gi" -}}
-{{- $shm := $job.shm | default (get $row "shm") | default "32Gi" -}}
-{{- $available := include "dtrain.kib" $memory | int64 -}}
-{{- if and (gt $available 0) (ge (include "dtrain.kib" $shm | int64) $available) -}}
-{{- fail (printf "job.shm is %s, which counts towards the memory: expected less than job.memory, %s" (toString $shm) (toString $memory)) -}}
-{{- end -}}
 {{- dict "gpus" $gpus "efa" $efa "image" $image "gpu_memory" (get $row "gpu_memory_gib")
   "cpu" ($job.cpu | default (get $row "cpu") | default "60" | toString)
-  "memory" $memory "shm" $shm | toJson -}}
+  "memory" ($job.memory | default (get $row "memory") | default "440Gi")
+  "shm" ($job.shm | default (get $row "shm") | default "32Gi") | toJson -}}
+{{- end -}}
+
+{{/* The size of /dev/shm of a worker. Input: the result of dtrain.instance. */}}
+{{- define "dtrain.shm" -}}
+{{- $memory := include "dtrain.kib" .memory | int64 -}}
+{{- if and (gt $memory 0) (ge (include "dtrain.kib" .shm | int64) $memory) -}}
+{{- fail (printf "job.shm is %s, which counts towards the memory: expected less than job.memory, %s" .shm .memory) -}}
+{{- end -}}
+{{- .shm -}}
 {{- end -}}

@@ -178,7 +178,7 @@ spec:
           volumes:
             {{- include "dtrain.scratch-volumes" . | nindent 12 }}
             - name: shm
-              emptyDir: {medium: Memory, sizeLimit: {{ $instance.shm }}}
+              emptyDir: {medium: Memory, sizeLimit: {{ include "dtrain.shm" $instance }}}
             {{- with .volumes }}{{ . | trim | nindent 12 }}{{ end }}
 {{- end -}}
 

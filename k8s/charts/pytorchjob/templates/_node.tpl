@@ -100,6 +100,6 @@ spec:
     - name: tmp
       emptyDir: {sizeLimit: 8Gi}
     - name: shm
-      emptyDir: {medium: Memory, sizeLimit: {{ $instance.shm }}}
+      emptyDir: {medium: Memory, sizeLimit: {{ include "dtrain.shm" $instance }}}
     {{- include "dtrain.script-volumes" . | trim | nindent 4 }}
 {{- end -}}

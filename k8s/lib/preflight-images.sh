@@ -36,7 +36,7 @@ ask_registry() {  # IMAGE
 check_image() {  # IMAGE
   local image=$1 answer
   if on_nodes "$image"; then return; fi
-  if [[ $image != */* && $image == dtrain-* ]]; then
+  if [[ $image != */* && $image == dtrain-* && -s $work/nodes ]]; then
     lacks 19 "the image $image has no registry, and is on no node: k8s/images/build.sh --push REGISTRY, or set IMAGE"
     return
   fi

@@ -6,7 +6,7 @@ drivers='dtrain-cuda 580
 dtrain-cuda12 525
 dtrain-efa 580'
 
-# Writes $work/nodes in the format of fit.awk; lines image NAME are for preflight-images.sh.
+# Writes $work/nodes in the format of fit.awk; lines image NAME are for preflight-images.sh. Empty if nodes are forbidden.
 read_nodes() {
   # shellcheck disable=SC2016  # the dollars are the template's
   ask get nodes -o go-template='{{range .items}}node{{"\t"}}{{.metadata.name}}
@@ -58,7 +58,10 @@ has_plugin() {  # POD RESOURCE PATTERN-OF-DAEMONSETS
 
 check_nodes() {
   local pod state node reason expected unplaced=()
-  read_nodes
+  if ! read_nodes; then
+    note "you may not list nodes: whether a node has room for each pod was not checked"
+    return
+  fi
   add_drivers
   while IFS=$'\t' read -r pod state node reason expected; do
     case $state in

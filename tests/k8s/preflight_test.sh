@@ -10,7 +10,8 @@ for overlay in smoke mask-rcnn kueue no-operator trainjob resnet50-cpu-single-pv
   expect 0 $overlay "nothing is missing"
 done
 sound && expect 0 smoke "mpi-operator:v0.8.2"
-sound && "$source/k8s/preflight.sh" smoke >/dev/null 2>&1 || { echo "preflight smoke failed"; failures=$((failures + 1)); }
+sound
+"$source/k8s/preflight.sh" smoke >/dev/null 2>&1 || { echo "preflight smoke failed"; failures=$((failures + 1)); }
 sound && expect 1 nonsense "no overlay"
 sound && touch "$FAKE/fail-get" && expect 4 smoke "does not respond"
 sound && rm "$FAKE/get-crd-mpijobs.kubeflow.org" && expect 10 smoke "no CRD of MPIJob"
@@ -50,6 +51,7 @@ sound && quota requests.cpu 2499m 0 && expect 16 trainjob "the job needs 2.5"
 sound && quota requests.cpu 2499m 0 && expect 16 no-operator "the job needs 2.5"
 sound && rm "$FAKE/get-localqueue-training" && expect 17 kueue "the queue training"
 sound && rm "$FAKE/get-secret-no-operator-ssh" && expect 18 no-operator "k8s/ssh-secret.sh no-operator default"
+sound && touch "$FAKE/fail-get-nodes" && expect 0 smoke "you may not list nodes" "can pull the image dtrain-cpu:0.2.0 was not checked"
 # An empty name is ignored.
 { cat "$source/k8s/peers/pytorchjob-static.yaml" && printf '      namespace: ""\n      claimName:\n'; } >"$work/empty.yaml"
 sound && expect 0 "$work/empty.yaml"

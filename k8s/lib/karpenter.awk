@@ -1,5 +1,6 @@
 # Nodes that Karpenter can add, in the format of fit.awk: karpenter.awk INSTANCE-TYPES.csv POOLS. POOLS has lines
-# pool NAME or overlay NAME, each followed by its label, taint, limit, has, ready and require KEY OPERATOR VALUES.
+# pool NAME or overlay NAME, each followed by its class (the API group of the node class), label, taint, limit, has, ready
+# and require KEY OPERATOR VALUES.
 # Requirements other than those on instance types are taken as met. Sizes of types that are not in the table are unknown.
 # Needs instance-types.awk.
 $1 == "pool" || $1 == "overlay" {
@@ -8,6 +9,7 @@ $1 == "pool" || $1 == "overlay" {
   else overlays[++overlays_last] = $2
 }
 $1 == "label" || $1 == "taint" || $1 == "limit" || $1 == "has" { lines[owner] = lines[owner] $0 "\n" }
+$1 == "class" { class[owner] = $2 }
 $1 == "ready" { ready[owner] = $2 }
 $1 == "require" { requirements[owner] = requirements[owner] $2 "\t" $3 "\t " $4 "\n" }
 END {
@@ -53,6 +55,7 @@ function print_known(pool, type,   o, owner) {
   print_node(pool, type, type)
   print "has\tcpu\t" cell(type, "vcpus") "\nhas\tmemory\t" cell(type, "memory_gib") "Gi"
   print "has\tnvidia.com/gpu\t" cell(type, "gpus") "\nhas\tvpc.amazonaws.com/efa\t" cell(type, "efa_interfaces")
+  if (class["pool " pool] == "eks.amazonaws.com") return
   for (o = 1; o <= overlays_last; o++) {
     owner = "overlay " overlays[o]
     if (ready[owner] != "False" && allows(owner, type, pool)) printf "%s", lines[owner]

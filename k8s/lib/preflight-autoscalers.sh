@@ -11,12 +11,13 @@ read_autoscalers() {
 }
 
 # Karpenter: each NodePool with each instance type of the table that it allows. Huge pages are only in NodeOverlays, which
-# have no effect without their feature gate.
+# have no effect without their feature gate, and none on NodePools of EKS Auto Mode (class eks.amazonaws.com).
 read_karpenter() {
   local requirements='{{range .}}require{{"\t"}}{{.key}}{{"\t"}}{{.operator}}{{"\t"}}{{range .values}}{{.}} {{end}}
 {{end}}'
   # shellcheck disable=SC2016  # the dollars are the template's
   ask get nodepools.karpenter.sh -o go-template='{{range .items}}pool{{"\t"}}{{.metadata.name}}
+class{{"\t"}}{{.spec.template.spec.nodeClassRef.group}}
 {{with .spec.template.metadata}}{{range $key, $value := .labels}}label{{"\t"}}{{$key}}{{"\t"}}{{$value}}
 {{end}}{{end}}{{range .spec.template.spec.taints}}taint{{"\t"}}{{.key}}{{"\t"}}{{or .value ""}}{{"\t"}}{{.effect}}
 {{end}}{{range $key, $value := .spec.limits}}limit{{"\t"}}{{$key}}{{"\t"}}{{$value}}

@@ -45,11 +45,12 @@ needs() {  # POD RESOURCE, or the beginning of its name
     END { exit !found }' "$work/pods"
 }
 
-# A resource that no node has yet appears only if its device plugin runs on new nodes.
+# A resource that no node has yet appears only if its device plugin runs on new nodes. EKS Auto Mode has its own.
 has_plugin() {  # POD RESOURCE PATTERN-OF-DAEMONSETS
   local sets
   needs "$1" "$2" || return 0
   ! grep -q "^has"$'\t'"$2"$'\t[1-9]' "$work/nodes" || return 0
+  ! grep -qs $'^class\teks.amazonaws.com$' "$work/pools" || return 0
   sets=$(ask get daemonsets --all-namespaces -o name)
   ! grep -q "$3" <<<"$sets" || return 0
   lacks 12 "$1: no node has $2, and there is no device plugin (${3%%\\*}): k8s/cluster/install.sh"

@@ -216,6 +216,12 @@ def test_karpenter():
     family = "karpenter.k8s.aws__instance_family"
     case.expect(0, changed(**{family: ("In", ["p5", "p5en"])}), "p5", "NodePool gpu, p5.48xlarge")
     case.expect(12, changed(**{family: ("NotIn", ["p5"])}), "p5", "instance-type is not p5.48xlarge")
+    # EKS Auto Mode has its own device plugins, and no NodeOverlay.
+    auto = copy.deepcopy(pool)
+    auto["spec"]["template"]["spec"]["nodeClassRef"]["group"] = "eks.amazonaws.com"
+    without_plugins = [one for one in base(enabled, auto, overlay) if one["kind"] != "DaemonSet"]
+    case.expect(0, without_plugins, "g6e", "(NodePool gpu, g6e.48xlarge)")
+    case.expect(12, without_plugins, "p5", lacking)
     small = copy.deepcopy(pool)
     small["spec"]["limits"] = {"nvidia.com/gpu": 8}
     case.expect(12, base(enabled, small, overlay), "p5", "nvidia.com/gpu: 16 for all pods, limit 8")

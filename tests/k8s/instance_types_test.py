@@ -135,10 +135,10 @@ def test_every_type_is_accepted():
 def test_type_is_a_default_for_other_parameters():
     with tempfile.TemporaryDirectory() as folder:
         tree = Tree(folder)
-        assert tree.set("p5", "CPU=20", "SLOTS=2", "INSTANCE_TYPE=p5en.48xlarge", "MEMORY=64Gi").returncode == 0
+        assert tree.set("p5", "CPU=20", "SLOTS=2", "INSTANCE_TYPE=p5en.48xlarge", "MEMORY=96Gi").returncode == 0
         found = tree.parameters("p5")
         assert (found["CPU"], found["SLOTS"], found["RANKS"], found["MEMORY"], found["EFA"]) == (
-            "20", "2", "4", "64Gi", "16"), found
+            "20", "2", "4", "96Gi", "16"), found
         # Registry and version stay; the digest is another image's.
         digest = "sha256:" + "a" * 64
         for before, name, after in (

@@ -36,6 +36,7 @@ declare -A expected=(
   [CLAIM_STORAGE]='^[1-9][0-9]{0,9}[GT]i$|a size, such as 1200Gi'
   [RECLAIM_POLICY]='^(Retain|Recycle|Delete)$|Retain, Recycle or Delete'
   [NFS_EXPORT]='^(/|(/[-A-Za-z0-9._]+)+)$|the absolute path that the server exports'
+  [FOLDER]='^[A-Za-z0-9_][-A-Za-z0-9._]*(/[A-Za-z0-9_][-A-Za-z0-9._]*)*$|a folder of the claim, such as imagenet, without a first /'
   [S3_URL]='^s3://[a-z0-9][-a-z0-9.]{1,61}[a-z0-9](/[-A-Za-z0-9._/]*)?$|s3://BUCKET/PREFIX'
 )
 expected[S3_IMPORT_PATH]=${expected[S3_URL]}

@@ -49,6 +49,7 @@ NEW = {
     "PVC_PATH": ("/results", r"volumeMounts\.output\.mountPath|env\.OUTPUT_DIR"),
     "QUEUE": ("other-queue", r"kueue\.x-k8s\.io/queue-name"),
     "S3_URL": ("s3://other-bucket/some/prefix", r"env\.S3_URL"),
+    "FOLDER": ("sets/imagenet", r"env\.FOLDER"),
     "SERVICE_ACCOUNT": ("reader", r"serviceAccountName"),
 }
 # Derived or tested by instance_type_test.py, cannot be set alone.
@@ -58,7 +59,7 @@ ONE_BY_ONE = {
     "resnet50-cpu-multi-nfs": NEW, "resnet50-cpu-single-pvc": NEW, "no-operator": NEW, "trainjob": NEW, "p5": NEW,
     "mask-rcnn": ("DATASET_DIR", "PVC_NAME", "PVC_PATH"), "kueue": ("QUEUE",), "gang": ("WORKERS",),
     "elastic": ("NAME", "WORKERS", "MIN_RANKS"), "launcher-as-worker": ("WORKERS", "SLOTS", "CPU", "SHM"),
-    "data-prep-s3": ("S3_URL", "SERVICE_ACCOUNT"), "tensorboard": ("NAME", "IMAGE", "TENSORBOARD_IMAGE"),
+    "data-prep-s3": ("S3_URL", "FOLDER", "SERVICE_ACCOUNT"), "tensorboard": ("NAME", "IMAGE", "TENSORBOARD_IMAGE"),
     "tf-cnn-ps": ("NAME", "SLOTS"),
 }
 
@@ -72,6 +73,7 @@ REFUSED = (
     ("mask-rcnn", "DATASET_DIR=/elsewhere"), ("mask-rcnn", "PVC_PATH=/data"), ("elastic", "MIN_RANKS=5"),
     ("resnet50-cpu-multi-nfs", "NFS_SERVER=a b"), ("resnet50-cpu-multi-nfs", "NFS_PATH=/a:b"),
     ("launcher-as-worker", "LAUNCHERS=0"), ("data-prep-s3", "S3_URL=https://bucket"),
+    ("data-prep-s3", "FOLDER=/imagenet"), ("data-prep-s3", "FOLDER=../imagenet"), ("data-prep-s3", "FOLDER=a//b"),
     ("tensorboard", "TENSORBOARD_IMAGE=a:latest"), ("smoke", "SHM=2Gi"), ("smoke", "SHM=2097152Ki"), ("smoke", "MEMORY=512Mi"),
     ("smoke", "MEMORY=9999999999Gi"), ("no-operator", "NAME=" + "a" * 46))
 
@@ -240,6 +242,28 @@ def check_flags(tree):
         tree.reset(overlay)
 
 
+def check_imagenet(tree):
+    """Overlays that train on ImageNet accept DATASET_DIR=/data/imagenet. Those that read it from the claim have this
+    default, the folder to which data-prep-imagenet writes on the claim."""
+    [prepare] = [document for document in tree.render("data-prep-imagenet") if document["kind"] == "Job"]
+    if "output=$OUTPUT_DIR/imagenet\n" not in lint.Job(prepare, []).pods[0].args[2]:
+        yield "data-prep-imagenet does not write to imagenet"
+    found = []
+    for overlay in sorted(path.name for path in (tree.root / "overlays").iterdir()):
+        parameters = tree.parameters(overlay)
+        if "DATASET_DIR" not in parameters or overlay.startswith(("mask-rcnn", "data-prep")):
+            continue
+        found.append(overlay)
+        if "DATA_PATH" in parameters and (parameters["DATA_PATH"], parameters["DATASET_DIR"]) != ("/data", "/data/imagenet"):
+            yield f"{overlay}: reads {parameters['DATASET_DIR']} of a claim mounted at {parameters['DATA_PATH']}"
+        done = tree.set(overlay, "DATASET_DIR=/data/imagenet")
+        if done.returncode != 0:
+            yield f"{overlay}: DATASET_DIR=/data/imagenet: {done.stderr}"
+        tree.reset(overlay)
+    if not {"vgg16-imagenet-2x4", "vgg16-imagenet-4x8", "resnet50-fsx", "resnet50-efs"} <= set(found):
+        yield f"only {found} read ImageNet"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--source", required=True, type=pathlib.Path)
@@ -261,6 +285,7 @@ def main():
         faults += check_refused(tree)
         faults += check_foreign(tree)
         faults += check_flags(tree)
+        faults += check_imagenet(tree)
     for fault in faults:
         print(fault)
     return 1 if faults else 0

@@ -7,22 +7,36 @@
 #   IMAGENET_URL   base URL of the archives and of imagenet_2012_validation_synset_labels.txt
 #   IMAGENET_TOKEN optional bearer token for IMAGENET_URL; not passed to any other program
 #   COCO_URL       base URL (default http://images.cocodataset.org)
+#   WEIGHTS        initial weights of coco, names of weights.txt separated by spaces (default: all; empty: none)
+#   WEIGHTS_URL    base URL (default http://models.tensorpack.com/FasterRCNN)
+#   WEIGHTS_LOCK   record of size and SHA-256 of weights (default: weights.lock beside this script). The first download
+#                  adds a line; a later download that differs is refused. Keep it under version control.
 #   SHARDS         training shards (default: imagenet 1024, coco 256)
-# Layouts: PREFIX/imagenet/{train,validation}/..., PREFIX/coco2017/{train2017,val2017,annotations,records}/...,
-# PREFIX/code/code.tar.
+# Layouts: PREFIX/imagenet/{train,validation}/..., PREFIX/coco2017/{train2017,val2017,annotations,records,
+# pretrained-models}/..., PREFIX/code/code.tar.
 # Exit codes: 0 done, 1 usage, 2 bad data, 6 disk, download or S3.
 set -euo pipefail
 # shellcheck disable=SC2034 # transfer.sh names it in its messages
 self=stage.sh
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=/dev/null
-. "$(dirname "${BASH_SOURCE[0]}")/transfer.sh"
+. "$here/transfer.sh"
+# shellcheck source=/dev/null
+. "$here/weights.sh"
 resume=
 [ "${1:-}" != --resume ] || { resume=1 && shift; }
 [ $# -eq 2 ] || die "usage: k8s/data/stage.sh [--resume] imagenet|coco|code BUCKET[/PREFIX]"
 set_name=$1 url=$(s3_url "$2")
 case $set_name in
 imagenet) gigabytes=500 shards=1024 needed="aws curl dtrain-data" && : "${IMAGENET_URL:?stage.sh: set it}" ;;
-coco) gigabytes=100 shards=256 needed="aws curl unzip dtrain-data" ;;
+coco)
+  gigabytes=100 shards=256 needed="aws curl unzip dtrain-data"
+  read -ra weights <<<"${WEIGHTS-$(weights_row | tr '\n' ' ')}"
+  [ ${#weights[@]} = 0 ] || needed+=" dtrain-mask-rcnn"
+  for name in ${weights[@]+"${weights[@]}"}; do
+    [ -n "$(weights_row "$name")" ] || die "WEIGHTS: $(printf %q "$name") is not in $here/weights.txt"
+  done
+  ;;
 code) gigabytes=1 shards=0 needed="aws git" ;;
 *) die "unknown data set '$set_name': expected imagenet, coco or code" ;;
 esac
@@ -32,7 +46,7 @@ whole='^(0|[1-9][0-9]{0,8})$'
 token=${IMAGENET_TOKEN:-}
 unset IMAGENET_TOKEN
 [[ $token =~ ^[A-Za-z0-9._~+/-]*=*$ ]] || die "IMAGENET_TOKEN has a character that is invalid in a bearer token"
-for address in "${IMAGENET_URL:-}" "${COCO_URL:-}"; do
+for address in "${IMAGENET_URL:-}" "${COCO_URL:-}" "${WEIGHTS_URL:-}"; do
   [[ $address =~ ^[A-Za-z0-9:/?#.,_~%+\&=@-]*$ ]] || die "a URL has a character that must be percent-encoded (%XX)"
 done
 for tool in $needed; do command -v "$tool" >/dev/null || die "$tool is not installed"; done
@@ -79,6 +93,7 @@ imagenet() {
 
 coco() {
   local base=${COCO_URL:-http://images.cocodataset.org} name
+  [ ${#weights[@]} = 0 ] || stage_weights "${weights[@]}"
   for name in zips/train2017 zips/val2017 annotations/annotations_trainval2017; do
     fetch "$base/${name%/*}" "${name##*/}.zip"
     unzip -q -o "$stage/fetched/${name##*/}.zip" -d "$stage/tree" || die "${name##*/}.zip is damaged: remove it" 2

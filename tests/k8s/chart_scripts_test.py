@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import hashlib
 import http.server
 import os
 import pathlib
@@ -140,42 +141,97 @@ class Server(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def test_fetches_coco():
-    """coco-data's script with a server that truncates one response, and a second run with complete files."""
+WEIGHTS = ("ImageNet-R50-AlignPadding.npz", "ImageNet-R101-AlignPadding.npz", "COCO-R50FPN-MaskRCNN-Standard.npz")
+
+
+@contextlib.contextmanager
+def coco_server(folder):
+    """Serves archives and weights; yields its folder and a function that runs coco-data's script."""
     for tool in ("curl", "unzip"):
         if not shutil.which(tool):
             tools.skip(f"there is no {tool}")
-    with tempfile.TemporaryDirectory() as folder:
-        origin, target = pathlib.Path(folder) / "origin", pathlib.Path(folder) / "fsx"
-        for name in ("zips/train2017.zip", "zips/val2017.zip", "annotations/annotations_trainval2017.zip"):
-            (origin / name).parent.mkdir(parents=True, exist_ok=True)
-            with zipfile.ZipFile(origin / name, "w") as archive:
-                archive.writestr(f"{pathlib.Path(name).stem}/a.jpg", b"pixels" * 1000)
-        for name in ("ImageNet-R50-AlignPadding.npz", "ImageNet-R101-AlignPadding.npz"):
-            (origin / name).write_bytes(name.encode())
-        Server.asked.clear()
-        handler = functools.partial(Server, directory=str(origin))
-        with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            url = f"http://127.0.0.1:{server.server_address[1]}"
-            values = [f"coco_url={url}", f"weights_url={url}", f"pvc.mount_path={target}"]
-            objects = render(tools.helms()[0], "coco-data", values)[1]
-            [container] = of_kind(objects, "Job")["spec"]["template"]["spec"]["containers"]
-            environment = dict(os.environ, **{one["name"]: one["value"] for one in container["env"]})
-            script = script_of(objects, "coco-data.sh")
-            codes = [tools.run("sh", "-c", script, env=environment).returncode for _ in range(3)]
+    origin, target = folder / "origin", folder / "fsx"
+    for name in ("zips/train2017.zip", "zips/val2017.zip", "annotations/annotations_trainval2017.zip"):
+        (origin / name).parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(origin / name, "w") as archive:
+            archive.writestr(f"{pathlib.Path(name).stem}/a.jpg", b"pixels" * 1000)
+    for name in WEIGHTS:
+        write_weights(origin / name, name.encode())
+    Server.asked.clear()
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), functools.partial(Server, directory=str(origin))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        values = [f"coco_url={url}", f"weights_url={url}", f"pvc.mount_path={target}"]
+        objects = render(tools.helms()[0], "coco-data", values)[1]
+        [container] = of_kind(objects, "Job")["spec"]["template"]["spec"]["containers"]
+        environment = dict(os.environ, **{one["name"]: one["value"] for one in container["env"]})
+        script = script_of(objects, "coco-data.sh")
+        yield origin, lambda **variables: tools.run("sh", "-c", script, env={**environment, **variables})
+        server.shutdown()
+
+
+def write_weights(path, content):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("conv0/W.npy"), content)  # the same bytes at any time
+
+
+def test_fetches_coco():
+    """coco-data's script with a server that truncates one response, and a second run with complete files."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        with coco_server(folder) as (origin, run):
+            codes = [run().returncode for _ in range(3)]
             count = len(Server.asked)
             # A name with characters of curl's globbing, in URL and file.
             (origin / "other").mkdir()
-            forged = dict(environment, ARCHIVES="{../../../other}/#1.zip")
-            assert tools.run("sh", "-c", script, env=forged).returncode != 0
-            assert not list(pathlib.Path(folder).rglob("other.zip*"))
-            server.shutdown()
+            assert run(ARCHIVES="{../../../other}/#1.zip").returncode != 0
+            assert not list(folder.rglob("other.zip*"))
         assert codes[-2:] == [0, 0], codes
         assert count <= 8, "complete files were downloaded again"
-        data = target / "data" / "coco2017"
+        data = folder / "fsx/data/coco2017"
         assert (data / "train2017" / "a.jpg").read_bytes() == b"pixels" * 1000
-        assert (data / "pretrained-models" / "ImageNet-R101-AlignPadding.npz").exists()
+        lines = [line.split() for line in (data / "pretrained-models/weights.lock").read_text().splitlines()]
+        assert [line[0] for line in lines] == list(WEIGHTS)
+        for name, size, digest in lines:
+            content = (data / "pretrained-models" / name).read_bytes()
+            assert content == (origin / name).read_bytes()
+            assert (int(size), digest) == (len(content), hashlib.sha256(content).hexdigest())
+
+
+def test_rejects_other_weights():
+    """coco-data's script refuses weights that differ from the first download, and files that are no .npz."""
+    with tempfile.TemporaryDirectory() as name, coco_server(pathlib.Path(name)) as (origin, run):
+        weights, name = pathlib.Path(name) / "fsx/data/coco2017/pretrained-models", WEIGHTS[0]
+        Server.asked.append("/")  # no truncated response
+        (origin / name).write_text("<html>not found</html>")
+        only = {"ARCHIVES": "", "WEIGHTS": name}
+        refused = run(**only)
+        assert refused.returncode == 2 and "expected an .npz file" in refused.stderr, refused
+        assert not list(weights.glob("*.npz*")) and not (weights / "weights.lock").exists()
+        write_weights(origin / name, b"first")
+        assert run(**only).returncode == 0
+        recorded = (weights / "weights.lock").read_text()
+        write_weights(origin / name, b"other")
+        (weights / name).unlink()
+        for _ in range(2):  # the second run does not download it again
+            count = len(Server.asked)
+            refused = run(**only)
+            assert refused.returncode == 2 and name in refused.stderr and not (weights / name).exists(), refused
+        assert len(Server.asked) == count and (weights / "weights.lock").read_text() == recorded
+        (weights / f"{name}.rejected").unlink()
+        write_weights(origin / name, b"first")
+        assert run(**only).returncode == 0
+        (weights / name).write_bytes(b"damaged")
+        refused = run(**only)
+        assert refused.returncode == 2 and "was altered or damaged" in refused.stderr, refused
+
+
+def test_weights_are_listed_once():
+    """The default weights of the chart are those of k8s/data/weights.txt."""
+    [container] = of_kind(render(tools.helms()[0], "coco-data")[1], "Job")["spec"]["template"]["spec"]["containers"]
+    environment = {one["name"]: one["value"] for one in container["env"]}
+    lines = (tools.K8S / "data/weights.txt").read_text().splitlines()
+    assert environment["WEIGHTS"].split() == [line.split()[0] for line in lines if not line.startswith("#")]
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import zipfile
 import mock
 import python_packages
 import warm_aws
+import weight_files
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[3] / "k8s/data"
 DATA = pathlib.Path(os.environ.get("DTRAIN_TEST_DATA", SCRIPTS.parents[2] / "shared/data"))
@@ -55,7 +56,7 @@ def setting():
     with tempfile.TemporaryDirectory() as name, mock.Mock() as server, warm_aws.Warm(f"{name}/warm"):
         folder = pathlib.Path(name)
         environment = server.environment(DTRAIN_RETRY_SECONDS="0", STAGE_GB="0", STAGE_DIR=str(folder / "stage"),
-                                         SHARDS="2", AWS_MAX_ATTEMPTS="2")
+                                         SHARDS="2", AWS_MAX_ATTEMPTS="2", WEIGHTS_LOCK=str(folder / "weights.lock"))
         environment["PATH"] = f"{folder / 'warm'}:{BINARIES}:{environment['PATH']}"
         server.ask("PUT", "/bucket")
         (folder / "out/logs").mkdir(parents=True)
@@ -159,7 +160,7 @@ def test_stage_rejects():
 
 
 def test_stage_coco():
-    needs("dtrain-data")
+    needs("dtrain-data", "dtrain-mask-rcnn")
     if not (DATA / "coco_mini").is_dir():
         print("SKIPPED: there is no coco_mini")
         sys.exit(77)
@@ -171,7 +172,8 @@ def test_stage_coco():
             with zipfile.ZipFile(web / f"{name}.zip", "w") as archive:
                 for path in sorted((DATA / "coco_mini" / parts[0]).rglob("*")):
                     archive.write(path, path.relative_to(DATA / "coco_mini"))
-        environment["COCO_URL"] = here.enter_context(web_server(web))
+        environment["COCO_URL"] = environment["WEIGHTS_URL"] = here.enter_context(web_server(web))
+        weight_files.save_all(web)
         stage = [str(SCRIPTS / "stage.sh")]
         server.fault("slow", method="PUT", times=-1, seconds=1)
         whole = {**environment, "PATH": environment["PATH"].split(":", 1)[1]}  # a CLI that can be killed
@@ -189,6 +191,57 @@ def test_stage_coco():
             digest, name = line.split("  ", 1)
             assert hashlib.sha256((folder / "back" / name).read_bytes()).hexdigest() == digest, name
         run(["dtrain-data", "verify", folder / "back/records"], environment)
+        weights = folder / "back/pretrained-models"
+        assert len(list(weights.glob("*.npz"))) == 3
+        assert (weights / "weights.lock").read_text() == (folder / "weights.lock").read_text()
+        for line in (folder / "weights.lock").read_text().splitlines():
+            name, size, digest = line.split()
+            content = (weights / name).read_bytes()
+            assert (len(content), hashlib.sha256(content).hexdigest()) == (int(size), digest), name
+
+
+def test_stage_weights():
+    """Weights that cannot be used, or differ from their record, are refused before COCO is downloaded."""
+    needs("dtrain-data", "dtrain-mask-rcnn")
+    name, other = "ImageNet-R50-AlignPadding.npz", "COCO-R50FPN-MaskRCNN-Standard.npz"
+    with setting() as (folder, server, environment), contextlib.ExitStack() as here:
+        web, fetched, record = folder / "web", folder / "stage/fetched", folder / "weights.lock"
+        web.mkdir()
+        environment["COCO_URL"] = environment["WEIGHTS_URL"] = here.enter_context(web_server(web))
+
+        def stage(code, **variables):
+            return run([SCRIPTS / "stage.sh", *(["--resume"] if fetched.exists() else []), "coco", "bucket"],
+                       {**environment, **variables}, code)
+
+        assert "WEIGHTS: none.npz is not in " in stage(1, WEIGHTS="none.npz")
+        assert f"{name}: could not be downloaded" in stage(6, WEIGHTS=name)
+        wrong, lacking = weight_files.backbone(), weight_files.detector()
+        wrong["group1/block0/conv1/W"] = (1, 1, 256, 64)
+        del lacking["maskrcnn/conv/W"], lacking["rpn/box/b"]
+        weight_files.save(web / name, wrong)
+        weight_files.save(web / other, lacking)
+        for one, reason in ((name, "1 tensors of the backbone (BACKBONE.RESNET_NUM_BLOCKS=[3,4,6,3]) are missing or have "
+                                   "another shape: group1/block0/conv1/W: file [1, 1, 256, 64], model [1, 1, 256, 128]"),
+                            (other, "2 tensors of the detector (BACKBONE.RESNET_NUM_BLOCKS=[3,4,6,3]) are missing or have "
+                                    "another shape: no rpn.head.bbox_pred.bias (rpn/box/b)")):
+            assert f"{one}: {reason}" in stage(2, WEIGHTS=one)
+            (fetched / one).unlink()
+        (web / name).write_text("<html>not found</html>")
+        assert "an HTML page" in stage(2, WEIGHTS=name)
+        assert record.read_text() == ""
+        (fetched / name).unlink()
+        # The first good download is recorded; then the archives of COCO are missing.
+        weight_files.save(web / name, weight_files.backbone())
+        assert "train2017.zip: could not be downloaded" in stage(6, WEIGHTS=name)
+        recorded = record.read_text()
+        assert recorded.startswith(f"{name} {(web / name).stat().st_size} ")
+        changed = {one: shape for one, shape in weight_files.backbone().items() if not one.startswith("linear")}
+        weight_files.save(web / name, changed)
+        (fetched / name).unlink()
+        output = stage(2, WEIGHTS=name)
+        assert f"has {recorded.split(' ', 1)[1].strip()} of an earlier download" in output and str(record) in output
+        assert record.read_text() == recorded and not server.keys("bucket")
+        assert "train2017.zip: could not be downloaded" in stage(6, WEIGHTS="")
 
 
 class Guarded(http.server.SimpleHTTPRequestHandler):

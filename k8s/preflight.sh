@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Checks a cluster for the prerequisites of a job before it is submitted:
-#     k8s/preflight.sh OVERLAY|FILE
+#     k8s/preflight.sh [--read-only] OVERLAY|FILE
 #     k8s/preflight.sh --aws [--spot] [INSTANCE_TYPE=COUNT...]
-# FILE is a rendered overlay. The script is read-only. Prints one line to stderr for each missing prerequisite; lines
+# FILE is a rendered overlay. The script changes nothing, except that a pod looks for the initial weights of a job on its
+# claim and is deleted; --read-only omits this. DTRAIN_PROBE_IMAGE is the image of the pod (default: the job's), and
+# DTRAIN_PROBE_SECONDS how long it may take to start (180). Prints one line to stderr for each missing prerequisite; lines
 # with `note:` are informational. Nodes that an autoscaler can add are not missing: the script applies the rules of the
 # cluster autoscaler, whose node groups it reads with the AWS CLI, and of Karpenter (k8s/cluster/README.md).
 # The second form checks an AWS account before a cluster is created: see k8s/tools/preflight-aws.sh.
@@ -19,6 +21,7 @@
 #   17  the Kueue LocalQueue does not exist or is not active, or its ClusterQueue has no or too little quota of a resource
 #   18  the Secret with the job's key does not exist
 #   19  an image cannot be pulled
+#   20  initial weights of the job are missing on their claim, empty, or differ from the record of their download
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 die() {
@@ -26,7 +29,9 @@ die() {
   exit "$1"
 }
 [ "${1:-}" != --aws ] || exec "$here/tools/preflight-aws.sh" "${@:2}"
-[ $# = 1 ] || die 1 "usage: k8s/preflight.sh OVERLAY|FILE"
+probe=yes
+[ "${1:-}" != --read-only ] || { probe=no && shift; }
+[ $# = 1 ] || die 1 "usage: k8s/preflight.sh [--read-only] OVERLAY|FILE"
 command -v kubectl >/dev/null || die 6 "kubectl is not installed"
 work=$(mktemp -d) || exit 6
 trap 'rm -rf "$work"' EXIT
@@ -40,7 +45,7 @@ lacks() {  # CODE MESSAGE
 }
 note() { echo "note: $*" >&2; }
 ask() { kubectl --request-timeout=20s "$@"; }
-for part in manifest operators nodes autoscalers storage quotas images; do
+for part in manifest operators nodes autoscalers storage weights quotas images; do
   # shellcheck disable=SC1090  # the parts are listed here
   . "$here/lib/preflight-$part.sh"
 done
@@ -57,6 +62,7 @@ if ! ask get namespace "$namespace" -o name >/dev/null 2>&1; then
   lacks 13 "there is no namespace $namespace: kubectl create namespace $namespace"
 fi
 for claim in $(values claimName); do check_claim "$claim"; done
+check_weights "$manifest"
 check_quotas
 for queue in $(values kueue.x-k8s.io/queue-name); do check_queue "$queue"; done
 for secret in $(values secretName); do check_secret "$secret"; done

@@ -55,6 +55,10 @@ sound() {
   echo True training >get-localqueue-training
   for name in cpu memory nvidia.com/gpu; do lines "covered\t$name" "quota\t$name\t8Ti"; done >get-clusterqueue-training
   echo secret/no-operator-ssh >get-secret-no-operator-ssh
+  # The pod that looks for weights.
+  echo pod/preflight-x >create
+  echo 'Succeeded ' >get-pod_preflight-x
+  echo checked >logs-pod_preflight-x
   cd - >/dev/null || exit
 }
 # A node as the template of preflight.sh prints it, with all images of the overlays.

@@ -2,8 +2,61 @@
 # Tests k8s/preflight.sh and k8s/run.sh with a fake kubectl that answers from files: preflight_test.sh SOURCE_DIR
 set -uo pipefail
 source=$1
+<<<<<<< HEAD
 # shellcheck source-path=SCRIPTDIR source=preflight_cluster.sh
 . "$source/tests/k8s/preflight_cluster.sh"
+=======
+here=$source/tests/k8s
+REAL_KUBECTL=$(command -v kubectl) || { echo "SKIPPED: there is no kubectl"; exit 0; }
+kubectl kustomize "$source/k8s/base" >/dev/null 2>&1 || { echo "SKIPPED: this kubectl knows no components"; exit 0; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export REAL_KUBECTL FAKE=$work/answers
+mkdir "$work/bin"
+cp "$here/kubectl_recorder" "$work/bin/kubectl"
+export PATH=$work/bin:$PATH
+failures=0
+
+# A cluster without missing prerequisites.
+sound() {
+  rm -rf "$FAKE"
+  mkdir "$FAKE"
+  cd "$FAKE" || exit
+  echo '{}' >get-raw-_version
+  # Both queries of the CRD get this answer.
+  echo '"launcherCreationPolicy" "mpiImplementation" "runLauncherAsWorker" "runPolicy" "slotsPerWorker"' \
+    '"sshAuthMountPath" "runtimeRef" "trainer" v2beta1 v1alpha1 ' |
+    tee get-crd-mpijobs.kubeflow.org >get-crd-trainjobs.trainer.kubeflow.org
+  echo 'v1 ' | tee get-crd-pytorchjobs.kubeflow.org >get-crd-tfjobs.kubeflow.org
+  printf '%s\n' 'coredns 1 coredns:1' 'mpi-operator 1 mpi-operator:v0.8.2' 'training-operator 1 training-operator:v1' \
+    'kubeflow-trainer-controller-manager 1 trainer:v2' >get-deployments
+  printf '%s\n' '' 8 4 >get-nodes
+  : >get-daemonsets
+  touch get-namespace-default get-resourcequota
+  local claim
+  for claim in workdisk pv-fsx fsx-claim nfs-external; do
+    echo 'Bound ["ReadWriteMany"] efs-sc' >"get-persistentvolumeclaim-$claim"
+  done
+  # The pod that looks for weights.
+  echo pod/preflight-x >create
+  echo 'Succeeded ' >get-pod_preflight-x
+  echo checked >logs-pod_preflight-x
+  echo True >get-localqueue-training
+  echo secret/no-operator-ssh >get-secret-no-operator-ssh
+  cd - >/dev/null || exit
+}
+# CODE OVERLAY [TEXT]: expected exit code and a part of the output.
+expect() {
+  local said code
+  said=$("$source/k8s/preflight.sh" "$2" 2>&1)
+  code=$?
+  if [ $code != "$1" ] || [[ $said != *"${3:-}"* ]]; then
+    echo "preflight $2: exit code $code, expected $1 and '${3:-}':"
+    echo "$said"
+    failures=$((failures + 1))
+  fi
+}
+>>>>>>> 6586bc0c (Report missing weights before a job starts)
 
 for overlay in smoke mask-rcnn kueue no-operator trainjob resnet50-cpu-single-pvc gpu-1node elastic; do
   sound
@@ -51,7 +104,48 @@ sound && quota requests.cpu 2499m 0 && expect 16 trainjob "the job needs 2.5"
 sound && quota requests.cpu 2499m 0 && expect 16 no-operator "the job needs 2.5"
 sound && rm "$FAKE/get-localqueue-training" && expect 17 kueue "the queue training"
 sound && rm "$FAKE/get-secret-no-operator-ssh" && expect 18 no-operator "k8s/ssh-secret.sh no-operator default"
+<<<<<<< HEAD
 sound && touch "$FAKE/fail-get-nodes" && expect 0 smoke "you may not list nodes" "can pull the image dtrain-cpu:0.2.0 was not checked"
+=======
+# Weights. The script of the pod runs here with a folder in place of the claim.
+weights=data/coco2017/pretrained-models/ImageNet-R50-AlignPadding.npz
+claim=$work/claim
+mkdir -p "$claim/${weights%/*}"
+look() {  # runs the script of the created pod on the claim, and answers with its output
+  "$source/k8s/preflight.sh" mask-rcnn >/dev/null 2>&1
+  awk '/^        - \|/ { inside = 1; next } /^        - sh/ { inside = 0 } inside' "$FAKE/manifest" >"$work/script"
+  sh -c "$(cat "$work/script")" sh "$claim/$weights" | sed "s#$claim#/data#" >"$work/said"
+  cp "$work/said" "$FAKE/logs-pod_preflight-x"
+}
+sound && look && expect 20 mask-rcnn "the job's weights are missing: $weights of the claim pv-fsx"
+for line in 'namespace: default' 'supplementalGroups: \[1000\]' 'image: dtrain-cuda:' "\"/data/$weights\"" \
+  '{name: data-1, mountPath: /data, readOnly: true}' 'claimName: pv-fsx, readOnly: true'; do
+  grep -q "$line" "$FAKE/manifest" || { echo "the pod lacks $line"; failures=$((failures + 1)); }
+done
+grep -q '^--request-timeout=20s delete pod/preflight-x --namespace default' "$FAKE/calls" ||
+  { echo "the pod was not deleted"; failures=$((failures + 1)); }
+: >"$claim/$weights"
+sound && look && expect 20 mask-rcnn "are empty: $weights"
+echo weights >"$claim/$weights"
+sound && look && expect 0 mask-rcnn "nothing is missing"
+record="${weights##*/} 8 $(sha256sum "$claim/$weights" | cut -d ' ' -f 1)"
+printf 'other.npz 1 0\n%s\n' "$record" >"$claim/${weights%/*}/weights.lock"
+sound && look && expect 0 mask-rcnn "nothing is missing"
+echo altered >"$claim/$weights"
+sound && look && expect 20 mask-rcnn "$weights of the claim pv-fsx differ from weights.lock"
+sound && echo Pending >"$FAKE/get-pod_preflight-x" && DTRAIN_PROBE_SECONDS=0 expect 0 mask-rcnn "was not checked"
+sound && echo 'Pending ContainersNotReady ImagePullBackOff' >"$FAKE/get-pod_preflight-x" &&
+  expect 0 mask-rcnn "was not checked: pod/preflight-x: Pending ContainersNotReady ImagePullBackOff"
+sound && : >"$FAKE/logs-pod_preflight-x" && expect 0 mask-rcnn "was not checked: its pod gave no answer"
+sound && touch "$FAKE/fail-create" && expect 0 mask-rcnn "was not checked"
+sound && "$source/k8s/preflight.sh" --read-only mask-rcnn >/dev/null 2>&1 && expect 0 smoke
+! grep -q 'create' "$FAKE/calls" || { echo "--read-only creates a pod"; failures=$((failures + 1)); }
+sed 's#value: /data/data/coco2017#value: /other/coco2017#' "$source/k8s/rendered/mask-rcnn.yaml" >"$work/elsewhere.yaml"
+sound && expect 0 "$work/elsewhere.yaml" "weights /other/coco2017/pretrained-models/ImageNet-R50-AlignPadding.npz are not on a claim"
+# shellcheck disable=SC2016  # not to be expanded
+sed 's#BACKBONE.WEIGHTS=.*#--load\n            - "/fsx/a$(whoami).npz"#' "$source/k8s/rendered/mask-rcnn.yaml" >"$work/forged.yaml"
+sound && expect 0 "$work/forged.yaml" 'are not on a claim'
+>>>>>>> 6586bc0c (Report missing weights before a job starts)
 # An empty name is ignored.
 { cat "$source/k8s/peers/pytorchjob-static.yaml" && printf '      namespace: ""\n      claimName:\n'; } >"$work/empty.yaml"
 sound && expect 0 "$work/empty.yaml"

@@ -4,15 +4,17 @@
 # Environment:
 #   STAGE_DIR      working folder (default ./stage-DATASET); an existing one needs --resume
 #   STAGE_GB       required disk space, including existing files in STAGE_DIR (default: imagenet 500, coco 100, code 1)
-#   IMAGENET_URL   base URL of the archives and of imagenet_2012_validation_synset_labels.txt
+#   IMAGENET_URL   base URL of the archives and of VALIDATION_LABELS
 #   IMAGENET_TOKEN optional bearer token for IMAGENET_URL; not passed to any other program
+#   VALIDATION_LABELS  file with the labels of ImageNet's validation images: the development kit (default
+#                  ILSVRC2012_devkit_t12.tar.gz), or a text file such as imagenet_2012_validation_synset_labels.txt
 #   COCO_URL       base URL (default http://images.cocodataset.org)
 #   WEIGHTS        initial weights of coco, names of weights.txt separated by spaces (default: all; empty: none)
 #   WEIGHTS_URL    base URL (default http://models.tensorpack.com/FasterRCNN)
 #   WEIGHTS_LOCK   record of size and SHA-256 of weights (default: weights.lock beside this script). The first download
 #                  adds a line; a later download that differs is refused. Keep it under version control.
 #   SHARDS         training shards (default: imagenet 1024, coco 256)
-# Layouts: PREFIX/imagenet/{train,validation}/..., PREFIX/coco2017/{train2017,val2017,annotations,records,
+# Layouts: PREFIX/imagenet/{classes.txt,train/...,validation/...}, PREFIX/coco2017/{train2017,val2017,annotations,records,
 # pretrained-models}/..., PREFIX/code/code.tar.
 # Exit codes: 0 done, 1 usage, 2 bad data, 6 disk, download or S3.
 set -euo pipefail
@@ -49,6 +51,8 @@ unset IMAGENET_TOKEN
 for address in "${IMAGENET_URL:-}" "${COCO_URL:-}" "${WEIGHTS_URL:-}"; do
   [[ $address =~ ^[A-Za-z0-9:/?#.,_~%+\&=@-]*$ ]] || die "a URL has a character that must be percent-encoded (%XX)"
 done
+labels=${VALIDATION_LABELS:-ILSVRC2012_devkit_t12.tar.gz}
+[[ $labels =~ ^[A-Za-z0-9_][A-Za-z0-9._-]*$ ]] || die "VALIDATION_LABELS must be a file name of letters, digits and ._-"
 for tool in $needed; do command -v "$tool" >/dev/null || die "$tool is not installed"; done
 stage=${STAGE_DIR:-stage-$set_name}
 [ -n "$resume" ] || [ ! -e "$stage" ] || die "$stage exists: remove it, or resume with --resume"
@@ -78,8 +82,7 @@ fetch() {
 
 imagenet() {
   local name records=$stage/records kind
-  local labels=imagenet_2012_validation_synset_labels.txt
-  for name in ILSVRC2012_img_train.tar ILSVRC2012_img_val.tar "$labels"; do fetch "$IMAGENET_URL" "$name"; done
+  for name in "$labels" ILSVRC2012_img_train.tar ILSVRC2012_img_val.tar; do fetch "$IMAGENET_URL" "$name"; done
   dtrain-data imagenet --train_tar "$stage/fetched/ILSVRC2012_img_train.tar" --val_tar \
     "$stage/fetched/ILSVRC2012_img_val.tar" --validation_labels "$stage/fetched/$labels" \
     --output "$records" --shards "$shards"
@@ -88,6 +91,7 @@ imagenet() {
     mkdir -p "$stage/tree/$kind"
     ln -f "$records/$kind"-*-of-* "$stage/tree/$kind/"
   done
+  ln -f "$records/classes.txt" "$stage/tree/"
   url+=/imagenet
 }
 

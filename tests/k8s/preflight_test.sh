@@ -2,61 +2,8 @@
 # Tests k8s/preflight.sh and k8s/run.sh with a fake kubectl that answers from files: preflight_test.sh SOURCE_DIR
 set -uo pipefail
 source=$1
-<<<<<<< HEAD
 # shellcheck source-path=SCRIPTDIR source=preflight_cluster.sh
 . "$source/tests/k8s/preflight_cluster.sh"
-=======
-here=$source/tests/k8s
-REAL_KUBECTL=$(command -v kubectl) || { echo "SKIPPED: there is no kubectl"; exit 0; }
-kubectl kustomize "$source/k8s/base" >/dev/null 2>&1 || { echo "SKIPPED: this kubectl knows no components"; exit 0; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export REAL_KUBECTL FAKE=$work/answers
-mkdir "$work/bin"
-cp "$here/kubectl_recorder" "$work/bin/kubectl"
-export PATH=$work/bin:$PATH
-failures=0
-
-# A cluster without missing prerequisites.
-sound() {
-  rm -rf "$FAKE"
-  mkdir "$FAKE"
-  cd "$FAKE" || exit
-  echo '{}' >get-raw-_version
-  # Both queries of the CRD get this answer.
-  echo '"launcherCreationPolicy" "mpiImplementation" "runLauncherAsWorker" "runPolicy" "slotsPerWorker"' \
-    '"sshAuthMountPath" "runtimeRef" "trainer" v2beta1 v1alpha1 ' |
-    tee get-crd-mpijobs.kubeflow.org >get-crd-trainjobs.trainer.kubeflow.org
-  echo 'v1 ' | tee get-crd-pytorchjobs.kubeflow.org >get-crd-tfjobs.kubeflow.org
-  printf '%s\n' 'coredns 1 coredns:1' 'mpi-operator 1 mpi-operator:v0.8.2' 'training-operator 1 training-operator:v1' \
-    'kubeflow-trainer-controller-manager 1 trainer:v2' >get-deployments
-  printf '%s\n' '' 8 4 >get-nodes
-  : >get-daemonsets
-  touch get-namespace-default get-resourcequota
-  local claim
-  for claim in workdisk pv-fsx fsx-claim nfs-external; do
-    echo 'Bound ["ReadWriteMany"] efs-sc' >"get-persistentvolumeclaim-$claim"
-  done
-  # The pod that looks for weights.
-  echo pod/preflight-x >create
-  echo 'Succeeded ' >get-pod_preflight-x
-  echo checked >logs-pod_preflight-x
-  echo True >get-localqueue-training
-  echo secret/no-operator-ssh >get-secret-no-operator-ssh
-  cd - >/dev/null || exit
-}
-# CODE OVERLAY [TEXT]: expected exit code and a part of the output.
-expect() {
-  local said code
-  said=$("$source/k8s/preflight.sh" "$2" 2>&1)
-  code=$?
-  if [ $code != "$1" ] || [[ $said != *"${3:-}"* ]]; then
-    echo "preflight $2: exit code $code, expected $1 and '${3:-}':"
-    echo "$said"
-    failures=$((failures + 1))
-  fi
-}
->>>>>>> 6586bc0c (Report missing weights before a job starts)
 
 for overlay in smoke mask-rcnn kueue no-operator trainjob resnet50-cpu-single-pvc gpu-1node elastic; do
   sound
@@ -104,9 +51,7 @@ sound && quota requests.cpu 2499m 0 && expect 16 trainjob "the job needs 2.5"
 sound && quota requests.cpu 2499m 0 && expect 16 no-operator "the job needs 2.5"
 sound && rm "$FAKE/get-localqueue-training" && expect 17 kueue "the queue training"
 sound && rm "$FAKE/get-secret-no-operator-ssh" && expect 18 no-operator "k8s/ssh-secret.sh no-operator default"
-<<<<<<< HEAD
 sound && touch "$FAKE/fail-get-nodes" && expect 0 smoke "you may not list nodes" "can pull the image dtrain-cpu:0.2.0 was not checked"
-=======
 # Weights. The script of the pod runs here with a folder in place of the claim.
 weights=data/coco2017/pretrained-models/ImageNet-R50-AlignPadding.npz
 claim=$work/claim
@@ -145,7 +90,6 @@ sound && expect 0 "$work/elsewhere.yaml" "weights /other/coco2017/pretrained-mod
 # shellcheck disable=SC2016  # not to be expanded
 sed 's#BACKBONE.WEIGHTS=.*#--load\n            - "/fsx/a$(whoami).npz"#' "$source/k8s/rendered/mask-rcnn.yaml" >"$work/forged.yaml"
 sound && expect 0 "$work/forged.yaml" 'are not on a claim'
->>>>>>> 6586bc0c (Report missing weights before a job starts)
 # An empty name is ignored.
 { cat "$source/k8s/peers/pytorchjob-static.yaml" && printf '      namespace: ""\n      claimName:\n'; } >"$work/empty.yaml"
 sound && expect 0 "$work/empty.yaml"

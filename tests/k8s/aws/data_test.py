@@ -299,12 +299,25 @@ def test_stage_imagenet():
         run(stage, {**environment, "IMAGENET_URL": f'{address}/"'}, 1)
         assert not Guarded.requests and not (folder / "stage").exists()
         environment["IMAGENET_TOKEN"] = TOKEN
+        # The labels come first, by default from the development kit.
+        assert "ILSVRC2012_devkit_t12.tar.gz: could not be downloaded" in run(stage, environment, 6)
+        assert set(Guarded.requests) == {"/ILSVRC2012_devkit_t12.tar.gz"}
+        assert "VALIDATION_LABELS must be" in run(stage, {**environment, "VALIDATION_LABELS": "a/b"}, 1)
+        stage.insert(1, "--resume")
+        kit, tools = folder / "web/ILSVRC2012_devkit_t12.tar.gz", folder / "tools"
+        kit.write_bytes(b"kit")
+        tools.mkdir()
+        (tools / "dtrain-data").write_text("#!/bin/sh\necho \"$@\"\nexit 2\n")
+        (tools / "dtrain-data").chmod(0o755)
+        output = run(stage, {**environment, "PATH": f"{tools}:{environment['PATH']}"}, 2)
+        assert f"--validation_labels {folder}/stage/fetched/{kit.name}" in output, output
+        environment["VALIDATION_LABELS"] = "imagenet_2012_validation_synset_labels.txt"
         assert "checksums of" in run(stage, environment)
         assert not Guarded.seen, "the token is in a command line"
         names = server.keys("bucket", "p/imagenet/")
-        assert names == {"SHA256SUMS", "train/train-00000-of-00002", "train/train-00001-of-00002",
+        assert names == {"SHA256SUMS", "classes.txt", "train/train-00000-of-00002", "train/train-00001-of-00002",
                          "validation/validation-00000-of-00001"}, names
-        for name in names - {"SHA256SUMS"}:
+        for name in names - {"SHA256SUMS", "classes.txt"}:
             (folder / "back").mkdir(exist_ok=True)
             (folder / "back" / pathlib.Path(name).name).write_bytes(server.ask("GET", f"/bucket/p/imagenet/{name}"))
         assert "3 files, 15 records, 0 faults" in run(["dtrain-data", "verify", folder / "back"], environment)

@@ -23,6 +23,8 @@ die() {
 . "$here/plan.sh"
 # shellcheck source=k8s/lib/prices.sh
 . "$root/k8s/lib/prices.sh"
+# shellcheck source=k8s/benchmark/data.sh
+. "$here/data.sh"
 
 check=
 if [ "${1:-}" = --check ]; then
@@ -244,6 +246,7 @@ for file in ${storages[@]+"${storages[@]}"}; do
   fi
 done
 say "$(print_cost)"
+(check_data ${storages[@]+"${storages[@]}"}) || { code=$? && rm -r "$results" && exit $code; }
 cluster=$(value cluster)
 if [ "$cluster" != existing ]; then
   cluster_name=$(sed -nE '/^metadata:/,/^[^ ]/s/^  name: *"?([^" ]+)"?.*/\1/p' "$cluster" | head -n 1)

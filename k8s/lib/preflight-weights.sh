@@ -23,12 +23,12 @@ weights_script='for file; do
 done
 echo checked'
 
-# Lines of preflight-weights.awk of a manifest in any style of YAML.
+# Lines of manifest-facts.awk of a manifest in any style of YAML.
 weights_facts() {  # FILE
   local folder
   folder=$(mktemp -d) || return
   cp "$1" "$folder/job.yaml" && echo 'resources: [job.yaml]' >"$folder/kustomization.yaml" &&
-    kubectl kustomize "$folder" 2>/dev/null | awk -f "$here/lib/preflight-weights.awk"
+    kubectl kustomize "$folder" 2>/dev/null | awk -f "$here/lib/manifest-facts.awk"
   rm -rf "$folder"
 }
 facts_of() { awk -F '\t' -v key="$1" '$1 == key { print $2 }' <<<"$facts"; }

@@ -150,6 +150,40 @@ def test_complete_run():
         assert_torn_down(one)
 
 
+def test_data_is_where_experiments_read_it():
+    """plan.example stages ImageNet to the folder that its experiments read. Other folders are refused before anything is
+    created."""
+    if not shutil.which("kubectl"):
+        print("SKIPPED: there is no kubectl")
+        sys.exit(77)
+    with trial() as one:
+        shutil.rmtree(one.tree / "k8s")
+        shutil.copytree(ROOT / "k8s", one.tree / "k8s")
+        for name in ("cluster/install.sh", "data/stage.sh"):
+            (one.tree / "k8s" / name).write_text(RECORDER)
+        bucket = ["S3_IMPORT_PATH=s3://bucket/ml-platform", "S3_EXPORT_PATH=s3://bucket/ml-platform"]
+        network = ["SUBNET_ID=subnet-01234567", "SECURITY_GROUP_IDS=sg-01234567"]
+
+        def set_parameters(*arguments):
+            subprocess.run([one.tree / "k8s/set.sh", *arguments], check=True)
+
+        set_parameters("storage/fsx-s3", *network, *bucket)
+        plan = (ROOT / "k8s/benchmark/plan.example").read_text().replace("my-bucket/", "bucket/")
+        (one.tree / "plan").write_text(plan)
+        one.run()
+        assert one.called("stage.sh imagenet bucket/ml-platform"), one.calls()
+        for change, reason in (
+                (lambda: set_parameters("resnet50-fsx", "DATASET_DIR=/data/imagenet/train"),
+                 "experiment resnet50-fsx: it reads /data/imagenet/train of the claim fsx-claim, but the data is staged to "
+                 "/data/imagenet"),
+                (lambda: (one.tree / "plan").write_text(plan.replace("data_path = bucket/ml-platform",
+                                                                     "data_path = bucket/other")),
+                 "the claim fsx-claim shows s3://bucket/ml-platform, but the data is staged to s3://bucket/other/imagenet")):
+            change()
+            assert reason in one.run(code=1)
+            assert not one.called("eksctl create") and not one.called("kubectl apply") and not one.results.exists()
+
+
 def test_metric_is_data():
     """No part of a metric is run, and no control character of a log is printed."""
     with trial() as one:
@@ -325,7 +359,7 @@ def test_plans():
         example = ROOT / "k8s/benchmark/plan.example"
         checked = subprocess.run([ROOT / "k8s/benchmark/run.sh", "--check", example], text=True, capture_output=True,
                                  check=True).stdout
-        assert checked.startswith(f"{example}: 2 experiments: vgg16-8 vgg16-32\ncost, if "), checked
+        assert checked.startswith(f"{example}: 2 experiments: resnet50-fsx resnet50-synthetic\ncost, if "), checked
         assert "no such file" in one.run(one.tree / "none", code=1)
         cluster = one.tree / "k8s/cluster.yaml"
         before = cluster.read_text()

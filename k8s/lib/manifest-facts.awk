@@ -1,4 +1,4 @@
-# Lists what k8s/lib/preflight-weights.sh needs of a manifest in the style of `kubectl kustomize`:
+# Lists what k8s/lib/preflight-weights.sh and k8s/benchmark/data.sh need of a manifest in the style of `kubectl kustomize`:
 #     weights PATH              a file of initial weights that a program gets, with variables as $(NAME)
 #     variable NAME VALUE
 #     mount PATH VOLUME SUBPATH

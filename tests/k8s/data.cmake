@@ -6,3 +6,4 @@ foreach(case save save_faults save_compares save_checkpoints stage_rejects stage
   set_tests_properties(k8s.data.${case} PROPERTIES LABELS k8s TIMEOUT 300 SKIP_RETURN_CODE 77
     ENVIRONMENT "DTRAIN_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 endforeach()
+add_k8s_tests(preflight_weights)

@@ -33,7 +33,7 @@ case $set_name in
 imagenet) gigabytes=500 shards=1024 needed="aws curl dtrain-data" && : "${IMAGENET_URL:?stage.sh: set it}" ;;
 coco)
   gigabytes=100 shards=256 needed="aws curl unzip dtrain-data"
-  read -ra weights <<<"${WEIGHTS-$(weights_row | tr '\n' ' ')}"
+  read -r -d '' -a weights <<<"${WEIGHTS-$(weights_row)}" || true
   [ ${#weights[@]} = 0 ] || needed+=" dtrain-mask-rcnn"
   for name in ${weights[@]+"${weights[@]}"}; do
     [ -n "$(weights_row "$name")" ] || die "WEIGHTS: $(printf %q "$name") is not in $here/weights.txt"

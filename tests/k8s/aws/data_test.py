@@ -213,7 +213,7 @@ def test_stage_weights():
             return run([SCRIPTS / "stage.sh", *(["--resume"] if fetched.exists() else []), "coco", "bucket"],
                        {**environment, **variables}, code)
 
-        assert "WEIGHTS: none.npz is not in " in stage(1, WEIGHTS="none.npz")
+        assert "WEIGHTS: none.npz is not in " in stage(1, WEIGHTS=f"{name}\nnone.npz")
         assert f"{name}: could not be downloaded" in stage(6, WEIGHTS=name)
         wrong, lacking = weight_files.backbone(), weight_files.detector()
         wrong["group1/block0/conv1/W"] = (1, 1, 256, 64)

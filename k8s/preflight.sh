@@ -29,8 +29,8 @@ die() {
   exit "$1"
 }
 [ "${1:-}" != --aws ] || exec "$here/tools/preflight-aws.sh" "${@:2}"
-probe=yes
-[ "${1:-}" != --read-only ] || { probe=no && shift; }
+# shellcheck disable=SC2034  # for the parts
+{ probe=yes && [ "${1:-}" != --read-only ]; } || { probe=no && shift; }
 [ $# = 1 ] || die 1 "usage: k8s/preflight.sh [--read-only] OVERLAY|FILE"
 command -v kubectl >/dev/null || die 6 "kubectl is not installed"
 work=$(mktemp -d) || exit 6

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -62,10 +64,13 @@ struct Header {
   }
 };
 
+// Reads exactly `size` bytes at `offset`.
+using ReadBytes = std::function<void(uint64_t offset, void* to, size_t size)>;
+
 class TarReader {
  public:
-  TarReader(const InputFile& file, uint64_t begin, uint64_t size, const std::string& name)
-      : file_(file), archive_(name), at_(begin), end_(begin + size) {}
+  TarReader(ReadBytes read, uint64_t begin, uint64_t size, const std::string& name)
+      : read_(std::move(read)), archive_(name), at_(begin), end_(begin + size) {}
 
   std::vector<TarMember> members() {
     refuse_foreign();
@@ -81,7 +86,7 @@ class TarReader {
 
   void refuse_foreign() const {
     std::string head(static_cast<size_t>(std::min<uint64_t>(end_ - at_, kBlock)), '\0');
-    file_.read(at_, head.data(), head.size());
+    read_(at_, head.data(), head.size());
     // gzip and other compressed archives have a separate message.
     if (const std::string kind = foreign_content(head); !kind.empty() && !head.starts_with("\x1f\x8b"))
       throw Error(Fault::data, concat(archive_, ": not a tar archive but ", kind));
@@ -90,7 +95,7 @@ class TarReader {
   // Returns false at the end of the archive.
   bool read_header(Header& header) {
     if (end_ - at_ < kBlock) fail("the archive ends before its end mark: truncated");
-    file_.read(at_, header.bytes.data(), kBlock);
+    read_(at_, header.bytes.data(), kBlock);
     if (header.is_zero()) return false;
     if (static_cast<uint8_t>(header.bytes[0]) == 0x1f && static_cast<uint8_t>(header.bytes[1]) == 0x8b)
       fail("packed by gzip; unpack it with gunzip first, for a packed archive can only be read from its beginning");
@@ -137,7 +142,7 @@ class TarReader {
   std::string text_at(uint64_t begin, uint64_t size) const {
     if (size > kMaxNameBytes) fail(fmt::format("an extended header of {} bytes", size));
     std::string text(static_cast<size_t>(size), '\0');
-    file_.read(begin, text.data(), text.size());
+    read_(begin, text.data(), text.size());
     return text;
   }
 
@@ -165,7 +170,7 @@ class TarReader {
     return value;
   }
 
-  const InputFile& file_;
+  const ReadBytes read_;
   const std::string& archive_;
   uint64_t at_, end_;  // of the next header, of the archive
   std::string name_;   // from an extended header, for the next member
@@ -176,9 +181,17 @@ class TarReader {
 }  // namespace
 
 std::vector<TarMember> tar_members(const InputFile& file, uint64_t begin, uint64_t size, const std::string& name) {
-  return TarReader(file, begin, size, name).members();
+  const auto read = [&](uint64_t offset, void* to, size_t bytes) { file.read(offset, to, bytes); };
+  return TarReader(read, begin, size, name).members();
 }
 
 std::vector<TarMember> tar_members(const InputFile& file) { return tar_members(file, 0, file.size(), file.path()); }
+
+std::vector<TarMember> tar_members(std::string_view archive, const std::string& name) {
+  const auto read = [&](uint64_t offset, void* to, size_t bytes) {
+    std::memcpy(to, archive.data() + offset, bytes);  // the reader asks for bytes within the archive only
+  };
+  return TarReader(read, 0, archive.size(), name).members();
+}
 
 }  // namespace dtrain::data

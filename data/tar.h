@@ -1,10 +1,11 @@
-// Tar archives, read in place.
+// Tar archives, read in place or in memory.
 //   member = header of 512 bytes | data | zeros up to the next multiple of 512; two zero headers at the end
 // (POSIX.1-1988 "ustar", POSIX.1-2001 "pax" and GNU's long names)
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dtrain/io/input_file.h"
@@ -23,5 +24,7 @@ struct TarMember {
 std::vector<TarMember> tar_members(const InputFile& file, uint64_t begin, uint64_t size, const std::string& name);
 // The same for the whole file.
 std::vector<TarMember> tar_members(const InputFile& file);
+// The same for an archive in memory.
+std::vector<TarMember> tar_members(std::string_view archive, const std::string& name);
 
 }  // namespace dtrain::data

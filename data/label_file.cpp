@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "data/devkit.h"
 #include "dtrain/core/error.h"
 #include "dtrain/io/input_file.h"
 #include "libdtrain/io/foreign_file.h"
@@ -21,6 +22,14 @@ constexpr std::string_view kSeparators = " \t,;";
 }
 
 std::string shown(const std::string& text) { return concat("'", text.substr(0, 80), "'"); }
+
+// Lines of a file of labels, or of the labels in ImageNet's development kit.
+std::vector<TextLine> label_lines(const std::string& path) {
+  if (!is_gzip_file(path)) return read_lines(path);
+  std::vector<TextLine> lines;
+  for (const std::string& label : devkit_labels(path)) lines.push_back({lines.size() + 1, label});
+  return lines;
+}
 
 // Word `i` (0-based) of a line, or "".
 std::string word(const std::string& line, size_t i) {
@@ -38,7 +47,7 @@ class ImageLabels {
  public:
   ImageLabels(std::vector<TreeImage>& images, const std::vector<std::string>& classes, int64_t first_label,
               const std::string& labels_file, const std::string& place)
-      : images_(images), path_(labels_file), place_(place), lines_(read_lines(labels_file)) {
+      : images_(images), path_(labels_file), place_(place), lines_(label_lines(labels_file)) {
     for (const std::string& name : classes)
       if (!labels_.emplace(name, first_label + static_cast<int64_t>(labels_.size())).second)
         throw Error(Fault::data, concat("class ", name, " is listed twice"));
@@ -92,7 +101,7 @@ class ImageLabels {
       fail_at(path_, line,
               concat(name, " is not one of the ", labels_.size(), " classes",
                      is_number(name) ? "; the numbers of ImageNet's development kit have another order: give "
-                                       "the names"
+                                       "the kit itself, ILSVRC2012_devkit_t12.tar.gz"
                                      : ""));
     image.label = label->second;
     image.synset = name;

@@ -27,8 +27,8 @@ std::vector<std::string> read_class_list(const std::string& path, const std::vec
 // Assigns classes, labelled from `first_label` on, to images from a file with either one class per image, in the order
 // of the images, or lines of image name (with or without extension) and class, as in Tiny ImageNet's
 // val_annotations.txt and Kaggle's LOC_val_solution.csv, with an optional heading. Further words, separated by blanks
-// or commas, are ignored. `place`: location of the images, for messages. Throws Error(Fault::data) with file and line
-// on a mismatch.
+// or commas, are ignored. The file may be ImageNet's development kit, see devkit_labels(). `place`: location of the
+// images, for messages. Throws Error(Fault::data) with file and line on a mismatch.
 void label_by_lines(std::vector<TreeImage>& images, const std::vector<std::string>& classes, int64_t first_label,
                     const std::string& labels_file, const std::string& place);
 

@@ -9,6 +9,7 @@ namespace dtrain::dataset {
 using Arguments = std::vector<std::string>;
 
 int imagenet(const Arguments& argv);
+int imagenet_labels(const Arguments& argv);
 int synthesize(const Arguments& argv);
 int shapes(const Arguments& argv);
 int cifar10(const Arguments& argv);

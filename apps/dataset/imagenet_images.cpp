@@ -26,7 +26,8 @@ void ImagenetFlags::declare(cli::FlagSet& flags) {
             "LOC_synset_mapping.txt; default: the folders in train/ or the classes in --train_tar, sorted");
   flags.add("validation_labels", validation_labels,
             "labels of a validation set without class folders: a text file with the class of the i-th image (sorted by "
-            "name) in line i, or with an image name and its class per line, as in LOC_val_solution.csv");
+            "name) in line i, or with an image name and its class per line, as in LOC_val_solution.csv; or ImageNet's "
+            "development kit, ILSVRC2012_devkit_t12.tar.gz");
   flags.add("bounding_boxes", bounding_boxes,
             "text file with one FILE,xmin,ymin,xmax,ymax per line, as fractions: bounding boxes for training crops");
   flags.add("shards", shards, "train shards", {1, data::kMaxShards});

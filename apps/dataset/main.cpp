@@ -13,6 +13,8 @@ using cli::Command;
 constexpr std::array kCommands = {
     Command{"imagenet", dataset::imagenet,
             "converts raw images, in class folders or ImageNet archives, to TFRecord shards"},
+    Command{"imagenet-labels", dataset::imagenet_labels,
+            "derives the classes of ImageNet's validation images from its development kit"},
     Command{"resize", dataset::resize, "downscales the images of TFRecord shards or folders, for faster reading"},
     Command{"synthesize", dataset::synthesize,
             "generates synthetic images as TFRecord shards, to test training or to measure reading"},

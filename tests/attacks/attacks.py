@@ -233,6 +233,11 @@ ROWS = [
     ("weights with a forged error as a name", r"""safetensors '{"x\nerror: forged":{"dtype":"F32","shape":[],"""
      r""""data_offsets":[0,4]},"rpn.head.cls_logits.bias":{"dtype":"F32","shape":[3],"data_offsets":[4,16]}}' > w; """
      "dtrain-mask-rcnn convert --from=w --to=x.npz", 0, r"Left over: +1"),
+    ("a development kit of gigabytes", "head -c 200000000 /dev/zero | gzip > kit.tar.gz; ulimit -v 4000000; dtrain-data "
+     "imagenet-labels kit.tar.gz --output=L; code=$?; [ ! -e L ] || exit 99; exit $code", 2,
+     r"error: kit\.tar\.gz: unpacks to more than 64 MiB"),
+    ("an endless development kit", "dtrain-data imagenet-labels /dev/zero", 2,
+     r"error: /dev/zero: .* expected a regular file$"),
     # Calibrations.
     ("a missing calibration", "int8 lenet c.json", 2, r"error: open c\.json: No such file or directory$"),
     ("a calibration that is a folder", "mkdir c.json; int8 lenet c.json", 2,

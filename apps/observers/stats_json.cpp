@@ -19,9 +19,6 @@ namespace fs = std::filesystem;
 constexpr char kEpoch[] = "epoch_num", kStep[] = "global_step";
 constexpr JsonLimits kLimits{.bytes = size_t{64} << 20, .depth = 4, .values = 10'000'000};
 
-// The last value of an epoch is reported; for other scalars the mean over its steps.
-bool is_last(const std::string& name) { return name == "learning_rate" || name == "l2_loss"; }
-
 [[noreturn]] void refuse(const std::string& path) {
   throw Error(Fault::data, fmt::format("{}: expected a JSON array of objects with {} and {}, as TensorPack's "
                                        "stats.json; move the file away to start a new one",
@@ -75,17 +72,12 @@ void StatsJson::put(const std::vector<MetricValue>& scalars) {
 }
 
 void StatsJson::stepped(const Stepped& event) {
-  if (event.shown) l2_loss_ = event.l2_loss;
-  ++steps_;
-  for (const MetricValue& scalar : scalars_of(event, l2_loss_, {})) {
-    double& sum = sums_[scalar.name];
-    sum = is_last(scalar.name) ? scalar.value : sum + scalar.value;
-  }
+  means_.add(event);
   if (event.step % options_.period == 0) add_row(event.step);
 }
 
 void StatsJson::ended(const Ended& event) {
-  if (event.outcome != Outcome::stopped && steps_ > 0) add_row(event.step);
+  if (event.outcome != Outcome::stopped && means_.steps() > 0) add_row(event.step);
 }
 
 void StatsJson::evaluated(const Evaluated& event) {
@@ -96,15 +88,10 @@ void StatsJson::evaluated(const Evaluated& event) {
 }
 
 void StatsJson::add_row(uint64_t step) {
-  std::vector<MetricValue> means;
-  for (const auto& [name, sum] : sums_)
-    means.push_back({name, is_last(name) ? sum : sum / static_cast<double>(steps_)});
   Json& row = row_of(step);
-  for (const auto& scalars : {tagged(options_.tags, means), put_})
+  for (const auto& scalars : {means_.take(options_.tags), put_})
     for (const MetricValue& scalar : scalars) row[scalar.name] = scalar.value;
-  sums_.clear();
   put_.clear();
-  steps_ = 0;
   write();
 }
 

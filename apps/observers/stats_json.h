@@ -3,13 +3,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-#include "apps/observers/scalar_tags.h"
+#include "apps/observers/epoch_means.h"
 
 namespace dtrain::observers {
 
@@ -19,10 +18,9 @@ struct StatsJsonOptions {
   ScalarTags tags{};
 };
 
-// {"epoch_num":3,"global_step":1500,"total_cost":...}: losses and metrics are means over the epoch's steps in this
-// process; learning rate, L2 term and other observers' measurements are the last values. Evaluation results are added
-// to the object of the evaluated step. The file is rewritten atomically each time. If that fails, prints one notice;
-// the next write includes all previous objects.
+// {"epoch_num":3,"global_step":1500,"total_cost":...}: EpochMeans, and the last values of other observers'
+// measurements. Evaluation results are added to the object of the evaluated step. The file is rewritten atomically each
+// time. If that fails, prints one notice; the next write includes all previous objects.
 class StatsJson final : public Observer {
  public:
   StatsJson(StatsJsonOptions options, std::function<void(const std::string&)> notice);
@@ -48,11 +46,9 @@ class StatsJson final : public Observer {
   const std::function<void(const std::string&)> notice_;
   std::unique_ptr<Json> rows_;  // an array
   bool open_ = false;
-  bool told_ = false;                   // of a failure
-  std::map<std::string, double> sums_;  // sums over the current epoch's steps, by the engine's names
-  uint64_t steps_ = 0;                  // their names
-  double l2_loss_ = 0;                  // of the last displayed step
-  std::vector<MetricValue> put_;        // by others
+  bool told_ = false;  // of a failure
+  EpochMeans means_;
+  std::vector<MetricValue> put_;  // by others
 };
 
 }  // namespace dtrain::observers

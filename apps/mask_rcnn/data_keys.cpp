@@ -8,17 +8,11 @@
 namespace dtrain::mask_rcnn {
 namespace {
 
-// TensorPack's prefix of COCO splits.
-std::string split_name(const std::string& name) {
-  const std::string prefix = "coco_", split = name.starts_with(prefix) ? name.substr(prefix.size()) : name;
-  DT_CHECK(!split.empty() && split.find('/') == split.npos, "expected names of splits such as train2017, found '", name,
-           "'");
-  return split;
-}
-
 std::vector<std::string> splits_of(const std::string& text) {
-  std::vector<std::string> splits;
-  for (const std::string& split : as_texts(parse_literal(text))) splits.push_back(split_name(split));
+  std::vector<std::string> splits = as_texts(parse_literal(text));
+  for (const std::string& split : splits)
+    DT_CHECK(!split.empty() && split != kCocoPrefix && split.find('/') == split.npos,
+             "expected names of splits such as train2017, found '", split, "'");
   return splits;
 }
 

@@ -15,8 +15,8 @@ namespace dtrain::mask_rcnn {
 std::vector<std::string> training_splits(const DataSettings& settings);
 std::vector<std::string> validation_splits(const DataSettings& settings);
 
-// Annotation file and image folder of a split: the folder of its name or, for minival2014, valminusminival2014 and
-// val2017_100 without one, TensorPack's.
+// Annotation file and image folder of a split, which have its name without TensorPack's prefix coco_. minival2014,
+// valminusminival2014 and val2017_100 without a folder have TensorPack's.
 std::string annotations_of(const DataSettings& settings, const std::string& split);
 std::string images_of(const DataSettings& settings, const std::string& split);
 

@@ -24,8 +24,8 @@ void set_torchvision(Settings& s) {
 }
 
 void set_tensorpack(Settings& s) {
-  s.data.training = {"train2017"};
-  s.data.validation = {"val2017"};
+  s.data.training = {"coco_train2017"};
+  s.data.validation = {"coco_val2017"};
   s.data.orientation = data::Orientation::apply;  // as OpenCV, its image library
   s.data.skips_ignored = true;
   s.fit_longest_side();
@@ -47,6 +47,8 @@ void set_tensorpack2019(Settings& s) {
 
 void set_aws(Settings& s) {
   set_tensorpack(s);
+  s.data.training = {"train2017"};
+  s.data.validation = {"val2017"};
   s.rate.base_rate = 0.0125 / 8;
   s.rate.reference_batch = 1;
   s.rate.warmup_rate = 0.0033;

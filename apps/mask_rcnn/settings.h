@@ -15,9 +15,12 @@
 
 namespace dtrain::mask_rcnn {
 
+// TensorPack's prefix of COCO's splits, which their files lack.
+inline constexpr char kCocoPrefix[] = "coco_";
+
 struct DataSettings {
   std::string base_dir{};                             // has annotations/instances_SPLIT.json and SPLIT/
-  std::vector<std::string> training{}, validation{};  // splits; empty: as found
+  std::vector<std::string> training{}, validation{};  // splits, as metrics name them; empty: as found
   std::vector<std::string> classes{};                 // names of the categories to keep; all where empty
   data::ResizeRule training_resize{}, evaluation_resize{};
   bool predefined_padding = false;

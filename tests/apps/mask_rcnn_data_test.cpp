@@ -142,8 +142,8 @@ TEST_F(MaskRcnnData, SplitsThatThePresetDoesNotNameAreFound) {
   Words words = train_words("run", 1);
   words.insert(words.begin() + 1, "--preset=tensorpack");
   const ProgramResult result = run_program("dtrain-mask-rcnn", words);
-  for (const char* const notice : {"has no train2017, the split of --preset=tensorpack; using train",
-                                   "has no val2017, the split of --preset=tensorpack; using val"})
+  for (const char* const notice : {"has no coco_train2017, the split of --preset=tensorpack; using train",
+                                   "has no coco_val2017, the split of --preset=tensorpack; using val"})
     EXPECT_NE(result.err.find(notice), std::string::npos) << result.err;
   EXPECT_EQ(result.code, 0) << result.err;
 }

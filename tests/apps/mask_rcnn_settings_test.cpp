@@ -77,7 +77,7 @@ TEST(MaskRcnnSettings, PresetsHaveTheDefaultsOfTheirPrograms) {
   EXPECT_EQ(tensorpack.rate.base_rate, 0.01);
   EXPECT_EQ(tensorpack.rate.reference_batch, 8);
   EXPECT_EQ(tensorpack.rate.end, 180'000);
-  EXPECT_EQ(tensorpack.data.training, std::vector<std::string>{"train2017"});
+  EXPECT_EQ(tensorpack.data.training, std::vector<std::string>{"coco_train2017"});
   EXPECT_EQ(tensorpack.data.training_resize.max_size, 1344);
   EXPECT_FALSE(tensorpack.rate.decays_biases);
   EXPECT_EQ(tensorpack.detector.classes, 81);

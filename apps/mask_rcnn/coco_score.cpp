@@ -55,7 +55,7 @@ std::vector<MetricValue> coco_score(const data::coco::Annotations& truth,
 
 decltype(detection::TaskOptions::score) scorer(bool masks, bool area_of_box, Detected detected) {
   return [=](const detection::ValidationSplit& split, const std::vector<data::coco::Detection>& detections) {
-    if (detected) detected(detections);
+    if (detected) detected(split, detections);
     return coco_score(*split.truth, detections, split.name, masks, area_of_box, /*threads=*/1);
   };
 }

@@ -24,7 +24,7 @@ std::vector<MetricValue> coco_score(const data::coco::Annotations& truth,
                                     bool masks, bool area_of_box, int threads);
 
 // The same as a single-threaded callback for a task. `detected`, if given, is called with the detections first.
-using Detected = std::function<void(const std::vector<data::coco::Detection>&)>;
+using Detected = std::function<void(const detection::ValidationSplit&, const std::vector<data::coco::Detection>&)>;
 decltype(detection::TaskOptions::score) scorer(bool masks, bool area_of_box, Detected detected = {});
 
 }  // namespace dtrain::mask_rcnn

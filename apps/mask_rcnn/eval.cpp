@@ -14,6 +14,7 @@
 #include "apps/mask_rcnn/training_log.h"
 #include "dtrain/core/error.h"
 #include "dtrain/distributed/group.h"
+#include "dtrain/io/atomic_file.h"
 #include "dtrain/run/evaluation.h"
 
 namespace dtrain::mask_rcnn {
@@ -27,6 +28,14 @@ void write_gallery_of(const EvalFlags& values, const Settings& settings, const d
   gallery.images = images_of(settings.data, split.name);
   gallery.masks = settings.detector.masks;
   write_evaluation_gallery(gallery, read_shown(settings.data, split.name), detections);
+}
+
+void save_results(const std::string& path, const std::vector<data::coco::Detection>& detections) {
+  AtomicFile file(path);
+  data::coco::ResultWriter writer([&](std::string_view text) { file.write(text); });
+  for (const data::coco::Detection& one : detections) writer.add(one);
+  writer.finish();
+  file.commit();
 }
 
 int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
@@ -43,7 +52,10 @@ int score_model(const EvalFlags& values, const cli::FlagSet& flags) {
   options.evaluation_batch = values.batch;
   options.paste = settings.paste();
   std::vector<data::coco::Detection> detections;
-  options.score = scorer(settings.detector.masks, settings.area_of_box(), [&](const auto& all) { detections = all; });
+  options.score = scorer(settings.detector.masks, settings.area_of_box(), [&](const auto& split, const auto& all) {
+    detections = all;
+    if (!values.save_results.empty()) save_results(values.save_results + "-" + split.name, all);
+  });
   const detection::ValidationSplit shown = options.validation.front();
   settings.detector.classes = classes_of(*shown.images);
   EvaluationLog lines(log, images_in(options.validation));

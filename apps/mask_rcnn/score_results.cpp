@@ -94,6 +94,9 @@ void write_gallery_of_results(const EvalFlags& values, const Settings& settings,
 void EvalFlags::declare(cli::FlagSet& flags) {
   model.declare(flags);
   flags.add("batch_size", batch, "images per chunk", cli::kPositiveCount);
+  flags.add("save_results", save_results,
+            "file for the detections of the model in COCO's results format; -SPLIT is appended to its name, as in "
+            "TensorPack");
   flags.group("Results file");
   flags.add("annotations", annotations, "COCO annotations, for --results");
   flags.add("results", results, "detections in COCO's results format, evaluated instead of a model");
@@ -115,6 +118,7 @@ void EvalFlags::check() const {
        {results.empty() && model.load.empty(), "give --load WEIGHTS, or --annotations and --results; see --help"},
        {!results.empty() && !gallery.empty() && images.empty(),
         "--gallery of --results needs --images, the folder of the images"},
+       {!save_results.empty() && !results.empty(), "--save_results is for --load; --results has a file already"},
        {!images.empty() && (results.empty() || gallery.empty()), "--images is for --gallery of --results"}});
 }
 

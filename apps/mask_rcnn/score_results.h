@@ -13,7 +13,7 @@ namespace dtrain::mask_rcnn {
 struct EvalFlags {
   ModelFlags model;
   cli::MachineFlags machine;
-  std::string annotations, results, iou_type = "bbox", gallery, images;
+  std::string annotations, results, save_results, iou_type = "bbox", gallery, images;
   bool json = false;
   int64_t batch = 1, gallery_images = 12;
 

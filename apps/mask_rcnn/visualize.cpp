@@ -23,17 +23,22 @@ namespace {
 struct VisualizeFlags {
   ModelFlags model;
   cli::MachineFlags machine;
-  std::string split, output;
+  std::string split = "DATA.VAL", output;
   int64_t images = 10, proposals = 20;
 
   void declare(cli::FlagSet& flags) {
     model.declare(flags);
-    flags.add("split", split, "split to visualize; default: the first whose name contains \"val\"");
+    flags.add("split", split, "split to visualize, or DATA.TRAIN or DATA.VAL: the first of these");
     flags.add("images", images, "number of images, in the order of their ids", cli::kPositiveCount);
     flags.add("proposals", proposals, "proposals per image, by descending score", cli::kPositiveCount);
     flags.group("Output");
     flags.add("output", output, "folder for the output images, NAME.png");
     machine.declare(flags);
+  }
+
+  std::string chosen_split(const DataSettings& data) const {
+    if (split == "DATA.TRAIN") return training_splits(data).front();
+    return split.empty() || split == "DATA.VAL" ? validation_splits(data).front() : split;
   }
 };
 
@@ -122,7 +127,7 @@ int visualize(const Arguments& argv) {
   std::vector<std::string> notices;
   const Settings settings = values.model.settings(flags, notices);
   const cli::Machine machine = values.machine.resolve(flags, {}, notices);
-  const std::string split = values.split.empty() ? validation_splits(settings.data).front() : values.split;
+  const std::string split = values.chosen_split(settings.data);
   data::coco::Annotations truth = shown_truth(settings, split, notices);
   cli::print_notes(notices);
   auto categories = truth.categories;

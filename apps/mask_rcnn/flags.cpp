@@ -7,6 +7,7 @@
 #include "apps/cli/command_line.h"
 #include "apps/cli/recorded_weights.h"
 #include "dtrain/models/detection/presets.h"
+#include "libdtrain/train/checkpoint_files.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
@@ -77,9 +78,13 @@ Settings ModelFlags::changed(Settings settings, std::vector<std::string>& notice
   return settings;
 }
 
-std::string ModelFlags::weights() const {
+Settings ModelFlags::without_weights() const {
   std::vector<std::string> dropped;
-  const std::string path = load.empty() ? changed(preset_settings(preset), dropped).weights : load;
+  return changed(preset_settings(preset), dropped);
+}
+
+std::string ModelFlags::weights() const {
+  const std::string path = load.empty() ? without_weights().weights : load;
   return path.empty() ? path : weights_file(path);
 }
 
@@ -115,6 +120,10 @@ void TrainFlags::declare(cli::FlagSet& flags) {
   tracing.declare(flags);
   flags.add("throughput_log_freq", throughput_log_freq,
             "steps between lines of AWS Mask R-CNN's [ThroughputTracker]; 0: one line per epoch", cli::kCount);
+  flags.add_choice(
+      "compatible_with", compatible_with, {"dtrain", "tensorpack"},
+      "format of the log: tensorpack prints TensorPack's lines, such as `Start Epoch`, `total_cost:` and a "
+      "progress bar of the epoch every `--display_every` steps");
   for (const char* length : {"num_eval_batches", "num_eval_epochs"})
     flags.declared(length).refused("evaluations use all validation images");
   flags.declared("num_warmup_batches").refused("all steps are timed; TRAIN.WARMUP sets the learning-rate warm-up");
@@ -126,6 +135,19 @@ void TrainFlags::check(const cli::FlagSet& flags) const {
   run.check(flags);
   machine.check(flags);
   checkpoints.check(flags);
+}
+
+void TrainFlags::resume_at_starting_epoch() {
+  const std::string& train_dir = checkpoints.train_dir;
+  if (checkpoints.resume != "auto" || train_dir.empty() || model.load.empty()) return;
+  if (model.without_weights().starting_epoch == 1) return;
+  std::error_code unknown;
+  if (!std::filesystem::is_directory(model.load, unknown) || newest_checkpoint(train_dir, looks_complete)) return;
+  const std::optional<std::string> loaded =
+      looks_complete(model.load) ? model.load : newest_checkpoint(model.load, looks_complete);
+  if (!loaded) return;
+  checkpoints.resume = *loaded;
+  model.load.clear();
 }
 
 std::optional<std::vector<std::string>> read_arguments(cli::FlagSet& flags, ModelFlags& model, const Arguments& argv) {

@@ -32,6 +32,8 @@ struct ModelFlags {
   // see weights_file(). `given`: the flags that were given. Appends notices about keys without effect and the source of
   // the conventions.
   Settings settings(const cli::FlagSet& given, std::vector<std::string>& notices, Use use = Use::as_trained) const;
+  // Settings of the preset with --config_file, --config and flags, without weights and their record.
+  Settings without_weights() const;
 
  private:
   Settings changed(Settings settings, std::vector<std::string>& notices) const;
@@ -41,10 +43,15 @@ struct ModelFlags {
 struct TrainFlags : cli::TrainingFlags {
   ModelFlags model;
   int64_t throughput_log_freq = 100;
+  std::string compatible_with = "dtrain";
 
   TrainFlags() { summaries.summary_verbosity = 1; }
   void declare(cli::FlagSet& flags);
   void check(const cli::FlagSet& flags) const;
+  // With TRAIN.STARTING_EPOCH above 1, resumes the checkpoint in --load instead of loading its weights, unless
+  // train_dir has a checkpoint.
+  void resume_at_starting_epoch();
+  bool prints_tensorpack_log() const { return compatible_with == "tensorpack"; }
 };
 
 // Parses argv with `flags` and returns the positional arguments; none if help was printed.

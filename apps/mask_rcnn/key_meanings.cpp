@@ -125,7 +125,9 @@ constexpr KeyMeaning kOfTraining[] = {
     {"TRAIN.EVAL_PERIOD", "int", "epochs between evaluations; 0: only at the end"},
     {"TRAIN.CHECKPOINT_PERIOD", "int", "epochs between checkpoints; 0: only at the end"},
     {"TRAIN.SEED", "int", "seed of the run; none: --tf_random_seed"},
-    {"TRAIN.STARTING_EPOCH", "int", "a run resumes at the epoch of its checkpoint; only 1 is supported"},
+    {"TRAIN.STARTING_EPOCH", "int",
+     "first epoch of the run; above 1, train_dir or --load must have a checkpoint of that epoch or a later one, which "
+     "is resumed"},
     {"TRAIN.SHOULD_STOP", "bool", "use TEST.BOX_TARGET and TEST.MASK_TARGET to stop early; only False is supported"},
     {"TRAIN.NUM_GPUS", "int", "every process is a rank"},
     {"TRAIN.BACKBONE_NCHW", "bool", "the layout is NHWC"},

@@ -77,6 +77,7 @@ struct Settings {
   int64_t steps_per_epoch = 500;                       // an epoch, i.e. a reporting period
   int64_t images_per_epoch = 0;                        // if not 0: images per epoch, rounded down to whole batches
   bool epoch_of_coco = false;                          // images_per_epoch is COCO's default
+  int64_t starting_epoch = 1;                          // TensorPack's number of the first epoch; 1: not checked
   int64_t evaluate_epochs = 0, checkpoint_epochs = 0;  // in epochs; 0: only at the end
   double box_target = 0, mask_target = 0;              // AP targets; training stops when both are reached; 0: none
   double visible_score = 0.5;                          // for pictures

@@ -108,6 +108,7 @@ int train(const Arguments& argv) {
   DT_CHECK(positional->empty(), "unexpected argument ", positional->front());
   values.check(flags);
   cli::catch_stop_signals();
+  values.resume_at_starting_epoch();
   const std::unique_ptr<Group> group = cli::open_group(values.ranks.job.limits(), values.ranks.job.expect_ranks);
   cli::check_flags(*group, flags);
   std::vector<std::string> notices;

@@ -141,6 +141,10 @@ std::vector<ConfigKey> training_keys() {
       {"TRAIN.STEPS_PER_EPOCH", set_steps_per_epoch, steps_per_epoch},
       // AWS Mask R-CNN's flag --images_per_epoch.
       {"TRAIN.IMAGES_PER_EPOCH", set_images_per_epoch, images_per_epoch},
+      {"TRAIN.STARTING_EPOCH",
+       [](Settings& s, const std::string& text) {
+         s.starting_epoch = as_integer(parse_literal(text), cli::kPositiveCount);
+       }},
       integer_key(
           "TRAIN.EVAL_PERIOD", [](auto& s) -> auto& { return s.evaluate_epochs; }, cli::kCount),
       integer_key(

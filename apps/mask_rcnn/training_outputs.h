@@ -2,6 +2,7 @@
 // log.log and throughput lines.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,6 +30,16 @@ class TrainingOutputs {
   std::vector<Observer*> observers();
 
  private:
+  // Throws Error(Fault::checkpoint) unless the run begins at TRAIN.STARTING_EPOCH or later.
+  class StartingEpoch final : public Observer {
+   public:
+    StartingEpoch(int64_t epoch, uint64_t period) : epoch_(static_cast<uint64_t>(epoch)), period_(period) {}
+    void begun(const Begun& event) override;
+
+   private:
+    const uint64_t epoch_, period_;  // period_: steps per epoch
+  };
+
   // Opens log.log.
   class LogOpener final : public Observer {
    public:
@@ -40,7 +51,8 @@ class TrainingOutputs {
     const std::string path_;
   };
 
-  TrainingLog lines_;
+  StartingEpoch starting_epoch_;
+  std::unique_ptr<Observer> lines_;
   std::optional<LogOpener> log_opener_;
   std::optional<observers::ThroughputTracker> throughput_;
   std::optional<observers::StatsJson> stats_;

@@ -60,7 +60,6 @@ std::vector<ConfigKey> single_values() {
       single_value("FPN.ANCHOR_STRIDES", {"4,8,16,32,64"}, {}, "pyramid strides are 4, 8, 16, 32 and 64"),
       single_flag("RPN.TOPK_PER_IMAGE", true, "top-k of proposals is per image, not per batch"),
       single_flag("DATA.ABSOLUTE_COORD", true, "box coordinates are in pixels, as in COCO"),
-      single_value("TRAIN.STARTING_EPOCH", {"1"}, {}, "a run resumes at the epoch of its checkpoint"),
       single_flag("TRAIN.SHOULD_STOP", false, "use TEST.BOX_TARGET and TEST.MASK_TARGET to stop early"),
       {"RPN.CROWD_OVERLAP_THRESH",
        [](Settings&, const std::string& text) {

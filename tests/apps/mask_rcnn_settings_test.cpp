@@ -213,7 +213,7 @@ TEST(MaskRcnnSettings, RefusesWithTheReason) {
   EXPECT_EQ(error_of("BACKBONE.NORM=LN"), "BACKBONE.NORM=LN: expected one of FreezeBN, BN, SyncBN, GN, None");
   for (const char* assignment :
        {"FPN.PROPOSAL_MODE=Joint", "RPN.ANCHOR_STRIDE=8", "FPN.ANCHOR_STRIDES=(8,16,32,64,128)",
-        "RPN.CROWD_OVERLAP_THRESH=0.7", "TRAIN.STARTING_EPOCH=3", "RPN.TOPK_PER_IMAGE=False"})
+        "RPN.CROWD_OVERLAP_THRESH=0.7", "TRAIN.STARTING_EPOCH=0", "RPN.TOPK_PER_IMAGE=False"})
     EXPECT_TRUE(contains(error_of(assignment), "not supported: ")) << assignment;
   for (const char* assignment : {"MODE_MASK=2",
                                  "DATA.TRAIN=3",

@@ -22,6 +22,9 @@ constexpr std::array kCommands = {
     cli::Command{"visualize", mask_rcnn::visualize, "draws ground truth, proposals and results side by side"},
     cli::Command{"convert", mask_rcnn::convert, "converts weights between the formats of other programs"},
     cli::Command{"export", mask_rcnn::export_model, "exports a detector to ONNX"},
+    cli::Command{"tensorpack-train", mask_rcnn::tensorpack_train, "takes the arguments of TensorPack's train.py"},
+    cli::Command{"tensorpack-predict", mask_rcnn::tensorpack_predict, "takes the arguments of TensorPack's predict.py"},
+    cli::Command{"aws-train", mask_rcnn::aws_train, "takes the arguments of AWS Mask R-CNN's train.py"},
 };
 
 // Prints the key reference, with any command; false if not requested.

@@ -1,12 +1,15 @@
 // docs/translation.md: our programs accept its command lines.
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <regex>
 
 #include "apps/cli/values.h"
 #include "apps/cnn_benchmarks/flags.h"
 #include "apps/imagenet_main/translation.h"
 #include "apps/launch_benchmark/translation.h"
+#include "apps/mask_rcnn/front_end.h"
+#include "apps/mask_rcnn/score_results.h"
 #include "apps/train_imagenet/translation.h"
 #include "tests/testing.h"
 
@@ -31,7 +34,33 @@ Arguments with_program(Arguments line) {
   return line;
 }
 
+// Command lines of detectors: also their keys.
+void check_detector(const Arguments& line) {
+  using mask_rcnn::Original;
+  const std::map<std::string, Original> originals = {{"tensorpack-train", Original::tensorpack_train},
+                                                     {"tensorpack-predict", Original::tensorpack_predict},
+                                                     {"aws-train", Original::aws_train}};
+  const auto made =
+      mask_rcnn::translated(originals.at(line.at(1)), with_program({line.begin() + 2, line.end()}), /*gpus=*/1);
+  cli::FlagSet flags("program", "", "");
+  if (made->command == "train") {
+    mask_rcnn::TrainFlags values;
+    values.declare(flags);
+    EXPECT_TRUE(mask_rcnn::read_arguments(flags, values.model, with_program(made->arguments))->empty());
+    values.check(flags);
+    EXPECT_NO_THROW(values.model.without_weights().check());
+  } else if (made->command == "eval") {
+    mask_rcnn::EvalFlags values;
+    values.declare(flags);
+    EXPECT_TRUE(mask_rcnn::read_arguments(flags, values.model, with_program(made->arguments))->empty());
+    values.check();
+  } else {
+    EXPECT_TRUE(made->command == "predict" || made->command == "visualize") << made->command;
+  }
+}
+
 void check(const Arguments& line) {
+  if (line.front() == "dtrain-mask-rcnn") return check_detector(line);
   cli::FlagSet flags("program", "", "");
   if (line.front() == "dtrain-train-imagenet") {
     train_imagenet::declare(flags);
@@ -63,20 +92,21 @@ std::vector<std::string> commands() {
   std::vector<std::string> found;
   bool here = false;
   for (std::string line; std::getline(in, line);) {
-    if (line.starts_with('#')) here = line == "## Lines";
+    if (line.starts_with('#')) here = line == "## Lines" || line == "### Detectors";
     const size_t cell = line.find(" | ");
     if (!here || !line.starts_with("| `") || cell == std::string::npos) continue;
     const std::string ours = line.substr(cell + 3, line.find(" | ", cell + 3) - cell - 3);
     std::smatch match;
     EXPECT_TRUE(std::regex_match(ours, match, command)) << ours;
     found.push_back(match[1]);
+    std::erase(found.back(), '\'');  // the shell's quotes, around words without blanks
   }
   return found;
 }
 
 TEST(Translation, AcceptsItsCommandLines) {
   const std::vector<std::string> lines = commands();
-  EXPECT_GE(lines.size(), 20u);
+  EXPECT_GE(lines.size(), 29u);
   for (const std::string& line : lines) {
     SCOPED_TRACE(line);
     try {

@@ -20,7 +20,12 @@ class Log {
   // Suppresses lines and keeps notices: another program's log format replaces the lines.
   void keep_lines_back() { has_lines_ = false; }
 
+  // Prints extra lines as notices from now on: the log has the lines of another program alone.
+  void print_extras_as_notices() { has_extras_ = false; }
+
   void line(const std::string& text);
+  // A line that the other program does not print.
+  void extra(const std::string& text) { has_extras_ ? line(text) : notice(text); }
   void notice(const std::string& text);
 
   // Also appends lines and notices of a speaking log to `file`, which must outlive the log. On failure, prints one
@@ -40,7 +45,7 @@ class Log {
 
   std::ostream& out_;
   std::ostream& notices_;
-  bool speaks_, has_lines_ = true;
+  bool speaks_, has_lines_ = true, has_extras_ = true;
   bool lost_ = false;  // a line that could not be written
   LineFile* copy_ = nullptr;
   LiveBlock* block_ = nullptr;

@@ -26,7 +26,7 @@ namespace {
 
 void announce_graph(const TrainingJob& job, cli::Log& log) {
   log.line("Initializing graph");
-  if (job.context->is_cpu()) log.line("Computing:   " + cli::describe(*job.context));
+  if (job.context->is_cpu()) log.extra("Computing:   " + cli::describe(*job.context));
 }
 
 // Logs cli::report_input() of the last evaluation, if any.
@@ -46,7 +46,7 @@ int train(TrainingJob& job, cli::Log& log, Observer* own_log) {
   const Settings& settings = job.settings;
   announce_graph(job, log);
   if (job.group.size() > 1)
-    for (const std::string& line : cli::rank_table(job.group, settings.machine)) log.line(line);
+    for (const std::string& line : cli::rank_table(job.group, settings.machine)) log.extra(line);
   Optimizer optimizer(job.store, settings.flags.optimizer.options());
   Trainer trainer(job.store, optimizer, job.schedule.learning_rate, job.trainer_options());
   const std::unique_ptr<cli::ImageTask> task = make_task(job);

@@ -23,7 +23,8 @@ namespace {
 constexpr char kAbout[] =
     "Trains, evaluates and benchmarks image classifiers, with tf_cnn_benchmarks' flags, data and log.\n"
     "The log is tf_cnn_benchmarks', except for the first line, which names dtrain instead of TensorFlow, and "
-    "additional lines between `Initializing graph` and `Running warm up` and after the footer. Notices go to stderr.\n"
+    "additional lines between `Initializing graph` and `Running warm up` and after the footer, which "
+    "--compatible_with=master prints on stderr. Notices go to stderr.\n"
     "Under mpirun, each process is a rank with its own device, and all ranks train one model (synchronous data "
     "parallelism).\n"
     "Exit codes: 0 done, 1 usage, 2 data, 3 NaN or Inf, 4 another rank or the network, 5 checkpoint, 6 memory or disk, "
@@ -74,6 +75,7 @@ int run_rank(Settings settings, const cli::FlagSet& flags, Group& group, const s
   cli::Log log(cli::patient_stdout(), cli::patient_stderr(), settings.ranks.is_chief());
   cli::Log front_log(cli::patient_stdout(), cli::patient_stderr(), settings.ranks.is_chief());
   if (other_log) log.keep_lines_back();
+  if (settings.flags.tf.prints_their_lines_alone()) log.print_extras_as_notices();
   for (const std::string& notice : notices) log.notice(notice);
   for (const std::string& notice : settings.notices) log.notice(notice);
   Datasets datasets;

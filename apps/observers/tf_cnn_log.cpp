@@ -25,15 +25,16 @@ std::string clock_time(double seconds) {
 
 void TfCnnLog::begun(const Begun& event) {
   statistics_.begun(event.step);
-  if (!event.restored_from.empty()) log_.line(fmt::format("Restored step {} from {}", event.step, event.restored_from));
+  if (!event.restored_from.empty())
+    log_.extra(fmt::format("Restored step {} from {}", event.step, event.restored_from));
   if (!options_.weights_line.empty()) {
     if (event.step == 0)
-      log_.line(options_.weights_line);
+      log_.extra(options_.weights_line);
     else
       log_.notice("--weights has no effect: the run continues from its checkpoint");
   }
-  if (!event.schedule.empty()) log_.line(fmt::format("Schedule:    {}", event.schedule));
-  if (!event.update.empty()) log_.line(fmt::format("Update:      {}", event.update));
+  if (!event.schedule.empty()) log_.extra(fmt::format("Schedule:    {}", event.schedule));
+  if (!event.update.empty()) log_.extra(fmt::format("Update:      {}", event.update));
   done_ = event.complete;
   if (!done_) log_.line("Running warm up");
 }
@@ -78,9 +79,9 @@ void TfCnnLog::evaluated(const Evaluated& event) {
   log_.line(fmt::format("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{} examples]", top_1,
                         value_of(event.result.values, "top_5_accuracy"), event.result.examples));
   if (find_metric(event.result.values, "averaged_top_1_accuracy"))
-    log_.line(fmt::format("Averaged parameters: Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f}",
-                          value_of(event.result.values, "averaged_top_1_accuracy"),
-                          value_of(event.result.values, "averaged_top_5_accuracy")));
+    log_.extra(fmt::format("Averaged parameters: Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f}",
+                           value_of(event.result.values, "averaged_top_1_accuracy"),
+                           value_of(event.result.values, "averaged_top_5_accuracy")));
   if (!options_.trains) total(static_cast<double>(event.result.examples) / event.result.seconds);
   if (options_.stop_at_top_1 && top_1 >= *options_.stop_at_top_1)
     log_.line(fmt::format("Stopping, as eval accuracy at least {} was reached", *options_.stop_at_top_1));

@@ -31,6 +31,30 @@ TEST_F(CnnBenchmarks, PrintsTheLogOfTfCnnBenchmarks) {
   EXPECT_TRUE(std::regex_match(run.out, log)) << run.out;
 }
 
+TEST_F(CnnBenchmarks, CompatibleWithPrintsNoOtherLines) {
+  const Arguments line = synthetic() + Arguments{"--num_batches=2", "--num_warmup_batches=1", "--display_every=2"};
+  const std::string step = R"(\timages/sec: \d+\.\d \+/- \d+\.\d \(jitter = \d+\.\d\)\t\d+\.\d{3}\n)";
+  const std::string rest =
+      R"(Data format: NCHW\nOptimizer:   sgd\nVariables:   parameter_server\n==========\nGenerating training model\n)"
+      R"(Initializing graph\nRunning warm up\nDone warm up\nStep\tImg/sec\ttotal_loss\n1)" +
+      step + "2" + step + R"(-{64}\ntotal images/sec: \d+\.\d\d\n-{64}\n)";
+  const std::string head = R"(dtrain:      \d+\.\d+\.\d+\nModel:       resnet20\nDataset:     cifar10 \(synthetic\)\n)";
+  const std::string sizes =
+      R"(SingleSess:  False\nBatch size:  4 global\n             4 per device\nNum batches: 2\nNum epochs:  0\.00\n)"
+      R"(Devices:     \['/cpu:0'\]\n)";
+  const ProgramResult master = train(line + Arguments{"--compatible_with=master"});
+  ASSERT_EQ(master.code, 0) << master.err;
+  EXPECT_TRUE(std::regex_match(
+      master.out, std::regex(head + R"(Mode:        training\n)" + sizes + R"(NUMA bind:   False\n)" + rest)))
+      << master.out;
+  for (const char* line_there : {"note: Computing: ", "note: Schedule: ", "note: Update: ", "note: Peak memory: "})
+    EXPECT_TRUE(contains(master.err, line_there)) << master.err;
+  const ProgramResult old = train(line + Arguments{"--compatible_with=1.12"});
+  ASSERT_EQ(old.code, 0) << old.err;
+  EXPECT_TRUE(std::regex_match(old.out, std::regex(head + R"(Mode:        BenchmarkMode\.TRAIN\n)" + sizes + rest)))
+      << old.out;
+}
+
 TEST_F(CnnBenchmarks, ForwardOnlyShowsAccuraciesAndNoLoss) {
   const ProgramResult run =
       train(synthetic() + Arguments{"--forward_only", "--num_batches=2", "--num_warmup_batches=0"});

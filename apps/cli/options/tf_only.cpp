@@ -20,8 +20,9 @@ void TfFlags::declare(FlagSet& flags) {
       .no_effect("batches are prefetched one by one");
   flags.add("rewriter_config", rewriter_config, "graph rewriter options of TensorFlow; shown in the header")
       .no_effect("there is no TensorFlow graph");
-  flags.add_choice("compatible_with", compatible_with, {"master", "1.12"},
-                   "branch of tf_cnn_benchmarks; 1.12 prints that branch's header, and enables distortions unless "
+  flags.add_choice("compatible_with", compatible_with, {"dtrain", "master", "1.12"},
+                   "branch of tf_cnn_benchmarks whose lines the log has, after a first line that names dtrain; other "
+                   "lines go to stderr. dtrain adds them to master's log. 1.12 also enables distortions unless "
                    "--nodistortions is given");
 }
 

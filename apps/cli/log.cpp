@@ -24,8 +24,9 @@ void Log::line(const std::string& text) {
     notice(fmt::format("the log: {}; the run goes on, lines may be missing", std::generic_category().message(cause)));
 }
 
-void Log::notice(const std::string& text) {
+void Log::notice(const std::string& message) {
   if (!speaks_) return;
+  const std::string text = translate_ ? translate_(message) : message;
   copy("note: " + text);
   print([&] { notices_ << "note: " << escaped(text) << std::endl; });
 }

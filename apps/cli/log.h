@@ -4,6 +4,7 @@
 #include <functional>
 #include <ostream>
 #include <string>
+#include <utility>
 
 #include "apps/cli/line_file.h"
 #include "apps/cli/live_block.h"
@@ -20,13 +21,18 @@ class Log {
   // Suppresses lines and keeps notices: another program's log format replaces the lines.
   void keep_lines_back() { has_lines_ = false; }
 
+  // Translates all further notices, for front ends whose users know other names of flags.
+  void translate_notices(std::function<std::string(const std::string&)> translate) {
+    translate_ = std::move(translate);
+  }
+
   // Prints extra lines as notices from now on: the log has the lines of another program alone.
   void print_extras_as_notices() { has_extras_ = false; }
 
   void line(const std::string& text);
   // A line that the other program does not print.
   void extra(const std::string& text) { has_extras_ ? line(text) : notice(text); }
-  void notice(const std::string& text);
+  void notice(const std::string& message);
 
   // Also appends lines and notices of a speaking log to `file`, which must outlive the log. On failure, prints one
   // notice and continues without the file.
@@ -49,6 +55,7 @@ class Log {
   bool lost_ = false;  // a line that could not be written
   LineFile* copy_ = nullptr;
   LiveBlock* block_ = nullptr;
+  std::function<std::string(const std::string&)> translate_{};
 };
 
 }  // namespace dtrain::cli

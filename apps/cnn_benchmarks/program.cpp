@@ -77,6 +77,9 @@ int run_rank(Settings settings, const cli::FlagSet& flags, Group& group, const s
   if (other_log) log.keep_lines_back();
   if (settings.flags.tf.prints_their_lines_alone()) log.print_extras_as_notices();
   for (const std::string& notice : notices) log.notice(notice);
+  if (other_log)
+    for (cli::Log* each : {&log, &front_log})
+      each->translate_notices([front](const std::string& text) { return front->names.in(text); });
   for (const std::string& notice : settings.notices) log.notice(notice);
   Datasets datasets;
   if (!cli::open_unless_stopped(group, [&] { datasets = open_datasets(settings); })) {
@@ -94,18 +97,18 @@ int run_rank(Settings settings, const cli::FlagSet& flags, Group& group, const s
   return run_mode(job, log, observer.get());
 }
 
-}  // namespace
-
-int run_program(const std::vector<std::string>& argv, const FrontEnd* front) {
+int run_line(const std::vector<std::string>& argv, const FrontEnd* front) {
   Flags values;
   cli::FlagSet flags("dtrain-cnn-benchmarks", "[--flag=value | --flag value | --switch | --noswitch]...", kAbout);
   values.declare(flags);
   std::vector<std::string> notices = front != nullptr ? front->notices : std::vector<std::string>{};
   const auto note = [&](const std::vector<std::string>& lines) {
-    notices.insert(notices.end(), lines.begin(), lines.end());
+    for (const std::string& line : lines) notices.push_back(front != nullptr ? front->names.in(line) : line);
   };
   const auto settle = [&] {
-    note(values.recipe.apply(flags));
+    const std::vector<std::string> recipe =
+        values.recipe.apply(flags, front != nullptr ? &front->names.given : nullptr);
+    notices.insert(notices.end(), recipe.begin(), recipe.end());  // in our flags, which may follow `--`
     values.settle(flags);
     note(cli::take_recorded(flags, recorded_weights(values), !values.mode.eval));
   };
@@ -133,6 +136,18 @@ int run_program(const std::vector<std::string>& argv, const FrontEnd* front) {
   cli::ignore_stop_signals();
   group->finish();
   return code;
+}
+
+}  // namespace
+
+int run_program(const std::vector<std::string>& argv) { return run_line(argv, nullptr); }
+
+int run_program(const std::vector<std::string>& argv, const FrontEnd& front) {
+  try {
+    return run_line(argv, &front);
+  } catch (const Error& error) {
+    throw Error(error.fault(), front.names.in(error.what()));
+  }
 }
 
 }  // namespace dtrain::cnn_benchmarks

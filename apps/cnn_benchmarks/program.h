@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/arguments.h"
 #include "apps/cli/log.h"
 #include "dtrain/run/observer.h"
 
@@ -23,11 +24,14 @@ struct RunFacts {
 struct FrontEnd {
   std::vector<std::string> argv{};     // its command line, for the ranks of --num_gpus
   std::vector<std::string> notices{};  // about the command line
+  cli::FlagNames names{};              // for messages about our flags
   // Creates the replacement of tf_cnn_benchmarks' log; `log` outlives it.
   std::function<std::unique_ptr<Observer>(const RunFacts&, cli::Log& log)> observer{};
 };
 
 // Runs `argv`, a command line of dtrain-cnn-benchmarks, and returns the exit code. Throws Error on failure.
-int run_program(const std::vector<std::string>& argv, const FrontEnd* front = nullptr);
+int run_program(const std::vector<std::string>& argv);
+// The same for a front end. Notices and errors have its names of flags.
+int run_program(const std::vector<std::string>& argv, const FrontEnd& front);
 
 }  // namespace dtrain::cnn_benchmarks

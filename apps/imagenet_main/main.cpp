@@ -31,17 +31,18 @@ int run(const std::vector<std::string>& argv) {
   const int64_t seed = cli::parse_number<int64_t>(arguments->front());
   std::vector<std::string> line = imagenet_main::translated(flags, std::to_string(seed));
   line.insert(line.begin(), "dtrain-cnn-benchmarks");
-  cli::append_flags(line, {arguments->begin() + 1, arguments->end()});
+  const std::vector<std::string> more(arguments->begin() + 1, arguments->end());
+  cli::append_flags(line, more);
 
   observers::ImagenetMainLogOptions options;
   if (flags.given("stop_threshold")) options.threshold = std::stod(flags.text("stop_threshold"));
-  cnn_benchmarks::FrontEnd front{.argv = argv};
+  cnn_benchmarks::FrontEnd front{.argv = argv, .names = imagenet_main::names(flags, more)};
   front.observer = [&](const cnn_benchmarks::RunFacts& facts, cli::Log& log) {
     options.global_batch = static_cast<double>(facts.global_batch);
     options.samples = static_cast<double>(facts.samples);
     return std::make_unique<observers::ImagenetMainLog>(log, options);
   };
-  return cnn_benchmarks::run_program(line, &front);
+  return cnn_benchmarks::run_program(line, front);
 }
 
 }  // namespace

@@ -12,23 +12,27 @@ const std::vector<cli::Argument> kArguments = {
     {"data_dir,dd", "string", "", "folder of train-* and validation-*; required without --use_synthetic_data",
      "data_dir"},
     {"model_dir,md", "string", "",
-     "folder of the checkpoints; a run resumes from the newest. Without it no checkpoints are saved"},
-    {"train_epochs,te", "int", "90", "epochs, in whole cycles"},
-    {"epochs_between_evals,ebe", "int", "1", "epochs of a cycle, which ends with an evaluation"},
+     "folder of the checkpoints; a run resumes from the newest. Without it no checkpoints are saved", "", "", "", "",
+     "train_dir"},
+    {"train_epochs,te", "int", "90", "epochs, in whole cycles", "", "", "", "", "num_epochs"},
+    {"epochs_between_evals,ebe", "int", "1", "epochs of a cycle, which ends with an evaluation", "", "", "",
+     "eval_during_training_every_n_epochs"},
     {"stop_threshold,st", "float", "", "top-1 accuracy at which the run stops", "stop_at_top_1_accuracy"},
     {"batch_size,bs", "int", "32", "images per rank", "batch_size"},
-    {"max_train_steps,mts", "int", "", "upper limit on steps, and on batches of an evaluation", "max_train_steps"},
-    {"resnet_size,rs", "18|34|50|101|152|200", "50", "layers"},
+    {"max_train_steps,mts", "int", "", "upper limit on steps, and on batches of an evaluation", "max_train_steps", "",
+     "", "num_eval_batches"},
+    {"resnet_size,rs", "18|34|50|101|152|200", "50", "layers", "", "", "", "", "model"},
     {"version,v", "1|2", "1", "1: ResNet v1.5", "", "", "MLPerf's reference is version 1, which is v1.5"},
-    {"enable_lars", "bool", "false", "LARS and its rates"},
+    {"enable_lars", "bool", "false", "LARS and its rates", "", "", "", "", "recipe"},
     {"label_smoothing", "float", "0", "probability mass of the target that is spread evenly over all classes",
      "label_smoothing"},
     {"weight_decay", "float", "0.0001", "weight decay", "weight_decay"},
-    {"use_synthetic_data,synth", "bool", "false", "a synthetic batch instead of data"},
-    {"dtype,dt", "fp32|fp16", "fp32", "type of activations"},
-    {"use_bfloat16", "bool", "false", "bfloat16 activations"},
+    {"use_synthetic_data,synth", "bool", "false", "a synthetic batch instead of data", "", "", "", "", "data_dir"},
+    {"dtype,dt", "fp32|fp16", "fp32", "type of activations", "", "", "", "", "precision"},
+    {"use_bfloat16", "bool", "false", "bfloat16 activations", "", "", "", "", "precision"},
     {"loss_scale,ls", "float", "", "loss scale of fp16", "fp16_loss_scale"},
-    {"num_gpus,ng", "int", "", "0: the CPU; more than 1: the program starts one rank per GPU"},
+    {"num_gpus,ng", "int", "", "0: the CPU; more than 1: the program starts one rank per GPU", "", "", "", "",
+     "device,num_gpus,variable_update"},
     {"intra_op_parallelism_threads,intra", "int", "", "compute threads; 0: one per core", "num_intra_threads"},
     {"inter_op_parallelism_threads,inter", "int", "0", "concurrent ops", "",
      "ops of a step run sequentially, concurrently with the input pipeline and the all-reduce"},
@@ -80,6 +84,10 @@ std::string rest(const cli::FlagSet& flags) {
 }  // namespace
 
 void declare(cli::FlagSet& flags) { cli::declare(flags, "Arguments of imagenet_main.py", kArguments); }
+
+cli::FlagNames names(const cli::FlagSet& flags, const std::vector<std::string>& more) {
+  return cli::names_of(flags, kArguments, more);
+}
 
 std::vector<std::string> translated(const cli::FlagSet& flags, const std::string& seed) {
   check(flags);

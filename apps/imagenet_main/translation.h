@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/cli/flags.h"
+#include "apps/cli/arguments.h"
 
 namespace dtrain::imagenet_main {
 
@@ -12,5 +12,8 @@ void declare(cli::FlagSet& flags);
 
 // Equivalent flags of dtrain-cnn-benchmarks. Throws Error for unsupported arguments.
 std::vector<std::string> translated(const cli::FlagSet& flags, const std::string& seed);
+
+// Names for messages about flags of dtrain-cnn-benchmarks. `more`: the arguments after `--`.
+cli::FlagNames names(const cli::FlagSet& flags, const std::vector<std::string>& more);
 
 }  // namespace dtrain::imagenet_main

@@ -35,7 +35,7 @@ int run(const std::vector<std::string>& argv) {
       .new_file = is_on(flags, "clear_log"),
       .checkpoints = folder + "/checkpoints",
       .trained_batch = std::stod(flags.text("batch_size")) * std::stod(flags.text("num_gpus"))};
-  cnn_benchmarks::FrontEnd front{.argv = argv};
+  cnn_benchmarks::FrontEnd front{.argv = argv, .names = train_imagenet::names(flags, *more)};
   if (is_on(flags, "fp16") && !gpu) front.notices.emplace_back("fp16, the default, needs a GPU; using fp32");
   if (model == "resnet18" || model == "resnet34")
     front.notices.push_back(model + " is the paper's; the script's has other widths");
@@ -45,7 +45,7 @@ int run(const std::vector<std::string>& argv) {
     options.ranks = facts.ranks;
     return std::make_unique<observers::AwsLog>(to, options);
   };
-  return cnn_benchmarks::run_program(line, &front);
+  return cnn_benchmarks::run_program(line, front);
 }
 
 }  // namespace

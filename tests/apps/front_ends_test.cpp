@@ -91,6 +91,32 @@ TEST_F(FrontEnds, AwsRefusesInOneLine) {
   }
 }
 
+TEST_F(FrontEnds, MessagesAreAboutTheArgumentsOfTheUser) {
+  const Arguments line = {"-m", "resnet18", "--data_dir", data(), "-b", "4", "--num_batches=1", "--mom", "0.8"};
+  const ProgramResult run = run_program(kAws, line + Arguments{"--log_dir", path("messages")} + kSmall);
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_TRUE(contains(run.err, "--momentum=0.8 (given)")) << run.err;
+  EXPECT_TRUE(contains(run.err, " --weight_decay=0.0001 --") || contains(run.err, " --weight_decay=0.0001\n"))
+      << "implied by a default of the script: " << run.err;
+  EXPECT_FALSE(contains(run.err, "--num_classes=1000 (given)")) << run.err;
+
+  const ProgramResult wrong = run_program(kAws, line + Arguments{"--leta=-1", "--use_larc"} + kSmall);
+  EXPECT_EQ(wrong.code, 1) << wrong.err;
+  EXPECT_TRUE(contains(wrong.err, "--leta: ")) << wrong.err;
+  const ProgramResult ours = run_program(kAws, line + kSmall + Arguments{"--larc_trust=-1"});
+  EXPECT_EQ(ours.code, 1) << ours.err;
+  EXPECT_TRUE(contains(ours.err, "--larc_trust: ")) << "a flag behind --: " << ours.err;
+}
+
+TEST(FlagNames, ReplacesWholeNamesOnly) {
+  cli::FlagNames names;
+  names.theirs = {{"num_epochs", "epochs"}, {"lr", "rate"}};
+  EXPECT_EQ(names.in("--num_epochs=3 and --num_epochs_per_decay, --lr; --lr_alpha -- --nolr --lr"),
+            "--epochs=3 and --num_epochs_per_decay, --rate; --lr_alpha -- --nolr --rate");
+  EXPECT_EQ(names.in(""), "");
+  EXPECT_EQ(names.in("a--"), "a--");
+}
+
 // Resolves a command line of dtrain-cnn-benchmarks.
 struct Ours {
   explicit Ours(std::vector<std::string> line) {

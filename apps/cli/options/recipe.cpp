@@ -51,7 +51,7 @@ void RecipeFlags::declare(FlagSet& flags) {
       .setting("recipe");
 }
 
-std::vector<std::string> RecipeFlags::apply(FlagSet& flags) const {
+std::vector<std::string> RecipeFlags::apply(FlagSet& flags, const std::set<std::string>* user_flags) const {
   std::vector<std::string> lines;
   const auto chosen = std::ranges::find(recipes(), recipe, &Recipe::name);
   if (chosen == recipes().end()) return lines;
@@ -62,7 +62,8 @@ std::vector<std::string> RecipeFlags::apply(FlagSet& flags) const {
       const bool given = flags.given(flag);
       if (!given && omitted.contains(flag)) continue;
       flags.imply(flag, value, "recipe " + recipe);
-      text += fmt::format(" --{}={}{}", flag, flags.text(flag), given ? " (given)" : "");
+      const bool by_user = user_flags == nullptr ? given : user_flags->contains(flag);
+      text += fmt::format(" --{}={}{}", flag, flags.text(flag), by_user ? " (given)" : "");
     }
     if (!text.empty()) lines.push_back(fmt::format("recipe {}, {}:{}", recipe, subject, text));
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -31,6 +32,20 @@ int gpu_index(const std::string& list, const Ranks& ranks) {
   return indices[static_cast<size_t>(ranks.local_rank)];
 }
 
+// What keeps this process from using more cores. Open MPI 4 tells processes whether it bound them, and the policy of
+// --bind-to; other launchers tell nothing, but single processes are rarely bound by one.
+std::string limit_of(const Cores& cores, const Ranks& ranks) {
+  if (cores.usable == cores.online) return ", all of the machine";
+  const auto variable = [variables = environment()](const char* name) {
+    const char* const value = variables(name);
+    return std::string_view(value == nullptr ? "" : value);
+  };
+  const bool bound = variable("OMPI_MCA_orte_bound_at_launch") == "1";
+  const bool unbound = variable("OMPI_MCA_hwloc_base_binding_policy").starts_with("none");
+  if (bound || (!unbound && ranks.size > 1)) return ": mpirun binds ranks to cores; pass --bind-to none to disable";
+  return ": a container, taskset or the batch system allows no more";
+}
+
 // Ranks of a host share its cores, with or without binding.
 int threads_of(int asked, bool chosen, const Ranks& ranks, std::vector<std::string>& notices) {
   const Cores cores = available_cores();
@@ -40,7 +55,7 @@ int threads_of(int asked, bool chosen, const Ranks& ranks, std::vector<std::stri
   if (asked > cores.usable || (bound && cores.usable < fair))
     notices.push_back(concat("this process may use ", cores.usable, " of ", cores.online, " cores",
                              asked > cores.usable ? concat(", ", asked, " threads were asked for") : "",
-                             ": mpirun binds ranks to cores; pass --bind-to none to disable"));
+                             limit_of(cores, ranks)));
   return chosen || ranks.size == 1 ? asked : cores.share(ranks.local_size, ranks.sharing);
 }
 

@@ -42,7 +42,8 @@ const Table kPredicting = {
 
 const Table kAws = {
     {"fp16", "bool", "false", "compute in fp16, with a loss scale of 1024; needs a GPU"},
-    {"images_per_epoch", "int", "120000", "images of an epoch, the key TRAIN.IMAGES_PER_EPOCH; if not given, one pass over data other than COCO"},
+    {"images_per_epoch", "int", "120000",
+     "images of an epoch, the key TRAIN.IMAGES_PER_EPOCH; if not given, one pass over data other than COCO"},
     {"throughput_log_freq", "int", "100", "steps between lines of [ThroughputTracker]", "throughput_log_freq"},
     {"async_eval", "bool", "false", "score evaluations in the background", "",
      "evaluations are always scored on a thread while training continues"},

@@ -44,7 +44,8 @@ std::unique_ptr<Observer> log_of(const TrainingJob& job, cli::Log& log) {
   const auto images = static_cast<double>(job.settings.global_batch());
   if (job.settings.flags.prints_tensorpack_log())
     return std::make_unique<observers::TensorPackLog>(
-        log, observers::TensorPackLogOptions{images, period_of(job), job.total_steps, kTags});
+        log, observers::TensorPackLogOptions{images, period_of(job), job.total_steps, !job.datasets.validation.empty(),
+                                             kTags});
   return std::make_unique<TrainingLog>(log, images, job.total_steps, images_in(job.datasets.validation));
 }
 

@@ -106,7 +106,10 @@ void TensorPackLog::scalars(std::vector<MetricValue> values) {
   for (const MetricValue& value : values) line(kMonitor, fmt::format("{}: {:.5g}", value.name, value.value));
 }
 
-void TensorPackLog::evaluated(const Evaluated& event) { scalars(event.result.values); }
+void TensorPackLog::evaluated(const Evaluated& event) {
+  scalars(event.result.values);
+  if (!last_line_.empty()) line(kEnd, last_line_);
+}
 
 void TensorPackLog::saved(const Saved& event) { line(kSaver, fmt::format("Model saved to {}.", event.report.path)); }
 
@@ -114,8 +117,9 @@ void TensorPackLog::saved(const Saved& event) { line(kSaver, fmt::format("Model 
 void TensorPackLog::ended(const Ended& event) {
   if (event.outcome == Outcome::stopped) return;
   if (means_.steps() > 0) end_epoch(event.step);
-  line(kEnd,
-       event.outcome == Outcome::enough ? "Target accuracy has been reached, stop....." : "Training has finished!");
+  last_line_ =
+      event.outcome == Outcome::enough ? "Target accuracy has been reached, stop....." : "Training has finished!";
+  if (!options_.ends_with_evaluation) line(kEnd, last_line_);
 }
 
 }  // namespace dtrain::observers

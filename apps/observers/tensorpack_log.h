@@ -16,6 +16,7 @@ struct TensorPackLogOptions {
   double images = 1;    // global batch size
   uint64_t period = 1;  // steps per epoch
   uint64_t steps = 1;   // of the run
+  bool ends_with_evaluation = false;
   ScalarTags tags{};
 };
 
@@ -50,6 +51,7 @@ class TensorPackLog final : public Observer {
   EpochMeans means_;
   uint64_t done_ = 0;          // steps
   bool under_way_ = false;     // an epoch is
+  std::string last_line_{};    // printed after the last evaluation
   Clock::time_point began_{};  // it did; without pauses before its first step, such as evaluations
 };
 

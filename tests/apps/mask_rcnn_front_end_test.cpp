@@ -77,15 +77,16 @@ TEST(DetectorFrontEnds, SayThatAProcessUsesOneGpu) {
 TEST(TensorPackLog, HasEpochsProgressAndScalars) {
   std::ostringstream out, notices;
   cli::Log log(out, notices);
-  observers::TensorPackLog observer(log,
-                                    {.images = 2, .period = 4, .steps = 6, .tags = {{"total_loss", "total_cost"}}});
+  observers::TensorPackLog observer(
+      log,
+      {.images = 2, .period = 4, .steps = 6, .ends_with_evaluation = true, .tags = {{"total_loss", "total_cost"}}});
   observer.begun({.step = 0});
   for (uint64_t step = 1; step <= 6; ++step) {
     observer.stepping(step);
     observer.stepped({.step = step, .shown = step % 2 == 0, .loss = static_cast<double>(step), .learning_rate = 0.01});
   }
-  observer.evaluated({.step = 6, .result = {.values = {{"coco_val2017-mAP(bbox)/IoU=0.5:0.95", 0.3823456}}}});
   observer.ended({.step = 6});
+  observer.evaluated({.step = 6, .result = {.values = {{"coco_val2017-mAP(bbox)/IoU=0.5:0.95", 0.3823456}}}});
   const std::string stamp = R"(\[\d{4} \d\d:\d\d:\d\d @)", monitor = stamp + R"(monitor\.py:\d+\] )";
   const auto epoch = [&](int number, int step, const std::string& left, const std::string& bars,
                          const std::string& cost) {

@@ -1,5 +1,8 @@
 #include "apps/cli/commands.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "apps/cli/flags.h"
@@ -13,7 +16,9 @@ namespace {
 
 void print_commands(const CommandSet& set) {
   fmt::print("usage: {} COMMAND [flags]    ({} COMMAND --help shows the flags)\n\n", set.program, set.program);
-  for (const Command& command : set.commands) fmt::print("  {:<12}{}\n", command.name, command.meaning);
+  size_t width = 10;
+  for (const Command& command : set.commands) width = std::max(width, std::string_view(command.name).size());
+  for (const Command& command : set.commands) fmt::print("  {:<{}}{}\n", command.name, width + 2, command.meaning);
   fmt::print("\nExit codes: {}\n", set.codes);
 }
 

@@ -268,7 +268,8 @@ class MatReader {
     if (data.data.size() / size > kMaxNumbers) return value;
     for (size_t at = 0; at < data.data.size(); at += size) value.numbers.push_back(number_of(data, at));
     if (!text) return value;
-    for (const double letter : value.numbers) value.text += letter < 0x80 ? static_cast<char>(letter) : '?';
+    for (const double letter : value.numbers)
+      value.text += letter >= 0 && letter < 0x80 ? static_cast<char>(letter) : '?';
     value.numbers.clear();
     return value;
   }

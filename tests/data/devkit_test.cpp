@@ -13,6 +13,8 @@
 namespace dtrain::data {
 namespace {
 
+using std::string_literals::operator""s;
+
 const std::array<std::string, 2> kFields = {"id", "name"};
 
 std::vector<std::vector<MatValue>> structs(const std::string& bytes) {
@@ -54,6 +56,8 @@ TEST(MatFile, ReadsAllTypesOfNumbers) {
   EXPECT_EQ(value(7, bytes_of_number(1.5f)), std::vector<double>{1.5});
   EXPECT_EQ(value(12, bytes_of_number(int64_t{-5})), std::vector<double>{-5});
   EXPECT_EQ(value(13, bytes_of_number(uint64_t{5})), std::vector<double>{5});
+  const std::string negative = mat_array(4, 1, 2, "", mat_element(3, bytes_of_number(int16_t{-65}) + "a\0"s));
+  EXPECT_EQ(structs(mat_file(mat_structs("s", {"id", "name"}, {mat_number(1), negative})))[0][1].text, "?a");
   EXPECT_TRUE(structs(mat_file(two_structs(mat_element(14, ""))))[1][0].numbers.empty()) << "an empty array";
   EXPECT_TRUE(structs(mat_file(two_structs(mat_array(1, 1, 1, "", mat_number(1)))))[1][0].numbers.empty()) << "a cell";
 }

@@ -114,6 +114,7 @@ TEST(MaskRcnnSettings, KeysSetTheirFields) {
                                          "BACKBONE.NORM=BN",
                                          "TRAIN.BATCH_SIZE_PER_GPU=4",
                                          "TRAIN.SEED=7",
+                                         "TRAIN.STARTING_EPOCH=3",
                                          "TRAIN.GRADIENT_CLIP=0.36",
                                          "TRAIN.CHECKPOINT_PERIOD = 2",
                                          "PREPROC.TEST_SHORT_EDGE_SIZE=600",
@@ -128,7 +129,8 @@ TEST(MaskRcnnSettings, KeysSetTheirFields) {
                                          "TEST.RESULTS_PER_IM=50"});
   EXPECT_FALSE(s.detector.masks);
   EXPECT_EQ(s.data.base_dir, "/data/a b=c");
-  EXPECT_EQ(s.data.training, (std::vector<std::string>{"train2014", "balloon_train"}));
+  EXPECT_EQ(s.data.training, (std::vector<std::string>{"coco_train2014", "balloon_train"}));
+  EXPECT_EQ(s.starting_epoch, 3);
   EXPECT_EQ(s.data.validation, std::vector<std::string>{"val2014"});
   EXPECT_EQ(s.data.classes, (std::vector<std::string>{"cat", "sports ball"}));
   EXPECT_TRUE(s.data.keep_empty);
@@ -213,7 +215,7 @@ TEST(MaskRcnnSettings, RefusesWithTheReason) {
   EXPECT_EQ(error_of("BACKBONE.NORM=LN"), "BACKBONE.NORM=LN: expected one of FreezeBN, BN, SyncBN, GN, None");
   for (const char* assignment :
        {"FPN.PROPOSAL_MODE=Joint", "RPN.ANCHOR_STRIDE=8", "FPN.ANCHOR_STRIDES=(8,16,32,64,128)",
-        "RPN.CROWD_OVERLAP_THRESH=0.7", "TRAIN.STARTING_EPOCH=0", "RPN.TOPK_PER_IMAGE=False"})
+        "RPN.CROWD_OVERLAP_THRESH=0.7", "RPN.TOPK_PER_IMAGE=False"})
     EXPECT_TRUE(contains(error_of(assignment), "not supported: ")) << assignment;
   for (const char* assignment : {"MODE_MASK=2",
                                  "DATA.TRAIN=3",

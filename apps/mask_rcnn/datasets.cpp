@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -92,32 +91,7 @@ bool lacks_validation(const DataSettings& settings) {
   return !settings.names_validation && !detection::has_annotated_split(settings.base_dir, "val");
 }
 
-// Name of a split's files: without TensorPack's prefix, unless they have it.
-std::string file_split(const DataSettings& settings, const std::string& split) {
-  std::error_code unknown;
-  if (!split.starts_with(kCocoPrefix) ||
-      std::filesystem::exists(detection::annotations_in(settings.base_dir, split), unknown))
-    return split;
-  return split.substr(std::string_view(kCocoPrefix).size());
-}
-
-// Splits whose images are in another split's folder, as in TensorPack.
-std::string folder_of_split(const std::string& split) {
-  if (split == "minival2014" || split == "valminusminival2014") return "val2014";
-  if (split == "val2017_100") return "val2017";
-  return split;
-}
-
 }  // namespace
-
-std::string annotations_of(const DataSettings& settings, const std::string& split) {
-  return detection::annotations_in(settings.base_dir, file_split(settings, split));
-}
-
-std::string images_of(const DataSettings& settings, const std::string& split) {
-  const std::string name = file_split(settings, split), own = settings.base_dir + "/" + name;
-  return std::filesystem::is_directory(own) ? own : settings.base_dir + "/" + folder_of_split(name);
-}
 
 std::vector<std::string> training_splits(const DataSettings& settings) {
   return splits_with(settings, settings.training, settings.names_training, "train");

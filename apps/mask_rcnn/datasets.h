@@ -7,6 +7,7 @@
 
 #include "apps/detection/detection_task.h"
 #include "apps/mask_rcnn/settings.h"
+#include "apps/mask_rcnn/split_files.h"
 
 namespace dtrain::mask_rcnn {
 
@@ -14,11 +15,6 @@ namespace dtrain::mask_rcnn {
 // Error(Fault::data) if there is none.
 std::vector<std::string> training_splits(const DataSettings& settings);
 std::vector<std::string> validation_splits(const DataSettings& settings);
-
-// Annotation file and image folder of a split, which have its name without TensorPack's prefix coco_. minival2014,
-// valminusminival2014 and val2017_100 without a folder have TensorPack's.
-std::string annotations_of(const DataSettings& settings, const std::string& split);
-std::string images_of(const DataSettings& settings, const std::string& split);
 
 // All training splits as one data set. Appends notices about dropped images and objects.
 std::shared_ptr<data::DetectionDataset> open_training(const Settings& settings, std::vector<std::string>& notices);

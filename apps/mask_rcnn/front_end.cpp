@@ -146,13 +146,14 @@ int run_command(Original original, const Arguments& argv) {
 }  // namespace
 
 std::optional<Translation> translated(Original original, const Arguments& argv, int gpus) {
+  const bool predicts = original == Original::tensorpack_predict;
   cli::FlagSet flags(
       argv.front(), "[--flag value | --switch]... [--config KEY=VALUE...] [-- flags of dtrain's]",
       fmt::format(
-          "Takes the arguments of {}, and prints its log in training. --config takes the keys of its config.py; "
-          "--help=KEYS lists them. Flags of the started command, such as those of `dtrain-mask-rcnn train`, may "
-          "follow `--` and take precedence.",
-          name_of(original)));
+          "Takes the arguments of {}{}. --config takes the keys of its config.py; --help=KEYS lists them. Flags of the "
+          "command that runs, such as `dtrain-mask-rcnn {}`, may follow `--` and take precedence.",
+          name_of(original), predicts ? "" : ", and prints TensorPack's log in training",
+          predicts ? "predict" : "train"));
   const Table table = table_of(original);
   cli::declare(flags, fmt::format("Arguments of {}", name_of(original)), table);
   Words words;

@@ -26,8 +26,8 @@ void ClassifierFlags::declare(FlagSet& flags) {
   flags.add("model", model,
             fmt::format("{}; default: the checkpoint's model", fmt::join(models::classifier_names(), ", ")));
   flags.add("weights", weights,
-            "weights: a .safetensors or .npz file with torchvision's or timm's tensor names, a checkpoint folder, or a "
-            "train_dir, whose newest checkpoint is used");
+            "weights: a file (.safetensors, .npz, .pth, .pt, .ckpt) with torchvision's or timm's tensor names, a "
+            "checkpoint folder, or a train_dir, whose newest checkpoint is used");
   flags.add("data_name", data_name, "data set that the model was made for, if the model has several variants");
   flags.add("num_classes", num_classes, "outputs of the model; 0: as in the weights", kClasses);
   flags.group("Images");

@@ -29,7 +29,8 @@ struct ConvertFlags {
   std::string from, to, names;
 
   void declare(cli::FlagSet& flags) {
-    flags.add("from", from, "input file, .safetensors or .npz, with the tensor names of any of the programs");
+    flags.add("from", from,
+              "input file, .safetensors, .npz, .pth or .pkl, with the tensor names of any of the programs");
     flags.add("to", to, "output file, .safetensors or .npz");
     std::vector<std::string> choices = program_ids();
     choices.insert(choices.begin(), "");

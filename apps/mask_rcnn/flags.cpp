@@ -50,7 +50,8 @@ void ModelFlags::declare_conventions(cli::FlagSet& flags) {
 
 void ModelFlags::declare_load(cli::FlagSet& flags) {
   flags.add("load", load,
-            "weights: a .safetensors or .npz file with the tensor names of torchvision, TensorPack or detectron2, a "
+            "weights: a file (.safetensors, .npz, .pth, .pkl) with the tensor names of torchvision, TensorPack or "
+            "detectron2, a "
             "checkpoint folder, or a train_dir, whose newest checkpoint is used");
 }
 

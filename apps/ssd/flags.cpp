@@ -35,9 +35,10 @@ void Flags::declare(cli::FlagSet& flags) {
   flags.add("collect_eval_results_async", collect_eval_results_async,
             "for ssd300: score evaluations on a background thread while training continues");
   flags.group("Checkpoints");
-  flags.add("backbone_model_path", backbone_model_path,
-            "for ssd300: pretrained ResNet-34 weights for the backbone: a .safetensors or .npz file, a checkpoint "
-            "folder, or a train_dir");
+  flags.add(
+      "backbone_model_path", backbone_model_path,
+      "for ssd300: pretrained ResNet-34 weights for the backbone: a .safetensors, .npz or .pth file, a checkpoint "
+      "folder, or a train_dir");
 }
 
 std::string Flags::given() const {

@@ -18,20 +18,27 @@ std::string first_bytes(const std::string& path, Fault fault) {
   return bytes;
 }
 
-bool is_archive(const std::string& path, const std::string& begin) {
+bool is_archive(const std::string& path, std::string_view begin) {
   return path.ends_with(".npz") || begin.starts_with(kMember) || begin.starts_with(kEmptyArchive);
 }
 
-// PyTorch archives contain a pickle.
+// Members of .npz end with .npy; PyTorch's archives have a pickle.
 bool holds_pickle(const std::string& path, Fault fault) {
   const ZipFile zip(path, fault);
-  return std::ranges::any_of(zip.members(), [](const ZipMember& one) { return one.name.ends_with("/data.pkl"); });
+  return std::ranges::any_of(zip.members(), [](const ZipMember& one) { return one.name.ends_with(".pkl"); });
 }
 
-// Description of a file that holds no weights; empty otherwise.
-std::string foreign_file(const std::string& path, const std::string& begin, Fault fault) {
-  if (std::string what = foreign_weights(begin); !what.empty()) return what;
-  return is_archive(path, begin) && holds_pickle(path, fault) ? kPickleAdvice : "";
+bool is_torch(const std::string& path, std::string_view begin, Fault fault) {
+  if (begins_safetensors(begin)) return false;
+  return is_archive(path, begin) ? holds_pickle(path, fault) : begins_torch_file(begin);
+}
+
+// "optimizer, epoch; the weights are under model"
+std::string left_out_of(const TorchFile& file) {
+  std::string text;
+  for (const std::string& key : file.others()) text += (text.empty() ? "" : ", ") + key;
+  return file.location().empty() ? text
+                                 : concat(text, text.empty() ? "" : "; ", "the weights are under ", file.location());
 }
 
 }  // namespace
@@ -52,14 +59,22 @@ std::vector<std::string_view> unwrapped_names(std::string_view name) {
 
 ArrayFile::ArrayFile(const std::string& path, Fault fault) : path_(path) {
   const std::string begin = first_bytes(path, fault);
-  if (const std::string what = foreign_file(path, begin, fault); !what.empty())
+  const auto add = [this](const auto& entries) {
+    for (const auto& entry : entries) entries_.push_back({entry.name, entry.dtype, entry.shape});
+  };
+  if (is_torch(path, begin, fault)) {
+    const TorchFile& file = file_.emplace<TorchFile>(path, fault);
+    add(file.entries());
+    left_out_ = left_out_of(file);
+  } else if (const std::string what = foreign_weights(begin); !what.empty()) {
     throw Error(fault, concat(path, ": ", what));
-  if (is_archive(path, begin)) {
+  } else if (is_archive(path, begin)) {
     for (const NpzEntry& entry : file_.emplace<NpzFile>(path, fault).entries())
       entries_.push_back({entry.name, entry.array.dtype, entry.array.shape});
+  } else if (path.ends_with(".json")) {
+    add(file_.emplace<SafetensorsShards>(path, fault).entries());
   } else {
-    for (const SafetensorsEntry& entry : file_.emplace<SafetensorsFile>(path, fault).entries())
-      entries_.push_back({entry.name, entry.dtype, entry.shape});
+    add(file_.emplace<SafetensorsFile>(path, fault).entries());
   }
   for (size_t i = 0; i < entries_.size(); ++i) by_name_[entries_[i].name] = i;
   for (size_t i = 0; i < entries_.size(); ++i)
@@ -67,6 +82,7 @@ ArrayFile::ArrayFile(const std::string& path, Fault fault) : path_(path) {
 }
 
 ArrayFormat ArrayFile::format() const {
+  if (std::holds_alternative<TorchFile>(file_)) return ArrayFormat::torch;
   return std::holds_alternative<NpzFile>(file_) ? ArrayFormat::npz : ArrayFormat::safetensors;
 }
 
@@ -80,7 +96,9 @@ bool ArrayFile::readable(const ArrayEntry& entry) const {
 }
 
 std::vector<float> ArrayFile::read(const ArrayEntry& entry) const {
-  if (const NpzFile* const archive = std::get_if<NpzFile>(&file_)) return archive->read(*archive->find(entry.name));
+  if (const auto* const archive = std::get_if<NpzFile>(&file_)) return archive->read(*archive->find(entry.name));
+  if (const auto* const shards = std::get_if<SafetensorsShards>(&file_)) return shards->read_floats(entry.name);
+  if (const auto* const file = std::get_if<TorchFile>(&file_)) return file->read_floats(entry.name);
   const auto& file = std::get<SafetensorsFile>(file_);
   return file.read_floats(*file.find(entry.name));
 }
@@ -88,6 +106,7 @@ std::vector<float> ArrayFile::read(const ArrayEntry& entry) const {
 ArrayOutput::ArrayOutput(OutputFile& file, ArrayFormat format, std::span<const TensorSpec> plan,
                          const SafetensorsMetadata& metadata)
     : file_(file), plan_(plan.begin(), plan.end()) {
+  DT_CHECK(format != ArrayFormat::torch, "files of PyTorch are read, not written");
   if (format == ArrayFormat::npz)
     archive_.emplace(file);
   else

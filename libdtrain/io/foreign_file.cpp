@@ -4,11 +4,6 @@
 
 namespace dtrain {
 
-const char* const kPickleAdvice =
-    "pickled Python objects (PyTorch's .pth or .pt), which are not read, for they can run any program; expected "
-    "safetensors or NumPy's .npz: write one in Python with safetensors.torch.save_file(torch.load(FILE), "
-    "\"FILE.safetensors\")";
-
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf", kSpace = " \t\r\n", kZip = "PK\x03\x04";
@@ -62,11 +57,14 @@ std::string foreign_content(std::string_view bytes) {
   return "";
 }
 
+bool begins_safetensors(std::string_view bytes) {
+  return bytes.size() > kBraceOfSafetensors && bytes[kBraceOfSafetensors] == '{';
+}
+
 std::string foreign_weights(std::string_view bytes) {
-  const bool safetensors = bytes.size() > kBraceOfSafetensors && bytes[kBraceOfSafetensors] == '{';
-  if (safetensors || bytes.starts_with(kZip)) return "";
+  if (begins_safetensors(bytes) || bytes.starts_with(kZip)) return "";
   const std::string what = foreign_content(bytes);
-  if (what == kPickle) return kPickleAdvice;
+  if (what == kPickle) return what + " (PyTorch's .pth or .pt); expected safetensors";
   if (what == kHdf5)
     return what + " (Keras's .h5), which is not read; expected safetensors or NumPy's .npz: write one in Python";
   return what;

@@ -14,11 +14,10 @@ inline constexpr size_t kForeignBytes = 64;  // examined bytes
 // LFS pointers, HTML, compressed files, HDF5, Python pickles and UTF-16 text. Empty otherwise.
 std::string foreign_content(std::string_view bytes);
 
-// For weight files: empty for safetensors, even if their header size resembles another type, and for zip archives,
-// which include NumPy's.
-std::string foreign_weights(std::string_view bytes);
+bool begins_safetensors(std::string_view bytes);
 
-// Description of PyTorch pickles, also inside zip archives.
-extern const char* const kPickleAdvice;
+// For weight files: empty for safetensors, even if their header size resembles another type, and for zip archives,
+// which include NumPy's and PyTorch's.
+std::string foreign_weights(std::string_view bytes);
 
 }  // namespace dtrain

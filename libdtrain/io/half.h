@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 namespace dtrain {
 
@@ -17,5 +18,13 @@ struct Half {
     return sign * std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
   }
 };
+
+// Element of type T, not aligned, as f32.
+template <class T>
+float element_at(const char* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return static_cast<float>(value);
+}
 
 }  // namespace dtrain

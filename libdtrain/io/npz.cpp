@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 
 #include "libdtrain/io/half.h"
 #include "libdtrain/io/zip.h"
@@ -122,20 +121,13 @@ class HeaderParser {
   Fault fault_;
 };
 
-template <class T>
-float element(const char* bytes) {
-  T value;
-  std::memcpy(&value, bytes, sizeof value);
-  return static_cast<float>(value);
-}
-
 float element_of(const std::string& dtype, const char* bytes) {
-  if (dtype == "f4") return element<float>(bytes);
-  if (dtype == "f8") return element<double>(bytes);
-  if (dtype == "i4") return element<int32_t>(bytes);
-  if (dtype == "i8") return element<int64_t>(bytes);
-  if (dtype == "u1") return element<uint8_t>(bytes);
-  return element<Half>(bytes);
+  if (dtype == "f4") return element_at<float>(bytes);
+  if (dtype == "f8") return element_at<double>(bytes);
+  if (dtype == "i4") return element_at<int32_t>(bytes);
+  if (dtype == "i8") return element_at<int64_t>(bytes);
+  if (dtype == "u1") return element_at<uint8_t>(bytes);
+  return element_at<Half>(bytes);
 }
 
 // Converts column-major to row-major order.

@@ -83,6 +83,7 @@ class Arrays {
   void report_unexpected(WeightReport& report) const {
     for (const ArrayEntry& entry : file_.entries())
       if (!asked_.contains(&entry) && !entry.name.ends_with(kBatches)) report.unexpected.push_back(entry.name);
+    report.left_out = file_.left_out();
   }
 
  private:
@@ -117,6 +118,7 @@ std::vector<std::string> WeightReport::conversions() const {
   if (!cast.empty()) lines.push_back(concat(cast.size(), " tensors cast to F32: ", first_of(cast)));
   if (!unwrapped.empty())
     lines.push_back(concat(unwrapped.size(), " names loaded without wrapper prefix: ", first_of(unwrapped)));
+  if (!left_out.empty()) lines.push_back(concat("keys of the file that are not read: ", left_out));
   return lines;
 }
 

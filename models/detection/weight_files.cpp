@@ -69,6 +69,7 @@ class Loading {
           }))
         report_.unexpected.push_back(entry.name);
     std::ranges::sort(report_.unexpected);
+    report_.left_out = file_.left_out();
     return std::move(report_);
   }
 

@@ -228,8 +228,10 @@ ROWS = [
      r"error: "),
     ("weights of random bytes", "head -c 300 /dev/urandom > w; dtrain-mask-rcnn predict --device=cpu --load=w x.jpg",
      5, r"error: w: "),
-    ("a pickle as weights to convert", "printf '\\200\\002}q\\000.' > w; dtrain-mask-rcnn convert --from=w "
-     "--to=x.npz; code=$?; [ ! -e x.npz ] || exit 99; exit $code", 5, r"error: w: pickled Python objects"),
+    ("a pickle that runs a command as weights to convert", "printf "
+     "'\\200\\002cposix\\nsystem\\nU\\014touch danger\\205R.' > w; dtrain-mask-rcnn convert --from=w --to=x.npz; "
+     "code=$?; [ ! -e x.npz ] && [ ! -e danger ] || exit 99; exit $code", 5, r"error: w: byte 2 of the pickle: it names "
+     r"posix\.system"),
     ("weights with a forged error as a name", r"""safetensors '{"x\nerror: forged":{"dtype":"F32","shape":[],"""
      r""""data_offsets":[0,4]},"rpn.head.cls_logits.bias":{"dtype":"F32","shape":[3],"data_offsets":[4,16]}}' > w; """
      "dtrain-mask-rcnn convert --from=w --to=x.npz", 0, r"Left over: +1"),

@@ -41,7 +41,8 @@ void CheckpointFlags::declare(FlagSet& flags) {
             "delete the checkpoints and TensorBoard event files in train_dir before the start");
   flags.group("Checkpoints");
   flags.add("weights", weights,
-            "initial weights, or the weights to evaluate with --eval: a .safetensors or .npz file with torchvision's "
+            "initial weights, or the weights to evaluate with --eval: a file (.safetensors, .npz, .pth, .pt, .ckpt) "
+            "with torchvision's "
             "or timm's tensor names, a checkpoint folder, or a train_dir; model settings recorded there are used");
 }
 

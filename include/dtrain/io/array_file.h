@@ -1,4 +1,5 @@
-// Named arrays in safetensors files and NumPy archives (.npz), the formats that other programs exchange weights in.
+// Named arrays in the formats that programs exchange weights in: safetensors, also in several files with an index
+// (.index.json), NumPy archives (.npz), and files of PyTorch and detectron2 (.pth, .pt, .ckpt, .pkl).
 #pragma once
 
 #include <map>
@@ -12,10 +13,11 @@
 #include "dtrain/io/npz.h"
 #include "dtrain/io/npz_output.h"
 #include "dtrain/io/safetensors.h"
+#include "dtrain/io/torch_file.h"
 
 namespace dtrain {
 
-enum class ArrayFormat { safetensors, npz };
+enum class ArrayFormat { safetensors, npz, torch };
 
 struct ArrayEntry {
   std::string name{};
@@ -28,8 +30,8 @@ struct ArrayEntry {
 // empty for most names.
 std::vector<std::string_view> unwrapped_names(std::string_view name);
 
-// Open file; its content decides the format, not its name. Failures throw Error(fault) as in SafetensorsFile and
-// NpzFile; PyTorch pickles are refused with advice.
+// Open file; its content decides the format, not its name. Failures throw Error(fault) as in SafetensorsFile, NpzFile
+// and TorchFile.
 class ArrayFile {
  public:
   explicit ArrayFile(const std::string& path, Fault fault = Fault::data);
@@ -39,7 +41,9 @@ class ArrayFile {
   const std::vector<ArrayEntry>& entries() const { return entries_; }  // in order of their data
   // Array of that name, or else the first with that name after removing wrapper prefixes; null if there is none.
   const ArrayEntry* find(const std::string& name) const;
-  // Whether read() supports the array: safetensors must be F32, F16, BF16 or F64.
+  // What of the file is not read: keys beside PyTorch's state_dict. Empty for other formats.
+  const std::string& left_out() const { return left_out_; }
+  // Whether read() supports the array: in safetensors and PyTorch's files it must be F32, F16, BF16 or F64.
   bool readable(const ArrayEntry& entry) const;
   // Whether read() converts, because the elements are not f32.
   static bool is_cast(const ArrayEntry& entry) { return entry.dtype != "F32" && entry.dtype != "f4"; }
@@ -48,12 +52,13 @@ class ArrayFile {
 
  private:
   std::string path_;
-  std::variant<std::monostate, SafetensorsFile, NpzFile> file_;
+  std::variant<std::monostate, SafetensorsFile, SafetensorsShards, NpzFile, TorchFile> file_;
   std::vector<ArrayEntry> entries_;
   std::map<std::string, size_t> by_name_;
+  std::string left_out_;
 };
 
-// Writes f32 and i64 arrays in the order of `plan`.
+// Writes f32 and i64 arrays in the order of `plan`, as safetensors or .npz.
 class ArrayOutput {
  public:
   // `metadata`: for safetensors only. Throws Error as safetensors_header() and NpzOutput do.

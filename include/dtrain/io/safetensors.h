@@ -5,6 +5,7 @@
 // (https://github.com/huggingface/safetensors, "Format")
 #pragma once
 
+#include <deque>
 #include <map>
 #include <span>
 #include <string>
@@ -48,6 +49,24 @@ class SafetensorsFile {
   std::vector<SafetensorsEntry> entries_;
   std::map<std::string, size_t> by_name_;
   SafetensorsMetadata metadata_;
+};
+
+// Open files that share the tensors of a model, as transformers and diffusers write them: an index in JSON,
+// {"weight_map": {"conv1.weight": "model-00001-of-00002.safetensors", ...}}, beside the files. Failures throw
+// Error(fault).
+class SafetensorsShards {
+ public:
+  explicit SafetensorsShards(const std::string& index, Fault fault = Fault::data);
+
+  // Of all files, in their order.
+  const std::vector<SafetensorsEntry>& entries() const { return entries_; }
+  // As SafetensorsFile::read_floats(), by name.
+  std::vector<float> read_floats(const std::string& name) const;
+
+ private:
+  std::deque<SafetensorsFile> files_;
+  std::vector<SafetensorsEntry> entries_;
+  std::map<std::string, size_t> file_of_;
 };
 
 // Whether read_floats() supports the type.

@@ -17,10 +17,11 @@ struct [[nodiscard]] WeightReport {
   std::vector<std::string> mismatched;  // "fc.weight: file F32 [1000, 2048], model F32 [10, 2048]"
   std::vector<std::string> cast;        // "fc.weight (F16)": loaded, rounded to nearest f32
   std::vector<std::string> unwrapped;   // "module.fc.weight": loaded after removing wrapper prefixes
+  std::string left_out;                 // ArrayFile::left_out()
 
   bool complete() const { return missing.empty() && unexpected.empty() && mismatched.empty(); }
   std::string summary() const;  // one line with the first few names of each kind that failed or was converted
-  // Messages about converted and unwrapped tensors; empty if there are none.
+  // Messages about converted and unwrapped tensors and parts of the file that are not read; empty if there are none.
   std::vector<std::string> conversions() const;
   // The same, or the summary if something does not match.
   std::vector<std::string> notices() const;
@@ -51,9 +52,9 @@ void save_weights(const ParameterStore& store, const std::string& path, uint64_t
 void write_weights(OutputFile& file, const ParameterStore& store, const float* values, const float* buffers,
                    uint64_t batches_tracked, const WeightsRecord& record = {});
 
-// Loads tensors matching by name and shape from safetensors or .npz (see ArrayFile). `num_batches_tracked` is ignored.
-// Throws Error(fault) for a malformed file, and for one without any parameter of the model, naming expected and found
-// tensors; Error(Fault::numeric) for NaN or infinity; Error before allocate().
+// Loads tensors matching by name and shape from a file of any format that ArrayFile reads. `num_batches_tracked` is
+// ignored. Throws Error(fault) for a malformed file, and for one without any parameter of the model, naming expected
+// and found tensors; Error(Fault::numeric) for NaN or infinity; Error before allocate().
 WeightReport load_weights(ParameterStore& store, const std::string& path, Fault fault = Fault::data);
 
 }  // namespace dtrain

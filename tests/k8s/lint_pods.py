@@ -7,6 +7,8 @@ from lint_job import FRONT_ENDS, PEERS, SSH_PATH, SSH_PORT, TRAINERS, WORKER_TIM
 
 RULES = {}
 rule = adder(RULES)
+ADMITTED_VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected",
+                    "secret", "nfs"}
 
 
 # The command.
@@ -262,12 +264,13 @@ def results_are_shared(job):
 
 
 @rule
-def host_paths(job):
-    """hostPath volumes are read-only."""
+def volume_types(job):
+    """Volumes have types that the Pod Security Standard `restricted` admits, or are NFS exports, which `baseline`
+    admits."""
     for pod in job.pods:
-        for mount in pod.mounts:
-            if "hostPath" in pod.volume(mount.get("name")) and mount.get("readOnly") is not True:
-                yield f"{pod.role}: {mount.get('mountPath')} is a writable hostPath"
+        for volume in items(pod.spec.get("volumes")):
+            for kind in sorted(set(volume) - {"name"} - ADMITTED_VOLUMES):
+                yield f"{pod.role}: the volume {volume.get('name')} is a {kind}"
 
 
 @rule

@@ -127,14 +127,15 @@ def test_smoke_as_any_user():
 
 def test_resnet50_cpu():
     """The overlay's model and image size on the test data; fewer steps, images and threads."""
-    with shared_folder() as output:
+    images = data_set("tfrecord/tf_cnn_benchmarks")
+    with shared_folder() as export:
+        shutil.copytree(images, export / "imagenet")
         documents = overlay("resnet50-cpu-multi-nfs", "CPU=2", "MEMORY=3Gi", "SHM=512Mi", "NFS_SERVER=nfs.example",
                             "--batch_size=1", "--max_train_steps=2", "--intra_op_parallelism_threads=1")
-        shares = {"nfs.example/nfs": output, "/datasets": data_set("tfrecord/tf_cnn_benchmarks")}
-        with running(documents, shares) as (node, job):
+        with running(documents, {"nfs.example/nfs": export}) as (node, job):
             finish(node, job)
-            expect(list(output.rglob("checkpoints/step-2")), "there is no checkpoint of step 2", node)
-            expect_rank_logs(output, 2, node)
+            expect(list(export.rglob("checkpoints/step-2")), "there is no checkpoint of step 2", node)
+            expect_rank_logs(export, 2, node)
 
 
 def test_tf_cnn_benchmarks():

@@ -40,7 +40,7 @@ NEW = {
     "FS_ID": ("54323", r"fsGroup"),
     "USER_NAME": ("ada", r"env\.USER_NAME"),
     "GROUP_NAME": ("lovelace", r"env\.GROUP_NAME"),
-    "DATASET_DIR": ("/datasets/new", r"env\.DATASET_DIR|volumeMounts\.data\.mountPath|volumes\.data\.hostPath\.path"),
+    "DATASET_DIR": ("/datasets/new", r"env\.DATASET_DIR"),
     "DATA_CLAIM": ("other-data", r"volumes\.data\.persistentVolumeClaim\.claimName"),
     "DATA_PATH": ("/datasets", r"volumeMounts\.(data|output)\.mountPath|env\.DATASET_DIR"),
     "NFS_SERVER": ("fs-1.example", r"nfs\.server"),

@@ -16,3 +16,4 @@ if(Python3_FOUND AND NOT DTRAIN_SANITIZE AND NOT DTRAIN_CUDA STREQUAL "EMULATED"
   set_tests_properties(k8s.image_cuda PROPERTIES LABELS k8s TIMEOUT 300 SKIP_REGULAR_EXPRESSION "SKIPPED: ")
 endif()
 add_k8s_tests(image_command)
+add_k8s_tests(entry_point)

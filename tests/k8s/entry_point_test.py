@@ -1,0 +1,73 @@
+"""Tests the log that the images' entry point, k8s/images/dtrain-pod, keeps on the volume of the results."""
+
+import pathlib
+import signal
+import subprocess
+import tempfile
+
+import tools
+
+POD = tools.K8S / "images/dtrain-pod"
+IN_POD = 'mount -t tmpfs tmpfs /run && exec "$@"'
+
+
+class Pod:
+    """The entry point with an empty /run and a folder for logs."""
+
+    def __init__(self, folder, *command, **variables):
+        self.log = folder / "out/job/logs/launcher-x.log"
+        environment = {"PATH": "/usr/bin:/bin", "POD_NAME": "launcher-x", "DTRAIN_LOG_DIR": str(self.log.parent), **variables}
+        self.process = subprocess.Popen(["unshare", "--mount", "bash", "-c", IN_POD, "pod", "bash", POD, *command],
+                                        env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def end(self):
+        out, errors = self.process.communicate(timeout=100)
+        return self.process.returncode, out, errors
+
+
+def needs_namespaces(case):
+    def test():
+        if tools.run("unshare", "--mount", "bash", "-c", IN_POD, "pod", "true").returncode != 0:
+            tools.skip("there is no right to create namespaces")
+        with tempfile.TemporaryDirectory() as folder:
+            case(pathlib.Path(folder))
+    return test
+
+
+@needs_namespaces
+def test_keeps_the_log(folder):
+    """All output, also the last lines of a failed program, and its exit code; a restart appends."""
+    for start in (1, 2):
+        pod = Pod(folder, "bash", "-c", "seq 1 20000; echo reason >&2; exit 7")
+        code, out, errors = pod.end()
+        assert (code, errors) == (7, "reason\n") and out == "".join(f"{n}\n" for n in range(1, 20001)), (code, errors)
+        lines = pod.log.read_text().splitlines()
+        assert len(lines) == start * 20003, len(lines)
+        assert lines[-20003].startswith("dtrain-pod: started at "), lines[-20003]
+        assert lines[-1].startswith("dtrain-pod: ended with 7 at "), lines[-1]
+        assert pod.log.read_text().count("reason\n") == start and lines[-2].endswith("20000"), lines[-5:]
+
+
+@needs_namespaces
+def test_forwards_signals(folder):
+    """The program gets the pod's signal once, and ends the pod with its exit code after its last line."""
+    script = "trap 'echo saved; exit 75' TERM; echo ready; while :; do sleep 0.1; done"
+    pod = Pod(folder, "bash", "-c", script)
+    assert pod.process.stdout.readline() == "ready\n"
+    pod.process.send_signal(signal.SIGTERM)
+    code, out, _ = pod.end()
+    assert (code, out) == (75, "saved\n"), (code, out)
+    assert pod.log.read_text().splitlines()[1:3] == ["ready", "saved"]
+
+
+@needs_namespaces
+def test_runs_without_a_log(folder):
+    """A folder that cannot be written is named, and the program runs; without DTRAIN_LOG_DIR nothing is written."""
+    code, out, errors = Pod(folder, "bash", "-c", "echo out; exit 3", DTRAIN_LOG_DIR="/proc/none").end()
+    assert (code, out) == (3, "out\n") and "/proc/none/launcher-x.log cannot be written" in errors, (code, out, errors)
+    pod = Pod(folder, "bash", "-c", "echo out", DTRAIN_LOG_DIR="")
+    assert pod.end() == (0, "out\n", "") and not pod.log.exists()
+
+
+if __name__ == "__main__":
+    tools.main(globals())

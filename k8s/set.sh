@@ -7,6 +7,9 @@
 #     the number of ranks, is computed from WORKERS and SLOTS and cannot be set.
 #   - INSTANCE_TYPE=TYPE, in overlays with GPUs, selects nodes of an EC2 instance type of k8s/instance-types.csv and sets
 #     IMAGE, SLOTS, EFA, CPU, MEMORY and SHM accordingly, unless they are set, too. INSTANCE_TYPE= selects any nodes.
+#   - Optional parameters, which NAME= removes: PRIORITY_CLASS, IMAGE_PULL_SECRETS, SERVICE_ACCOUNT, TOLERATIONS, AFFINITY,
+#     TOPOLOGY_SPREAD, LABELS, ANNOTATIONS, ENV and EPHEMERAL_STORAGE of all pods, and QUEUE, TOPOLOGY, EFA, MONITORING,
+#     SPOT and ISTIO, which add a component (k8s/README.md).
 #   - --FLAG=VALUE replaces or adds a flag in command.yaml. A boolean flag is --FLAG or --FLAG=false.
 #   - KEY.PART=VALUE sets a key of --config; NAME=VALUE such as steps=VALUE replaces an existing argument.
 #   - Arguments after -- are appended to the command.
@@ -24,6 +27,8 @@ die() {
 . "$here/lib/parameters.sh"
 # shellcheck source-path=SCRIPTDIR source=lib/instance-types.sh
 . "$here/lib/instance-types.sh"
+# shellcheck source-path=SCRIPTDIR source=lib/platform.sh
+. "$here/lib/platform.sh"
 
 destination=
 if [ "${1:-}" = --output ]; then
@@ -167,7 +172,7 @@ set_key() {  # KEY VALUE: of --config, or one that the command has
 for argument in "$@"; do
   [[ $argument != *[[:cntrl:]]* ]] || die "an argument contains a line break or another control character"
 done
-touched_command=no touched_kustomization=no
+touched_command=no touched_kustomization=no touched_pods=no touched_metrics=no
 image=$(value_of IMAGE)
 # First, so that other parameters override it.
 for argument in "$@"; do
@@ -196,6 +201,11 @@ while [ $# != 0 ]; do
     continue
   elif [ "$name" = RANKS ]; then
     die "RANKS follows from WORKERS and SLOTS"
+  elif [[ $name =~ ^[A-Z0-9_]+$ ]] && is_optional "$name"; then
+    [ -z "$value" ] || check_value "$name" "$value"
+    set_optional "$name" "$value"
+    touched_kustomization=yes touched_pods=yes
+    [ "$name" != MONITORING ] || touched_metrics=yes
   elif [[ $name =~ ^[A-Z0-9_]+$ ]] && line_of "$name" >/dev/null; then
     check_value "$name" "$value"
     set_value "$name" "$value"
@@ -238,6 +248,17 @@ if shm=$(value_of SHM) && memory=$(value_of MEMORY); then
   [ "$(kib "$shm")" -lt "$(kib "$memory")" ] || die "SHM=$shm counts towards MEMORY=$memory: expected less than MEMORY"
 fi
 check_instance
+if value_of TOPOLOGY >/dev/null && ! value_of QUEUE >/dev/null; then die "TOPOLOGY needs QUEUE, a queue of Kueue"; fi
+patch=()
+if [ $touched_pods = yes ]; then
+  if [ $touched_metrics = yes ]; then
+    touched_command=yes
+    if value_of MONITORING >/dev/null; then set_metrics_flags; else remove_metrics_flags; fi
+  fi
+  check_env
+  make_pods
+  reference_pods
+fi
 if data=$(value_of DATA_PATH) && dataset=$(value_of DATASET_DIR) && [[ $dataset/ != "$data"/* ]]; then
   die "DATASET_DIR=$dataset is not inside DATA_PATH=$data, the mount path of its volume"
 fi
@@ -272,6 +293,11 @@ store() {  # FILE LINE...
   { printf '%s\n' "$@" >"$file.new" && mv "$file.new" "$file"; } || die "$file cannot be written" 6
 }
 store "$parameters" "${lines[@]}"
+if [ ${#patch[@]} != 0 ]; then
+  store "$folder/pods.yaml" "# Written by k8s/set.sh from parameters.yaml." "${patch[@]}"
+elif [ $touched_pods = yes ]; then
+  rm -f "$folder/pods.yaml"
+fi
 [ $touched_kustomization = no ] || store "$kustomization" "${kustomized[@]}"
 [ $touched_command = no ] || store "$command" "${written[@]}"
 if [ $touched_kustomization = yes ] && [ "$(value_of IMAGE)" != "$image" ]; then

@@ -1,6 +1,12 @@
 # shellcheck shell=bash
 # Values that the parameters of overlays and storages may have. Source it in a script that defines `die MESSAGE [CODE]`.
 label='[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?'
+name="$label(\.$label)*"
+word='[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?'  # a label's value
+key="($name/)?$word"
+toleration="$key(=($word)?)?(:(NoSchedule|PreferNoSchedule|NoExecute))?"
+spread="$key(:(ScheduleAnyway|DoNotSchedule))?"
+text="[^\"\\\\]*"
 declare -A expected=(
   [NAMESPACE]="^$label\$|a namespace: at most 63 lower-case letters, digits and hyphens"
   [NAME]='^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$|a name: lower-case letters, digits and hyphens, beginning with a letter'
@@ -37,6 +43,19 @@ declare -A expected=(
   [RECLAIM_POLICY]='^(Retain|Recycle|Delete)$|Retain, Recycle or Delete'
   [NFS_EXPORT]='^(/|(/[-A-Za-z0-9._]+)+)$|the absolute path that the server exports'
   [FOLDER]='^[A-Za-z0-9_][-A-Za-z0-9._]*(/[A-Za-z0-9_][-A-Za-z0-9._]*)*$|a folder of the claim, such as imagenet, without a first /'
+  [PRIORITY_CLASS]="^$name\$|a PriorityClass name"
+  [IMAGE_PULL_SECRETS]="^$name(,$name)*\$|comma-separated names of Secrets"
+  [TOLERATIONS]="^$toleration(,$toleration)*\$|comma-separated taints KEY[=VALUE][:EFFECT], as for kubectl taint"
+  [AFFINITY]="^$key=$word(:$word)*(,$key=$word(:$word)*)*\$|comma-separated node labels KEY=VALUE[:VALUE...]"
+  [TOPOLOGY_SPREAD]="^$spread(,$spread)*\$|comma-separated node labels KEY[:ScheduleAnyway or :DoNotSchedule]"
+  [LABELS]="^$key=($word)?(,$key=($word)?)*\$|comma-separated labels KEY=VALUE"
+  [ANNOTATIONS]="^$key=$text\$|comma-separated annotations KEY=VALUE without quotes and backslashes"
+  [ENV]="^[A-Za-z_][A-Za-z0-9_]*=$text\$|comma-separated variables NAME=VALUE without quotes and backslashes"
+  [EPHEMERAL_STORAGE]='^[1-9][0-9]*[KMGT]i$|bytes, such as 10Gi'
+  [TOPOLOGY]="^$key\$|a node label, such as topology.k8s.aws/network-node-layer-3"
+  [MONITORING]="^$label\$|the namespace of Prometheus"
+  [SPOT]='^yes$|yes, or nothing'
+  [ISTIO]='^no$|no, to stay out of the mesh, or nothing'
   [S3_URL]='^s3://[a-z0-9][-a-z0-9.]{1,61}[a-z0-9](/[-A-Za-z0-9._/]*)?$|s3://BUCKET/PREFIX'
 )
 expected[S3_IMPORT_PATH]=${expected[S3_URL]}

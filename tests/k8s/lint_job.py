@@ -8,6 +8,7 @@ TRAINERS = ("dtrain-cnn-benchmarks", "dtrain-mask-rcnn", "dtrain-launch-benchmar
 SSH_PATH = "/etc/dtrain/ssh"
 SSH_PORT = 2222
 WORKER_TIMEOUT = "1800"
+LABELS = ("name", "instance", "component", "part-of", "managed-by")  # of objects, after app.kubernetes.io/
 
 
 def adder(rules):
@@ -24,6 +25,12 @@ def mapping(value):
 
 def items(value):
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def missing_labels(metadata, names=LABELS):
+    """The labels app.kubernetes.io/NAME that metadata lacks, as text."""
+    given = mapping(mapping(metadata).get("labels"))
+    return " ".join(name for name in names if not given.get("app.kubernetes.io/" + name))
 
 
 def number(value):
@@ -85,6 +92,14 @@ class Pod:
     @property
     def gpus(self):
         return self.limits.get("nvidia.com/gpu", 0)
+
+    @property
+    def on_spot(self):
+        """True if the pod requires spot instances."""
+        affinity = mapping(mapping(self.spec.get("affinity")).get("nodeAffinity"))
+        terms = items(mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")).get("nodeSelectorTerms"))
+        return any(one.get("operator") == "In" and one.get("values") in (["spot"], ["SPOT"])
+                   for term in terms for one in items(term.get("matchExpressions")))
 
     @property
     def program(self):

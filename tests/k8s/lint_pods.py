@@ -3,10 +3,12 @@ them."""
 
 import re
 
-from lint_job import FRONT_ENDS, PEERS, SSH_PATH, SSH_PORT, TRAINERS, WORKER_TIMEOUT, adder, items, mapping, number
+from lint_job import (
+    FRONT_ENDS, LABELS, PEERS, SSH_PATH, SSH_PORT, TRAINERS, WORKER_TIMEOUT, adder, items, mapping, missing_labels, number)
 
 RULES = {}
 rule = adder(RULES)
+METRICS_PORT = 9400
 ADMITTED_VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected",
                     "secret", "nfs"}
 
@@ -143,19 +145,30 @@ def readiness(job):
                 yield f"the readiness probe of workers uses port {port}, expected {SSH_PORT}"
 
 
+def admits_only(policy, pods):
+    """True if a policy admits only traffic from `pods`, and from other namespaces to the metrics."""
+    for entry in items(mapping(policy.get("spec")).get("ingress")):
+        ports = [port.get("port") for port in items(entry.get("ports"))]
+        for source in entry.get("from") or [None]:
+            own = mapping(mapping(source).get("podSelector")).get("matchLabels") == pods
+            scraper = set(mapping(source)) == {"namespaceSelector"} and ports == [METRICS_PORT]
+            if not (own or scraper):
+                return False
+    return True
+
+
 @rule
 def network_policy(job):
-    """A NetworkPolicy admits only traffic from the job's own pods."""
+    """NetworkPolicies admit only traffic from the job's own pods, and Prometheus to the metrics."""
     labels = [mapping(pod.metadata.get("labels")) for pod in job.pods]
     for pod, found in zip(job.pods, labels):
+        chosen = []
         for policy in (one for one in job.documents if one.get("kind") == "NetworkPolicy"):
             spec = mapping(policy.get("spec"))
-            chosen = mapping(mapping(spec.get("podSelector")).get("matchLabels"))
-            if chosen and chosen.items() <= found.items() and "Ingress" in spec.get("policyTypes", []):
-                sources = [source for entry in items(spec.get("ingress")) for source in entry.get("from") or [None]]
-                if all(mapping(mapping(source).get("podSelector")).get("matchLabels") == chosen for source in sources):
-                    break
-        else:
+            pods = mapping(mapping(spec.get("podSelector")).get("matchLabels"))
+            if pods and pods.items() <= found.items() and "Ingress" in spec.get("policyTypes", []):
+                chosen.append(admits_only(policy, pods))
+        if not chosen or not all(chosen):
             yield f"{pod.role}: no NetworkPolicy blocks other pods"
 
 
@@ -218,11 +231,13 @@ def grace(job):
 
 @rule
 def not_disturbed(job):
-    """Pods have no sidecar proxies, and autoscalers do not evict training pods."""
+    """Pods have no sidecar proxies, and autoscalers do not evict training pods, except from ending spot instances."""
     for pod in job.pods:
         wanted = {"sidecar.istio.io/inject": "false"}
         if pod.role != "server":
-            wanted |= {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+            wanted["cluster-autoscaler.kubernetes.io/safe-to-evict"] = "false"
+            # Karpenter would not evict the pod when its spot instance ends.
+            wanted["karpenter.sh/do-not-disrupt"] = None if pod.on_spot else "true"
         annotations = mapping(pod.metadata.get("annotations"))
         for name, value in wanted.items():
             if annotations.get(name) != value:
@@ -375,3 +390,16 @@ def one_namespace(job):
         other = mapping(document.get("metadata")).get("namespace")
         if other != own or own is None:
             yield f"{document.get('kind')} is in namespace {other}, and {job.kind} in {own}"
+
+
+@rule
+def recommended_labels(job):
+    """Objects and pods have Kubernetes' recommended labels."""
+    for document in job.documents:
+        missing = missing_labels(document.get("metadata"))
+        if missing:
+            yield f"{document.get('kind')} lacks app.kubernetes.io/: {missing}"
+    for pod in job.pods:
+        missing = missing_labels(pod.metadata, LABELS[:-1])
+        if missing:
+            yield f"{pod.role}: the pod lacks app.kubernetes.io/: {missing}"

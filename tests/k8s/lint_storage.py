@@ -3,7 +3,7 @@ drivers of EFS and FSx, and of file systems. lint.py applies them."""
 
 import re
 
-from lint_job import adder
+from lint_job import adder, missing_labels
 
 RULES = {}
 rule = adder(RULES)  # arguments of a rule: an object, and all objects of its file
@@ -182,6 +182,14 @@ def fsx_volume(document, _):
             yield f"volumeAttributes has {sorted(attributes)}, expected dnsname and mountname"
         elif not attributes["dnsname"].startswith(csi.get("volumeHandle", "") + ".fsx."):
             yield f"dnsname {attributes['dnsname']} does not belong to {csi.get('volumeHandle')}"
+
+
+@rule
+def labels_of_storage(document, _):
+    """Storage has Kubernetes' recommended labels."""
+    missing = missing_labels(document.get("metadata"))
+    if missing:
+        yield f"lacks app.kubernetes.io/: {missing}"
 
 
 def faults(documents):

@@ -136,6 +136,8 @@ def test_resnet50_cpu():
             finish(node, job)
             expect(list(export.rglob("checkpoints/step-2")), "there is no checkpoint of step 2", node)
             expect_rank_logs(export, 2, node)
+            [log] = export.glob("resnet50-cpu-training/logs/*launcher*.log")
+            expect("loss = " in log.read_text(), f"{log} is not the launcher's log", node)
 
 
 def test_tf_cnn_benchmarks():

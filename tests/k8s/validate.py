@@ -71,6 +71,22 @@ CORE_FIELDS = {
         "accessModes": list, "capacity": dict, "csi": dict, "mountOptions": list, "storageClassName": str,
         "persistentVolumeReclaimPolicy": str, "volumeMode": str, "claimRef": dict, "nfs": dict},
     ("v1", "Pod"): None,
+    ("policy/v1", "PodDisruptionBudget"): {"minAvailable": int, "selector": SELECTOR},
+}
+# Kinds whose CRD is not in the folder of schemas: allowed fields (Prometheus Operator 0.93, Kueue 0.19).
+OPERATOR_FIELDS = {
+    ("monitoring.coreos.com/v1", "PodMonitor"): {
+        "jobLabel": str, "selector": SELECTOR, "namespaceSelector": dict, "podMetricsEndpoints": list},
+    ("monitoring.coreos.com/v1", "PrometheusRule"): {"groups": list},
+    ("kueue.x-k8s.io/v1beta2", "Topology"): {"levels": list},
+}
+LIST_FIELDS = {
+    "podMetricsEndpoints": {"port": str, "path": str, "interval": str, "scrapeTimeout": str, "relabelings": list},
+    "relabelings": {"action": str, "sourceLabels": list, "separator": str, "regex": str, "targetLabel": str,
+                    "replacement": str},
+    "levels": {"nodeLabel": str},
+    "groups": {"name": str, "interval": str, "rules": list},
+    "rules": {"alert": str, "record": str, "expr": str, "for": str, "labels": dict, "annotations": dict},
 }
 METADATA = {"name": str, "namespace": str, "labels": dict, "annotations": dict}
 
@@ -192,6 +208,18 @@ def fields_outside(value, fields, where):
             yield f"{where}.{name}: expected {fields[name].__name__}, found {field!r}"
 
 
+def by_operator_fields(document, fields):
+    """Errors of an operator's object without a CRD, by the tables."""
+    yield from fields_outside(document.get("spec"), fields, ".spec")
+    lists = [(".spec", document.get("spec") or {})]
+    while lists:
+        where, value = lists.pop()
+        for name in LIST_FIELDS.keys() & value.keys():
+            for at, one in enumerate(value[name]):
+                yield from fields_outside(one, LIST_FIELDS[name], f"{where}.{name}.{at}")
+                lists.append((f"{where}.{name}.{at}", one if isinstance(one, dict) else {}))
+
+
 def by_fields(document, schemas):
     """Errors of a core object, by the tables."""
     kind = (document["apiVersion"], document["kind"])
@@ -241,7 +269,9 @@ def errors(document, schemas):
     group = version.partition("/")[0]
     if "." in group and (group.endswith(".x-k8s.io") or not group.endswith(".k8s.io")):
         validator = schemas.of(version, kind)
-        if validator is None:
+        if validator is None and (version, kind) in OPERATOR_FIELDS:
+            yield from by_operator_fields(document, OPERATOR_FIELDS[version, kind])
+        elif validator is None:
             yield f"no schema for {version} {kind}"
         else:
             yield from errors_of(validator, document)

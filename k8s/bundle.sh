@@ -25,6 +25,8 @@ for part in "${parts[@]}" "$here"/*.sh; do
   cp -R "$here/$part" "$stage/$name/k8s/" || exit 6
 done
 cp "$here/../LICENSE" "$stage/$name/" || exit 6
+# The chart monitoring links to these files.
+{ mkdir -p "$stage/$name/examples" && cp -R "$here/../examples/monitoring" "$stage/$name/examples/"; } || exit 6
 echo "$version" >"$stage/$name/VERSION"
 # Excludes local Terraform state and variables, which may be confidential.
 find "$stage" \( -name '*.new' -o -name .terraform -o -name '*.tfstate*' -o -name '*.tfvars' -o -name backend.tf \) \

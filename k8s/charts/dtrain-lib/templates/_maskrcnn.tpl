@@ -18,7 +18,7 @@
 {{- with include "dtrain.memory-flag" (dict "reserve" $v.tf_device_min_sys_mem_mb "instance" $instance "memory" $v.gpu_memory_gb) -}}
 {{- $args = append $args . -}}
 {{- end -}}
-{{- $args = concat $args $v.extra_args (list "--config"
+{{- $args = concat $args (include "dtrain.metrics-flags" .root | fromJsonArray) $v.extra_args (list "--config"
   (printf "MODE_FPN=%s" ($v.mode_fpn | toString | title)) (printf "MODE_MASK=%s" ($v.mode_mask | toString | title))
   (printf "DATA.TRAIN=%s" $v.data_train) (printf "DATA.VAL=%s" $v.data_val)
   (printf "TRAIN.EVAL_PERIOD=%d" (int $v.eval_period_in_epochs)) (printf "TRAIN.BASE_LR=%s" (toString $v.base_lr))
@@ -33,6 +33,7 @@
   "image" $v.image "pull_policy" $v.image_pull_policy "backoff_limit" $v.backoff_limit
   "instance_type" $v.gpu_instance_type "if_exclude" $v.if_exclude "nccl_socket_ifname" $v.nccl_socket_ifname
   "nccl_debug" $v.nccl_debug "args" $args
+  "logs" (dict "claim" $shared "mount_path" (printf "/%s" $global.shared_fs) "folder" (printf "/%s/%s/logs" $global.shared_fs $run))
   "launcher_env" (list (dict "name" "OUTPUT_DIR" "value" (printf "/%s" $global.shared_fs))
     (dict "name" "DATASET_DIR" "value" (printf "/data/%s" $v.data_dir)))
   "volumes" (include "dtrain.claim-volumes" $claims) "mounts" (include "dtrain.claim-mounts" $claims)) -}}

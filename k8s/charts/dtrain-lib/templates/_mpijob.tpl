@@ -9,6 +9,7 @@ Input:
   args                 of the launcher, from dtrain-mpirun on
   launcher_env         more variables of the launcher, as a list
   worker_env           more variables of workers, which their ranks inherit
+  logs                 the launcher's log: claim, mount_path, folder; or nothing
   init_containers      of workers
   volumes, mounts      of workers, as text */}}
 {{- define "dtrain.mpijob" -}}
@@ -70,58 +71,45 @@ spec:
       restartPolicy: OnFailure
       template:
         metadata:
-          {{- include "dtrain.pod-metadata" (dict "name" $name) | nindent 10 }}
+          {{- include "dtrain.pod-metadata" (dict "root" .root "name" $name "component" "launcher") | nindent 10 }}
         spec:
-          {{- include "dtrain.pod-security" .root | nindent 10 }}
+          {{- include "dtrain.pod-spec" .root | nindent 10 }}
+          {{- include "dtrain.placement" (dict "root" .root "component" "launcher") | nindent 10 }}
           containers:
             - name: launcher
               image: {{ $image | quote }}
               imagePullPolicy: {{ .pull_policy }}
               args: {{- toYaml .args | nindent 16 }}
               env:
-                - {name: USER_NAME, value: {{ $job.user_name | quote }}}
-                - {name: GROUP_NAME, value: {{ $job.group_name | quote }}}
-                - {name: SLOTS, value: {{ $slots | quote }}}
-                - {name: RANKS, value: {{ $ranks | quote }}}
-                - {name: JOB_NAME, value: {{ $name | quote }}}
-                - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
-                - {name: DTRAIN_WORKER_TIMEOUT, value: {{ $job.worker_timeout | int64 | quote }}}
-                - {name: OMPI_MCA_oob_tcp_keepalive_time, value: "5"}
-                - {name: OMPI_MCA_oob_tcp_keepalive_intvl, value: "2"}
-                - {name: OMPI_MCA_oob_tcp_keepalive_probes, value: "3"}
-                - {name: OMPI_MCA_orte_tag_output, value: "true"}
-                - {name: OMPI_MCA_orte_timestamp_output, value: "true"}
-                - {name: OMPI_MCA_btl_tcp_if_exclude, value: {{ .if_exclude | quote }}}
-                - {name: OMPI_MCA_oob_tcp_if_exclude, value: {{ .if_exclude | quote }}}
-                - {name: OMPI_MCA_plm_rsh_no_tree_spawn, value: "true"}
-                {{- if $instance.efa }}
-                - {name: OMPI_MCA_pml, value: "^ucx"}
-                - {name: OMPI_MCA_btl, value: "tcp,self"}
-                {{- end }}
-                {{- with .launcher_env }}{{ toYaml . | nindent 16 }}{{ end }}
+                {{- include "dtrain.env" (dict "root" .root "env" (include "dtrain.launcher-env" (merge (dict "name" $name "slots" $slots "ranks" $ranks) .))) | nindent 16 }}
+              {{- if $job.monitoring }}
+              ports:
+                - {name: metrics, containerPort: 9400}
+              {{- end }}
               resources:
-                requests: {cpu: 500m, memory: 1Gi}
-                limits: {cpu: 500m, memory: 1Gi}
+                requests: {cpu: 500m, memory: 1Gi{{ include "dtrain.ephemeral" .root }}}
+                limits: {cpu: 500m, memory: 1Gi{{ include "dtrain.ephemeral" .root }}}
               {{- include "dtrain.confined" . | nindent 14 }}
               volumeMounts:
                 {{- include "dtrain.scratch-mounts" . | nindent 16 }}
+                {{- with .logs }}
+                - {name: output, mountPath: {{ .mount_path }}}
+                {{- end }}
           volumes:
             {{- include "dtrain.scratch-volumes" . | nindent 12 }}
+            {{- with .logs }}
+            - name: output
+              persistentVolumeClaim: {claimName: {{ .claim | quote }}}
+            {{- end }}
     Worker:
       replicas: {{ int .workers }}
       restartPolicy: Never
       template:
         metadata:
-          {{- include "dtrain.pod-metadata" (dict "name" $name) | nindent 10 }}
+          {{- include "dtrain.pod-metadata" (dict "root" .root "name" $name "component" "worker") | nindent 10 }}
         spec:
-          {{- include "dtrain.pod-security" .root | nindent 10 }}
-          {{- with .instance_type }}
-          nodeSelector: {node.kubernetes.io/instance-type: {{ . | quote }}}
-          {{- end }}
-          {{- if gt $gpus 0 }}
-          tolerations:
-            - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
-          {{- end }}
+          {{- include "dtrain.pod-spec" .root | nindent 10 }}
+          {{- include "dtrain.placement" (dict "root" .root "component" "worker" "gpus" $gpus "instance_type" .instance_type) | nindent 10 }}
           {{- with .init_containers }}
           initContainers: {{- . | nindent 12 }}
           {{- end }}
@@ -131,19 +119,12 @@ spec:
               imagePullPolicy: {{ .pull_policy }}
               args: [sshd]
               env:
-                - {name: USER_NAME, value: {{ $job.user_name | quote }}}
-                - {name: GROUP_NAME, value: {{ $job.group_name | quote }}}
-                {{- if gt $gpus 0 }}
-                - {name: NCCL_SOCKET_IFNAME, value: {{ .nccl_socket_ifname | quote }}}
-                - {name: NCCL_DEBUG, value: {{ .nccl_debug | quote }}}
-                {{- end }}
-                {{- if $instance.efa }}
-                - {name: FI_PROVIDER, value: efa}
-                - {name: NCCL_NET, value: AWS Libfabric}
-                {{- end }}
-                {{- with .worker_env }}{{ toYaml . | nindent 16 }}{{ end }}
+                {{- include "dtrain.env" (dict "root" .root "env" (include "dtrain.worker-env" .)) | nindent 16 }}
               ports:
                 - {name: ssh, containerPort: 2222}
+                {{- if $job.monitoring }}
+                - {name: metrics, containerPort: 9400}
+                {{- end }}
               readinessProbe:
                 tcpSocket: {port: ssh}
                 initialDelaySeconds: 1
@@ -157,12 +138,18 @@ spec:
                 requests:
                   cpu: {{ $instance.cpu | quote }}
                   memory: {{ $instance.memory }}
+                  {{- with $job.ephemeral_storage }}
+                  ephemeral-storage: {{ . | quote }}
+                  {{- end }}
                   {{- if $instance.efa }}
                   hugepages-2Mi: 5120Mi
                   {{- end }}
                 limits:
                   cpu: {{ $instance.cpu | quote }}
                   memory: {{ $instance.memory }}
+                  {{- with $job.ephemeral_storage }}
+                  ephemeral-storage: {{ . | quote }}
+                  {{- end }}
                   {{- if gt $gpus 0 }}
                   nvidia.com/gpu: {{ $gpus }}
                   {{- end }}
@@ -180,6 +167,50 @@ spec:
             - name: shm
               emptyDir: {medium: Memory, sizeLimit: {{ include "dtrain.shm" $instance }}}
             {{- with .volumes }}{{ . | trim | nindent 12 }}{{ end }}
+{{- include "dtrain.spot-budget" (dict "root" .root "name" $name) }}
+{{- include "dtrain.monitoring" (dict "root" .root "name" $name) }}
+{{- end -}}
+
+{{/* Environment variables of the launcher. Input: that of dtrain.mpijob, and name, slots, ranks. */}}
+{{- define "dtrain.launcher-env" -}}
+- {name: USER_NAME, value: {{ .root.Values.job.user_name | quote }}}
+- {name: GROUP_NAME, value: {{ .root.Values.job.group_name | quote }}}
+- {name: SLOTS, value: {{ .slots | quote }}}
+- {name: RANKS, value: {{ .ranks | quote }}}
+- {name: JOB_NAME, value: {{ .name | quote }}}
+- {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+- {name: DTRAIN_WORKER_TIMEOUT, value: {{ .root.Values.job.worker_timeout | int64 | quote }}}
+- {name: OMPI_MCA_oob_tcp_keepalive_time, value: "5"}
+- {name: OMPI_MCA_oob_tcp_keepalive_intvl, value: "2"}
+- {name: OMPI_MCA_oob_tcp_keepalive_probes, value: "3"}
+- {name: OMPI_MCA_orte_tag_output, value: "true"}
+- {name: OMPI_MCA_orte_timestamp_output, value: "true"}
+- {name: OMPI_MCA_btl_tcp_if_exclude, value: {{ .if_exclude | quote }}}
+- {name: OMPI_MCA_oob_tcp_if_exclude, value: {{ .if_exclude | quote }}}
+- {name: OMPI_MCA_plm_rsh_no_tree_spawn, value: "true"}
+{{- if .instance.efa }}
+- {name: OMPI_MCA_pml, value: "^ucx"}
+- {name: OMPI_MCA_btl, value: "tcp,self"}
+{{- end }}
+{{- with .launcher_env }}{{ toYaml . | nindent 0 }}{{ end }}
+{{- with .logs }}
+- {name: DTRAIN_LOG_DIR, value: {{ .folder | quote }}}
+{{- end }}
+{{- end -}}
+
+{{/* Environment variables of workers. Input: that of dtrain.mpijob. */}}
+{{- define "dtrain.worker-env" -}}
+- {name: USER_NAME, value: {{ .root.Values.job.user_name | quote }}}
+- {name: GROUP_NAME, value: {{ .root.Values.job.group_name | quote }}}
+{{- if gt (int .instance.gpus) 0 }}
+- {name: NCCL_SOCKET_IFNAME, value: {{ .nccl_socket_ifname | quote }}}
+- {name: NCCL_DEBUG, value: {{ .nccl_debug | quote }}}
+{{- end }}
+{{- if .instance.efa }}
+- {name: FI_PROVIDER, value: efa}
+- {name: NCCL_NET, value: AWS Libfabric}
+{{- end }}
+{{- with .worker_env }}{{ toYaml . | nindent 0 }}{{ end }}
 {{- end -}}
 
 {{/* Fails an upgrade that changes the command or workers of a job, which are immutable. An upgrade can suspend and

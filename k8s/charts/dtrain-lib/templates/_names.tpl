@@ -12,11 +12,12 @@ Input: root, workers (0 for a single-pod job). */}}
 {{- $name -}}
 {{- end -}}
 
-{{/* Labels of all objects of a release. Input: the root. */}}
+{{/* Labels of all objects of a release; the component is an annotation of the chart. Input: the root. */}}
 {{- define "dtrain.labels" -}}
 app.kubernetes.io/name: dtrain
 app.kubernetes.io/part-of: dtrain
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: {{ index .Chart.Annotations "app.kubernetes.io/component" }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}

@@ -1,27 +1,3 @@
-{{/* Labels and annotations of a job's pods. Input: root, name. */}}
-{{- define "dtrain.pod-metadata" -}}
-labels: {app.kubernetes.io/instance: {{ .name | quote }}, app.kubernetes.io/name: dtrain, app.kubernetes.io/part-of: dtrain}
-annotations:
-  # No sidecar proxy: its fsGroup would make the ssh key group-readable, and it does not support MPI traffic.
-  sidecar.istio.io/inject: "false"
-  karpenter.sh/do-not-disrupt: "true"
-  cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
-{{- end -}}
-
-{{/* Input: the root. */}}
-{{- define "dtrain.pod-security" -}}
-automountServiceAccountToken: false
-enableServiceLinks: false
-terminationGracePeriodSeconds: {{ .Values.job.termination_grace_seconds | int64 }}
-securityContext:
-  runAsNonRoot: true
-  runAsUser: {{ .Values.job.user_id | int64 }}
-  runAsGroup: {{ .Values.job.group_id | int64 }}
-  fsGroup: {{ .Values.job.fs_id | int64 }}
-  fsGroupChangePolicy: OnRootMismatch
-  seccompProfile: {type: RuntimeDefault}
-{{- end -}}
-
 {{- define "dtrain.confined" -}}
 securityContext:
   allowPrivilegeEscalation: false

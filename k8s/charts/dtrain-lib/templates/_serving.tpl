@@ -2,6 +2,7 @@
 proxy with TLS and basic authentication. Input: the root. The model is named after the chart, without -jupyter. */}}
 {{- define "dtrain.serving" -}}
 {{- include "dtrain.serving-check" . -}}
+{{- include "dtrain.not-supported" (dict "root" . "keys" (list "monitoring" "spot" "topology")) -}}
 {{- $v := .Values -}}
 {{- $instance := include "dtrain.instance" (dict "root" . "instance_type" $v.serve.gpu_instance_type "gpus" $v.serve.gpus_per_node "key" "serve.gpu_instance_type" "single" true) | fromJson -}}
 {{- $name := include "dtrain.name" (dict "root" . "workers" 1) -}}
@@ -74,9 +75,7 @@ kind: Deployment
 metadata:
   name: {{ $name | quote }}
   namespace: {{ $namespace | quote }}
-  labels:
-    {{- include "dtrain.labels" . | nindent 4 }}
-    app.kubernetes.io/component: server
+  labels: {{- include "dtrain.labels" . | nindent 4 }}
 spec:
   replicas: 1
   strategy: {type: Recreate}
@@ -84,21 +83,15 @@ spec:
     matchLabels: {app.kubernetes.io/instance: {{ $name | quote }}}
   template:
     metadata:
-      labels: {app.kubernetes.io/instance: {{ $name | quote }}, app.kubernetes.io/name: dtrain, app.kubernetes.io/part-of: dtrain}
+      labels: {{- include "dtrain.pod-labels" (dict "root" . "name" $name "component" "server") | nindent 8 }}
       annotations:
-        sidecar.istio.io/inject: "false"
         # nginx reads these files only at its start.
-        checksum/secret: {{ $secret | sha256sum }}
-        checksum/nginx: {{ $files.Get "files/nginx.conf" | sha256sum }}
+        {{- $annotations := dict "sidecar.istio.io/inject" "false" "checksum/secret" ($secret | sha256sum)
+          "checksum/nginx" ($files.Get "files/nginx.conf" | sha256sum) }}
+        {{- include "dtrain.added" (dict "key" "job.annotations" "own" $annotations "more" $v.job.annotations) | nindent 8 }}
     spec:
-      {{- include "dtrain.pod-security" . | nindent 6 }}
-      {{- with $v.serve.gpu_instance_type }}
-      nodeSelector: {node.kubernetes.io/instance-type: {{ . | quote }}}
-      {{- end }}
-      {{- if gt (int $instance.gpus) 0 }}
-      tolerations:
-        - {key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}
-      {{- end }}
+      {{- include "dtrain.pod-spec" . | nindent 6 }}
+      {{- include "dtrain.placement" (dict "root" . "component" "server" "gpus" $instance.gpus "instance_type" $v.serve.gpu_instance_type) | nindent 6 }}
       containers:
         - name: serve
           image: {{ include "dtrain.image" (dict "root" . "image" $v.image "kind" $instance.image) | quote }}
@@ -111,6 +104,9 @@ spec:
             - --port=8501
             - --max_body_mb=32
             {{- with $v.serve.extra_args }}{{ toYaml . | nindent 12 }}{{ end }}
+          {{- with $v.job.env }}
+          env: {{- toYaml . | nindent 12 }}
+          {{- end }}
           livenessProbe:
             # The kubelet cannot probe the pod's loopback interface.
             exec:
@@ -120,10 +116,13 @@ spec:
             timeoutSeconds: 10
             failureThreshold: 10
           resources:
-            requests: {cpu: {{ $instance.cpu | quote }}, memory: {{ $instance.memory }}}
+            requests: {cpu: {{ $instance.cpu | quote }}, memory: {{ $instance.memory }}{{ include "dtrain.ephemeral" . }}}
             limits:
               cpu: {{ $instance.cpu | quote }}
               memory: {{ $instance.memory }}
+              {{- with $v.job.ephemeral_storage }}
+              ephemeral-storage: {{ . | quote }}
+              {{- end }}
               {{- if gt (int $instance.gpus) 0 }}
               nvidia.com/gpu: {{ int $instance.gpus }}
               {{- end }}

@@ -38,15 +38,27 @@ exit $result
 {{- define "pytorchjob.resources" -}}
 {{- $instance := include "pytorchjob.instance" . | fromJson -}}
 {{- $limits := merge (dict) .Values.resources.limits (dict "cpu" $instance.cpu "memory" $instance.memory) -}}
+{{- with .Values.job.ephemeral_storage }}{{ $limits = merge $limits (dict "ephemeral-storage" .) }}{{ end -}}
 {{- if $instance.gpus -}}
 {{- $limits = merge $limits (dict "nvidia.com/gpu" (int $instance.gpus)) -}}
 {{- end -}}
 {{- if $instance.efa -}}
 {{- $limits = merge $limits (dict "vpc.amazonaws.com/efa" (int $instance.efa) "hugepages-2Mi" "5120Mi") -}}
 {{- end -}}
-{{- $requests := merge (dict) .Values.resources.requests (pick $limits "cpu" "memory" "hugepages-2Mi") -}}
+{{- $requests := merge (dict) .Values.resources.requests (pick $limits "cpu" "memory" "hugepages-2Mi" "ephemeral-storage") -}}
 limits: {{- toYaml $limits | nindent 2 }}
 requests: {{- toYaml $requests | nindent 2 }}
+{{- end -}}
+
+{{/* Environment variables of a node. Input: the root. */}}
+{{- define "pytorchjob.env" -}}
+# The user has no passwd entry in the image.
+- {name: HOME, value: /tmp}
+- {name: USER, value: {{ .Values.job.user_name | quote }}}
+{{- with include "dtrain.script-output" . }}
+- {name: OUTPUT_DIR, value: {{ . | quote }}}
+{{- end }}
+{{- with .Values.train.env }}{{ toYaml . | nindent 0 }}{{ end }}
 {{- end -}}
 
 {{/* The pod of a node. */}}
@@ -55,24 +67,10 @@ requests: {{- toYaml $requests | nindent 2 }}
 {{- $job := .Values.job -}}
 {{- $instance := include "pytorchjob.instance" . | fromJson -}}
 metadata:
-  labels: {app.kubernetes.io/instance: {{ $name | quote }}}
-  annotations:
-    # A sidecar proxy would break the rendezvous.
-    sidecar.istio.io/inject: "false"
-    karpenter.sh/do-not-disrupt: "true"
-    cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
+  {{- include "dtrain.pod-metadata" (dict "root" . "name" $name "component" "training") | nindent 2 }}
 spec:
-  {{- include "dtrain.pod-security" . | nindent 2 }}
-  {{- with .Values.resources.node_type }}
-  nodeSelector: {node.kubernetes.io/instance-type: {{ . | quote }}}
-  {{- end }}
-  {{- $tolerations := .Values.tolerations -}}
-  {{- if $instance.gpus -}}
-  {{- $tolerations = prepend $tolerations (dict "key" "nvidia.com/gpu" "operator" "Exists" "effect" "NoSchedule") -}}
-  {{- end }}
-  {{- with $tolerations }}
-  tolerations: {{- toYaml . | nindent 4 }}
-  {{- end }}
+  {{- include "dtrain.pod-spec" . | nindent 2 }}
+  {{- include "dtrain.placement" (dict "root" . "component" "training" "gpus" $instance.gpus "instance_type" .Values.resources.node_type "tolerations" .Values.tolerations) | nindent 2 }}
   {{- if .Values.git.repo_url }}
   initContainers: {{- include "dtrain.clone" . | nindent 4 }}
   {{- end }}
@@ -83,13 +81,11 @@ spec:
       imagePullPolicy: {{ .Values.image_pull_policy }}
       command: [bash, /etc/dtrain/job/train.sh]
       env:
-        # The user has no passwd entry in the image.
-        - {name: HOME, value: /tmp}
-        - {name: USER, value: {{ $job.user_name | quote }}}
-        {{- with include "dtrain.script-output" . }}
-        - {name: OUTPUT_DIR, value: {{ . | quote }}}
-        {{- end }}
-        {{- with .Values.train.env }}{{ toYaml . | nindent 8 }}{{ end }}
+        {{- include "dtrain.env" (dict "root" . "env" (include "pytorchjob.env" .)) | nindent 8 }}
+      {{- if $job.monitoring }}
+      ports:
+        - {name: metrics, containerPort: 9400}
+      {{- end }}
       resources: {{- include "pytorchjob.resources" . | nindent 8 }}
       {{- include "dtrain.confined" . | nindent 6 }}
       volumeMounts:

@@ -25,6 +25,8 @@ set_optional() {  # NAME VALUE
     set_component "$1" "$2" "$component" "$kind"
   elif [ -z "$kind" ]; then
     die "the overlay $overlay has no pods, and no parameter $1"
+  elif [ "$kind" = TrainJob ] && ! grep -q '^kind: TrainingRuntime' "$folder"/*.yaml; then
+    die "$1: the pods of $overlay are those of its ClusterTrainingRuntime, k8s/cluster/training-runtime.yaml"
   fi
   if [ -z "$2" ]; then
     remove_parameter "$1"

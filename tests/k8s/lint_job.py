@@ -1,5 +1,6 @@
 """A job of a manifest and its pods, the input of lint rules."""
 
+import copy
 import re
 
 # FRONT_ENDS take the flags of the programs that they replace, and dtrain's flags after `--`. TRAINERS train.
@@ -41,6 +42,9 @@ def number(value):
 # name that the operator requires.
 PEERS = {"PyTorchJob": ("pytorchReplicaSpecs", ("Master", "Worker"), "pytorch"),
          "TFJob": ("tfReplicaSpecs", ("Chief", "Master", "PS", "Worker", "Evaluator"), "tensorflow")}
+
+
+RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")  # of Kubeflow Trainer
 
 
 class Pod:
@@ -113,6 +117,14 @@ class Pod:
     def is_launcher(self):
         return self.role == "launcher"
 
+    def patch(self, template):
+        """Adds labels, volumes and mounts, as a runtimePatch of a TrainJob does."""
+        self.metadata.setdefault("labels", {}).update(mapping(mapping(template.get("metadata")).get("labels")))
+        spec = mapping(template.get("spec"))
+        self.spec["volumes"] = items(self.spec.get("volumes")) + items(spec.get("volumes"))
+        for container in items(spec.get("containers")):
+            self.main["volumeMounts"] = self.mounts + items(container.get("volumeMounts"))
+
 
 class Job:
     """An object that runs pods."""
@@ -132,32 +144,44 @@ class Job:
         elif self.kind in PEERS:
             for role, replica in self.replicas.items():
                 yield Pod(self, {"PS": "server"}.get(role, "training"), replica.get("template"), replica.get("replicas"))
-        elif self.kind == "TrainingRuntime":
+        elif self.kind in RUNTIMES:
             template = mapping(mapping(self.spec.get("template")).get("spec"))
             for replica in items(template.get("replicatedJobs")):
                 role = {"node": "worker"}.get(replica.get("name"), replica.get("name"))
                 inner = mapping(mapping(mapping(replica.get("template")).get("spec")).get("template"))
-                yield self.with_trainer(Pod(self, role, inner, self.workers if role == "worker" else 1))
+                yield self.with_trainer(Pod(self, role, inner, self.workers if role == "worker" else 1), replica.get("name"))
         elif self.kind == "StatefulSet":
             yield Pod(self, "worker", self.spec.get("template"), self.spec.get("replicas"))
         elif self.kind in ("Job", "Deployment"):
             labels = mapping(mapping(self.document.get("metadata")).get("labels"))
             yield Pod(self, labels.get("app.kubernetes.io/component", "training"), self.spec.get("template"))
 
-    def with_trainer(self, pod):
-        """The launcher of a TrainingRuntime with the overrides of its TrainJob."""
-        for other in self.documents:
-            if other.get("kind") == "TrainJob" and pod.is_launcher:
-                trainer = mapping(mapping(other.get("spec")).get("trainer"))
-                pod.main.update({key: trainer[key] for key in ("image", "args") if key in trainer})
+    def of_train_job(self, key):
+        """A setting of the trainer of the TrainJob of a runtime."""
+        jobs = [mapping(other.get("spec")) for other in self.documents if other.get("kind") == "TrainJob"]
+        return mapping(jobs[0].get("trainer")).get(key) if jobs else None
+
+    def with_trainer(self, pod, name):
+        """The pod of a runtime's replicated job with the overrides of its TrainJob."""
+        pod.spec, pod.metadata = copy.deepcopy(pod.spec), copy.deepcopy(pod.metadata)
+        if pod.is_launcher:
+            pod.main.update({key: self.of_train_job(key) for key in ("image", "args") if self.of_train_job(key)})
+            pod.main["env"] = items(pod.main.get("env")) + items(self.of_train_job("env"))
+        patches = [patch for other in self.documents if other.get("kind") == "TrainJob"
+                   for patch in items(mapping(other.get("spec")).get("runtimePatches"))]
+        for patch in patches:
+            spec = mapping(mapping(mapping(patch.get("trainingRuntimeSpec")).get("template")).get("spec"))
+            for replica in items(spec.get("replicatedJobs")):
+                if replica.get("name") == name:
+                    pod.patch(mapping(mapping(mapping(replica.get("template")).get("spec")).get("template")))
         return pod
 
     @property
     def workers(self):
         if self.kind == "MPIJob":
             return mapping(mapping(self.spec.get("mpiReplicaSpecs")).get("Worker")).get("replicas")
-        if self.kind == "TrainingRuntime":
-            return mapping(self.spec.get("mlPolicy")).get("numNodes")
+        if self.kind in RUNTIMES:
+            return self.of_train_job("numNodes")
         if self.kind == "StatefulSet":
             return self.spec.get("replicas")
         sets = [Job(one, []) for one in self.documents if one.get("kind") == "StatefulSet"]
@@ -167,8 +191,8 @@ class Job:
     def slots(self):
         if self.kind == "MPIJob":
             return self.spec.get("slotsPerWorker", 1)
-        if self.kind == "TrainingRuntime":
-            return mapping(mapping(self.spec.get("mlPolicy")).get("mpi")).get("numProcPerNode")
+        if self.kind in RUNTIMES:
+            return self.of_train_job("numProcPerNode")
         launchers = [pod for pod in self.pods if pod.is_launcher]
         slots = launchers[0].environment.get("SLOTS", "") if launchers else ""
         return int(slots) if slots.isdigit() else None

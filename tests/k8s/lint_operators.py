@@ -2,7 +2,7 @@
 
 import re
 
-from lint_job import PEERS, adder, items, mapping, number
+from lint_job import PEERS, RUNTIMES, adder, items, mapping, number
 
 RULES = {}
 rule = adder(RULES)
@@ -130,3 +130,12 @@ def gang_size(job):
     policy = mapping(job.run_policy.get("schedulingPolicy"))
     if policy and number(job.workers) and policy.get("minAvailable") != job.workers:
         yield f"schedulingPolicy.minAvailable is {policy.get('minAvailable')}, expected {job.workers}"
+
+
+@rule
+def trainer_launchers(job):
+    """A runtime's mlPolicy.numNodes is 1: Kubeflow Trainer starts this number of launchers, and takes the number of nodes
+    from the TrainJob."""
+    found = mapping(job.spec.get("mlPolicy")).get("numNodes")
+    if job.kind in RUNTIMES and found != 1:
+        yield f"mlPolicy.numNodes is {found}, expected 1"

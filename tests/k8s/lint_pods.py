@@ -4,7 +4,8 @@ them."""
 import re
 
 from lint_job import (
-    FRONT_ENDS, LABELS, PEERS, SSH_PATH, SSH_PORT, TRAINERS, WORKER_TIMEOUT, adder, items, mapping, missing_labels, number)
+    FRONT_ENDS, LABELS, PEERS, RUNTIMES, SSH_PATH, SSH_PORT, TRAINERS, WORKER_TIMEOUT, adder, items, mapping,
+    missing_labels, number)
 
 RULES = {}
 rule = adder(RULES)
@@ -129,7 +130,8 @@ def tagged_output(job):
 @rule
 def ssh_path(job):
     """The SSH key is mounted at the image's path."""
-    where = {"MPIJob": job.spec, "TrainingRuntime": mapping(mapping(job.spec.get("mlPolicy")).get("mpi"))}.get(job.kind)
+    mpi = mapping(mapping(job.spec.get("mlPolicy")).get("mpi"))
+    where = {"MPIJob": job.spec, **dict.fromkeys(RUNTIMES, mpi)}.get(job.kind)
     if where is not None and where.get("sshAuthMountPath") != SSH_PATH:
         yield f"sshAuthMountPath is {where.get('sshAuthMountPath')}, expected {SSH_PATH}"
 

@@ -66,6 +66,7 @@ REFUSED = (
     ("smoke", "SPOT=no", "yes, or nothing"),
     ("attach", "SPOT=yes", "needs an MPIJob"),
     ("trainjob", "QUEUE=training", "does not support QUEUE"),
+    ("trainjob-gpu", "PRIORITY_CLASS=high", "those of its ClusterTrainingRuntime"),
     ("no-operator", "QUEUE=training", "cannot start the objects"),
     ("storage/nfs", "LABELS=a=b", "has no pods"),
 )
@@ -267,6 +268,25 @@ def test_metrics(tree):
         assert flags == ["--metrics_port=9400", "--metrics_address=0.0.0.0"], flags
         changed(tree, overlay, "MONITORING=")
         assert tree.text(overlay) == before, overlay
+
+
+@with_tree
+def test_gpu_train_job(tree):
+    """A TrainJob with the ClusterTrainingRuntime that it names: one rank per GPU, and the claim in all pods."""
+    runtime = lint.read(tools.K8S / "cluster/training-runtime.yaml")
+    documents = changed(tree, "trainjob-gpu", "WORKERS=4", "NAME=other", "PVC_NAME=data", "PVC_PATH=/results",
+                        "NAMESPACE=team") + runtime
+    check_valid(documents, "trainjob-gpu", ["one-namespace"])
+    [job] = [one for one in documents if one["kind"] == "TrainJob"]
+    assert job["spec"]["runtimeRef"]["name"] == runtime[0]["metadata"]["name"]
+    assert "resourcesPerNode" not in job["spec"]["trainer"], "Trainer would apply it to the launcher"
+    pods = {pod.role: pod for pod in lint.Job(runtime[0], documents).pods}
+    assert pods["worker"].gpus == job["spec"]["trainer"]["numProcPerNode"] == 8 and not pods["launcher"].gpus
+    assert pods["launcher"].environment["RANKS"] == "32" and pods["launcher"].environment["OUTPUT_DIR"] == "/results"
+    for role, pod in pods.items():
+        assert pod.volume(pod.mount_of("/results")["name"]) == {
+            "name": "output", "persistentVolumeClaim": {"claimName": "data"}}, role
+        assert pod.metadata["labels"]["app.kubernetes.io/instance"] == "other", role
 
 
 if __name__ == "__main__":

@@ -263,6 +263,8 @@ def errors(document, schemas):
         yield "not an object: apiVersion and kind are missing"
         return
     version, kind = document["apiVersion"], document["kind"]
+    if (version, kind) == ("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime"):  # has the same specification
+        document, kind = {**document, "kind": "TrainingRuntime"}, "TrainingRuntime"
     name = (document.get("metadata") or {}).get("name")
     if not isinstance(name, str) or not name:
         yield ".metadata.name: missing"

@@ -44,8 +44,9 @@ set_component() {  # NAME VALUE COMPONENT KIND
     SPOT | TOPOLOGY) [ "$4" = MPIJob ] || die "$1 needs an MPIJob, but $overlay is a $4" ;;
     QUEUE) [[ " ${kustomized[*]} " == *" [../../base"* ]] || die "QUEUE: Kueue cannot start the objects of $overlay as one job" ;;
     MONITORING)
-      [ $first != 0 ] && [[ $(item $((first - 1))) =~ $monitored ]] ||
+      if [ "$first" = 0 ] || [[ ! $(item $((first - 1))) =~ $monitored ]]; then
         die "MONITORING: the program of $overlay has no live metrics"
+      fi
       ;;
   esac
   insert_component "$3"
@@ -159,8 +160,8 @@ add_env() {  # POD TEXT
 add_settings() {  # POD, the path of a pod template
   local name value part parts i
   for name in "${pod_parameters[@]}"; do
-    is_optional $name && value=$(value_of $name) || continue
-    check_value $name "$value"
+    if ! is_optional "$name" || ! value=$(value_of "$name"); then continue; fi
+    check_value "$name" "$value"
     case $name in
       PRIORITY_CLASS) add "$1/spec/priorityClassName" "$(yaml "$value")" ;;
       IMAGE_PULL_SECRETS)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Lints manifests of jobs with rules beyond schemas, from lint_instances.py, lint_operators.py,
-lint_pods.py and lint_storage.py.
+"""Lints manifests of jobs with rules beyond schemas, from lint_instances.py, lint_objects.py,
+lint_operators.py, lint_pods.py and lint_storage.py.
 
     lint.py FILE...        prints one line per violation: FILE: KIND/NAME: RULE: MESSAGE
     lint.py --rules        prints names and descriptions of the rules
@@ -13,13 +13,14 @@ import pathlib
 import sys
 
 import lint_instances
+import lint_objects
 import lint_operators
 import lint_pods
 import lint_storage
 import yaml
 from lint_job import Job
 
-JOB_RULES = lint_instances.RULES | lint_operators.RULES | lint_pods.RULES
+JOB_RULES = lint_instances.RULES | lint_objects.RULES | lint_operators.RULES | lint_pods.RULES
 RULES = JOB_RULES | lint_storage.RULES
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

@@ -1,15 +1,13 @@
-"""Lint rules for reliability and security of jobs: command, network, nodes, data and users of pods. lint.py applies
+"""Lint rules for reliability and security of jobs: command, connections, nodes, data and users of pods. lint.py applies
 them."""
 
 import re
 
 from lint_job import (
-    FRONT_ENDS, LABELS, PEERS, RUNTIMES, SSH_PATH, SSH_PORT, TRAINERS, WORKER_TIMEOUT, adder, items, mapping,
-    missing_labels, number)
+    FRONT_ENDS, PEERS, RUNTIMES, SSH_PATH, SSH_PORT, TRAINERS, WORKER_TIMEOUT, adder, items, mapping, number)
 
 RULES = {}
 rule = adder(RULES)
-METRICS_PORT = 9400
 ADMITTED_VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected",
                     "secret", "nfs"}
 
@@ -147,33 +145,6 @@ def readiness(job):
                 yield f"the readiness probe of workers uses port {port}, expected {SSH_PORT}"
 
 
-def admits_only(policy, pods):
-    """True if a policy admits only traffic from `pods`, and from other namespaces to the metrics."""
-    for entry in items(mapping(policy.get("spec")).get("ingress")):
-        ports = [port.get("port") for port in items(entry.get("ports"))]
-        for source in entry.get("from") or [None]:
-            own = mapping(mapping(source).get("podSelector")).get("matchLabels") == pods
-            scraper = set(mapping(source)) == {"namespaceSelector"} and ports == [METRICS_PORT]
-            if not (own or scraper):
-                return False
-    return True
-
-
-@rule
-def network_policy(job):
-    """NetworkPolicies admit only traffic from the job's own pods, and Prometheus to the metrics."""
-    labels = [mapping(pod.metadata.get("labels")) for pod in job.pods]
-    for pod, found in zip(job.pods, labels):
-        chosen = []
-        for policy in (one for one in job.documents if one.get("kind") == "NetworkPolicy"):
-            spec = mapping(policy.get("spec"))
-            pods = mapping(mapping(spec.get("podSelector")).get("matchLabels"))
-            if pods and pods.items() <= found.items() and "Ingress" in spec.get("policyTypes", []):
-                chosen.append(admits_only(policy, pods))
-        if not chosen or not all(chosen):
-            yield f"{pod.role}: no NetworkPolicy blocks other pods"
-
-
 # Nodes.
 
 
@@ -304,14 +275,6 @@ def volumes(job):
             yield f"{pod.role}: two volumes use the claim {claim}"
 
 
-@rule
-def no_storage(job):
-    """Jobs create no volumes and claims, which would be deleted with the job."""
-    for document in job.documents:
-        if document.get("kind") in ("PersistentVolume", "PersistentVolumeClaim", "StorageClass"):
-            yield f"{document['kind']} {mapping(document.get('metadata')).get('name')}"
-
-
 # Images, users and names.
 
 
@@ -382,26 +345,3 @@ def names_of_pods(job):
             yield f"the name of a launcher ends with -launcher, {job.name} does not"
         if job.kind == "Job" and pod.role == "training" and pod.program[0] in TRAINERS and "training" not in job.name:
             yield f"{job.name} trains, but its name lacks `training`"
-
-
-@rule
-def one_namespace(job):
-    """All objects of a job have the same explicit namespace."""
-    own = mapping(job.document.get("metadata")).get("namespace")
-    for document in job.documents:
-        other = mapping(document.get("metadata")).get("namespace")
-        if other != own or own is None:
-            yield f"{document.get('kind')} is in namespace {other}, and {job.kind} in {own}"
-
-
-@rule
-def recommended_labels(job):
-    """Objects and pods have Kubernetes' recommended labels."""
-    for document in job.documents:
-        missing = missing_labels(document.get("metadata"))
-        if missing:
-            yield f"{document.get('kind')} lacks app.kubernetes.io/: {missing}"
-    for pod in job.pods:
-        missing = missing_labels(pod.metadata, LABELS[:-1])
-        if missing:
-            yield f"{pod.role}: the pod lacks app.kubernetes.io/: {missing}"

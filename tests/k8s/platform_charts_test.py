@@ -28,6 +28,7 @@ REFUSED = (
     ("maskrcnn", 'job.labels={"team":"a b"}', "labels"),
     ("maskrcnn", 'job.env=[{"name":"NCCL_DEBUG","value":"WARN"}]', "job.env: NCCL_DEBUG is set twice, or set by the chart"),
     ("pytorchjob", 'job.env=[{"name":"HOME","value":"/"}]', "job.env: HOME is set twice"),
+    ("maskrcnn", 'job.affinity={"nodes":{}}', "nodes"),
     ("maskrcnn", 'job.tolerations=[{"kee":"x"}]', "kee"),
     ("maskrcnn", 'job.topology_spread=[{"maxSkew":1}]', "topologyKey"),
     ("maskrcnn", 'job.topology="rack"', "job.topology needs job.queue"),

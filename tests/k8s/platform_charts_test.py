@@ -27,6 +27,7 @@ REFUSED = (
     ("maskrcnn", 'job.labels={"app.kubernetes.io/name":"x"}', "job.labels: app.kubernetes.io/name is set by the chart"),
     ("maskrcnn", 'job.labels={"team":"a b"}', "labels"),
     ("maskrcnn", 'job.env=[{"name":"NCCL_DEBUG","value":"WARN"}]', "job.env: NCCL_DEBUG is set twice, or set by the chart"),
+    ("maskrcnn-jupyter", 'job.env=[{"name":"AWS_SECRET_ACCESS_KEY","value":"x"}]', "would be readable"),
     ("pytorchjob", 'job.env=[{"name":"HOME","value":"/"}]', "job.env: HOME is set twice"),
     ("maskrcnn", 'job.affinity={"nodes":{}}', "nodes"),
     ("maskrcnn", 'job.tolerations=[{"kee":"x"}]', "kee"),

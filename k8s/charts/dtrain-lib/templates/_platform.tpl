@@ -110,6 +110,11 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- $names := list -}}
 {{- range fromYamlArray .env }}{{ $names = append $names .name }}{{ end -}}
 {{- include "dtrain.variables-once" (dict "key" "job.env" "variables" .root.Values.job.env "taken" $names) -}}
+{{- range .root.Values.job.env -}}
+{{- if and .value (regexMatch "PASSWORD|SECRET|TOKEN|ACCESS_KEY" .name) -}}
+{{- fail (printf "job.env: %s would be readable in the pod's specification: use valueFrom" .name) -}}
+{{- end -}}
+{{- end -}}
 {{- .env | trim }}
 {{- with .root.Values.job.env }}
 {{ toYaml . }}

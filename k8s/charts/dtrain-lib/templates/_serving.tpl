@@ -104,8 +104,8 @@ spec:
             - --port=8501
             - --max_body_mb=32
             {{- with $v.serve.extra_args }}{{ toYaml . | nindent 12 }}{{ end }}
-          {{- with $v.job.env }}
-          env: {{- toYaml . | nindent 12 }}
+          {{- if $v.job.env }}
+          env: {{- include "dtrain.env" (dict "root" . "env" "") | nindent 12 }}
           {{- end }}
           livenessProbe:
             # The kubelet cannot probe the pod's loopback interface.

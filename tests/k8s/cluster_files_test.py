@@ -317,6 +317,7 @@ def test_bundle_excludes_terraform_state():
         shutil.copytree(tools.K8S, root / "k8s", symlinks=True)
         for name in ("CMakeLists.txt", "LICENSE"):
             shutil.copy(tools.ROOT / name, root)
+        shutil.copytree(tools.ROOT / "examples/monitoring", root / "examples/monitoring")
         private = ("terraform.tfstate", "terraform.tfstate.backup", "my.tfvars", "backend.tf", ".terraform/providers/a")
         for name in private:
             path = root / "k8s/cluster/terraform" / name

@@ -20,7 +20,8 @@ STORAGES = sorted(path.parent.name for path in tools.K8S.glob("storage/*/kustomi
 # A new value for each parameter, and the paths that may receive it.
 NEW = {
     "NAMESPACE": ("team-a", r"metadata\.namespace|claimRef\.namespace"),
-    "PVC_NAME": ("other-claim", r"PersistentVolumeClaim\.metadata\.name|claimRef\.name"),
+    "PVC_NAME": ("other-claim", r"PersistentVolumeClaim\.metadata\.name|claimRef\.name|"
+                 r"labels\.app\.kubernetes\.io/instance"),
     "PV_NAME": ("other-volume", r"PersistentVolume\.metadata\.name|volumeName"),
     "CLASS": ("other-class", r"StorageClass\.metadata\.name|storageClassName"),
     "STORAGE": ("9000Gi", r"capacity\.storage"),

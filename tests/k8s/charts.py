@@ -15,9 +15,8 @@ NEEDED = {
     "pv-fsx": ["fs_id=fs-0a1b", "mount_name=abcdef", "region=us-west-2"],
     "pv-efs": ["fs_id=fs-0a1b"],
     "pytorchjob": ["image=torch:2.0", "train.command={torchrun,train.py}"],
-    # Avoids a new certificate per rendering.
-    **{chart: ["global.source_cidr=203.0.113.7/32", "global.log_dir=first", f"nginx.htpasswd={HASH}",
-               "nginx.tls_secret=certificate"] for chart in SERVERS},
+    **{chart: ["global.source_cidr=203.0.113.7/32", "global.log_dir=first", f"nginx.htpasswd={HASH}"]
+       for chart in SERVERS},
 }
 ALL = (*JOBS, *NEEDED)
 # The value of each chart with GPUs that is an instance type.
@@ -56,7 +55,11 @@ VARIANTS = {
     "coco-data": [["pvc.name=pv-efs", "pvc.mount_path=/efs"]],
     "pv-fsx": [["dns_name=fs-0a1b.fsx.cn-north-1.amazonaws.com.cn", "namespace=kubeflow", "create_storage_class=false"]],
     "pv-efs": [["claim_storage=10Gi", "volume_name=other"]],
-    "maskrcnn-jupyter": [["serve.gpus_per_node=1", "serve.gpu_instance_type=g6e.2xlarge", "global.source_cidr=2001:db8::/32"]],
+    "maskrcnn-jupyter": [
+        ["serve.gpus_per_node=1", "serve.gpu_instance_type=g6e.2xlarge", "global.source_cidr=2001:db8::/32"],
+        ["nginx.issuer=ClusterIssuer/public", "nginx.host_names={model.example.org}", "jupyter.enabled=true"],
+        ["nginx.tls_secret=certificate"],
+    ],
     "maskrcnn-optimized-jupyter": [["jupyter.enabled=true", "jupyter.token=0123456789abcdef", "global.shared_fs=efs",
                                     "serve.extra_args={--top=3}"]],
 }

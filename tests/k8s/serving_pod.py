@@ -4,6 +4,7 @@ containers with their rendered commands, in a private network namespace with fre
 import base64
 import contextlib
 import http.client
+import json
 import os
 import pathlib
 import re
@@ -63,6 +64,40 @@ def hash_of(password, scheme):
     return tools.check_run("htpasswd", "-nb" + scheme, USER, password).strip().partition(":")[2]
 
 
+# A kubectl whose cluster is the folder $CLUSTER with Secrets as NAME.json, which `create` writes.
+KUBECTL = """#!/bin/sh
+file=$CLUSTER/$3.json
+case "$1 $*" in
+  get*jsonpath*) [ ! -f "$file" ] || exec python3 -c 'import json, re, sys
+key = re.search(r"[.]data[.](.*)}", sys.argv[2].replace("\\\\", ""))[1]
+print(json.load(open(sys.argv[1]))["data"].get(key, ""), end="")' "$file" "$*" ;;
+  get*) [ ! -f "$file" ] || echo "secret/$3" ;;
+  delete*) rm "$file" ;;
+  create*) "$REAL_KUBECTL" "$@" --dry-run=client -o json >"$CLUSTER/$4.json" && echo "secret/$4 created" ;;
+esac
+"""
+
+
+def serving_secret(folder, *words):
+    """Runs k8s/serving-secret.sh against a cluster of Secrets in a folder; returns its result."""
+    program = pathlib.Path(folder) / "bin" / "kubectl"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(KUBECTL)
+    program.chmod(0o755)
+    real = shutil.which("kubectl") or tools.skip("there is no kubectl")
+    environment = {"CLUSTER": str(folder), "REAL_KUBECTL": real, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    return tools.run(tools.K8S / "serving-secret.sh", *words, env={**os.environ, **environment})
+
+
+def created_secrets(folder, *words):
+    """Data of the Secrets that k8s/serving-secret.sh creates, by name."""
+    folder = pathlib.Path(folder) / "secrets"
+    folder.mkdir(exist_ok=True)
+    result = serving_secret(folder, *words)
+    assert result.returncode == 0, result
+    return {path.stem: json.loads(path.read_text())["data"] for path in folder.glob("*.json")}
+
+
 class Pod:
     """Containers of the rendered chart as processes; volumes are subfolders of a temporary folder."""
 
@@ -73,16 +108,19 @@ class Pod:
         words = [word for value in settings for word in ("--set", value)]
         text = tools.check_run(tools.helms()[-1], "template", "served", CHART, *words)
         self.objects = {one["kind"]: one for one in yaml.safe_load_all(text) if one}
+        self.secrets = {"served": self.objects["Secret"]["data"], **created_secrets(self.folder, "served")}
         self.spec = self.objects["Deployment"]["spec"]["template"]["spec"]
         self.environment = dict(os.environ, HOME=str(self.folder / "home"), OMP_WAIT_POLICY="passive")
 
     def content(self, source):
         """Files of a volume source."""
-        kind = "ConfigMap" if "configMap" in source else "Secret"
-        data = self.objects[kind]["data"]
-        decode = str.encode if kind == "ConfigMap" else base64.b64decode
-        reference = source.get("configMap") or source.get("secret")
-        return {item["path"]: decode(data[item["key"]]) for item in reference["items"]}
+        if "configMap" in source:
+            data, decode, items = self.objects["ConfigMap"]["data"], str.encode, source["configMap"]["items"]
+        else:
+            reference = source["secret"]
+            data = self.secrets[reference.get("name") or reference["secretName"]]
+            decode, items = base64.b64decode, reference["items"]
+        return {item["path"]: decode(data[item["key"]]) for item in items}
 
     def container(self, name):
         [found] = [one for one in self.spec["containers"] if one["name"] == name]
@@ -140,7 +178,7 @@ class Pod:
         self.start("serve", 8501, tools.PROGRAMS, {"OMP_NUM_THREADS": "1"})
         self.start("nginx", 8443)
         self.authority = self.folder / "ca.crt"
-        self.authority.write_bytes(base64.b64decode(self.objects["Secret"]["data"]["ca.crt"]))
+        self.authority.write_bytes(base64.b64decode(self.secrets["served-tls"]["ca.crt"]))
         wait_for("model", lambda: self.curl(PAGE + "/readyz")[0] == 200)
 
     def __enter__(self):

@@ -3,7 +3,6 @@ and a notebook as clients."""
 
 import base64
 import contextlib
-import http.server
 import importlib
 import json
 import os
@@ -11,18 +10,16 @@ import pathlib
 import re
 import shutil
 import socket
-import socketserver
 import ssl
 import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import zlib
 
 import tools
 import yaml
-from serving_pod import BOARD, CHART, PAGE, PASSWORD, USER, Pod, enter, hash_of, wait_for
+from serving_pod import BOARD, PAGE, PASSWORD, USER, Pod, enter, hash_of, wait_for
 
 NOTEBOOK = tools.TOOLS / "notebook"
 TOKEN = "a-token-of-this-test-alone"
@@ -43,76 +40,8 @@ def test_opens_only_two_ports():
         for container in pod.spec["containers"]:
             assert container["name"] == "nginx" or "ports" not in container, container
         text = yaml.safe_dump([one for kind, one in pod.objects.items() if kind != "Secret"])
-        for secret in pod.objects["Secret"]["data"].values():
+        for secret in [one for data in pod.secrets.values() for one in data.values()]:
             assert secret not in text and base64.b64decode(secret).decode().strip() not in text
-
-
-class Objects(http.server.BaseHTTPRequestHandler):
-    """A mock API server for the requests of Helm: API groups, and objects."""
-
-    objects = {}
-    kinds = {"v1": ["Secret", "ConfigMap", "Service"], "apps/v1": ["Deployment"],
-             "networking.k8s.io/v1": ["NetworkPolicy"]}
-
-    @classmethod
-    def answers(cls):
-        groups = []
-        for version, kinds in cls.kinds.items():
-            resources = [{"name": kind.lower() + "s", "namespaced": True, "kind": kind, "verbs": ["get"]}
-                         for kind in kinds]
-            yield f"/api{'s/' if '/' in version else '/'}{version}", {
-                "kind": "APIResourceList", "groupVersion": version, "resources": resources}
-            if "/" in version:
-                one = {"groupVersion": version, "version": "v1"}
-                groups.append({"name": version.partition("/")[0], "versions": [one], "preferredVersion": one})
-        yield "/apis", {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-        yield "/api", {"kind": "APIVersions", "versions": ["v1"]}
-        yield "/version", {"major": "1", "minor": "33", "gitVersion": "v1.33.0"}
-        yield from cls.objects.items()
-
-    def do_GET(self):
-        answer = dict(self.answers()).get(self.path.partition("?")[0])
-        missing = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
-        body = json.dumps(answer or missing).encode()
-        self.send_response(200 if answer else 404)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-def test_keeps_certificate_and_token():
-    """An upgrade that changes only the password keeps the generated certificate and token."""
-    values = ["global.source_cidr=203.0.113.7/32", "global.log_dir=first", "jupyter.enabled=true"]
-    words = [word for value in values for word in ("--set", value)]
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Objects) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_address[1]}"
-        for helm in tools.helms():
-
-            def secret(letter):
-                options = ["--dry-run=server", "--kube-apiserver", address, "--kubeconfig", os.devnull,
-                           "--disable-openapi-validation", "--namespace", "team"]
-                text = tools.check_run(helm, "template", "served", CHART, *options, *words,
-                                       "--set", "nginx.htpasswd=$2y$05$" + letter * 53)
-                [found] = [one for one in yaml.safe_load_all(text) if one and one["kind"] == "Secret"]
-                return found
-            Objects.objects = {}
-            first, other = secret("a"), secret("a")
-            made = ("ca.crt", "tls.crt", "tls.key", "token")
-            assert set(first["data"]) == {"htpasswd", *made}
-            assert not [name for name in made if first["data"][name] == other["data"][name]], "not generated for a new installation"
-            # Labels and annotations of an installed object.
-            first["metadata"]["annotations"] = {"meta.helm.sh/release-name": "served",
-                                                "meta.helm.sh/release-namespace": "team"}
-            Objects.objects = {"/api/v1/namespaces/team/secrets/served": first}
-            upgraded = secret("b")
-            assert [upgraded["data"][name] for name in made] == [first["data"][name] for name in made], helm
-            assert upgraded["data"]["htpasswd"] != first["data"]["htpasswd"]
-        server.shutdown()
 
 
 def test_proxy():

@@ -88,6 +88,11 @@ LIST_FIELDS = {
     "groups": {"name": str, "interval": str, "rules": list},
     "rules": {"alert": str, "record": str, "expr": str, "for": str, "labels": dict, "annotations": dict},
 }
+# Fields of custom resources whose CRD is not in DIR, as in the CRDs of cert-manager 1.21 and Argo CD 3.
+CUSTOM_FIELDS = {
+    ("cert-manager.io/v1", "Certificate"): {
+        "secretName": str, "dnsNames": list, "issuerRef": {"group": str, "kind": str, "name": str}},
+}
 METADATA = {"name": str, "namespace": str, "labels": dict, "annotations": dict}
 
 
@@ -273,6 +278,8 @@ def errors(document, schemas):
         validator = schemas.of(version, kind)
         if validator is None and (version, kind) in OPERATOR_FIELDS:
             yield from by_operator_fields(document, OPERATOR_FIELDS[version, kind])
+        elif (version, kind) in CUSTOM_FIELDS:
+            yield from fields_outside(document.get("spec"), CUSTOM_FIELDS[version, kind], ".spec")
         elif validator is None:
             yield f"no schema for {version} {kind}"
         else:

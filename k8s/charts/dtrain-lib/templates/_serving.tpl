@@ -9,7 +9,8 @@ proxy with TLS and basic authentication. Input: the root. The model is named aft
 {{- $namespace := include "dtrain.namespace" . -}}
 {{- $files := .Subcharts.job.Files -}}
 {{- $log_dir := printf "/%s/%s/train_log/maskrcnn" $v.global.shared_fs $v.global.log_dir -}}
-{{- $secret := include "dtrain.serving-secret" (dict "root" . "name" $name "namespace" $namespace) -}}
+{{- $secret := include "dtrain.serving-secret" . -}}
+{{- $tls := $v.nginx.tls_secret | default (printf "%s-tls" $name) -}}
 apiVersion: v1
 kind: Secret
 metadata:
@@ -19,6 +20,24 @@ metadata:
 type: Opaque
 data:
   {{- $secret | nindent 2 }}
+{{- if $v.nginx.issuer }}
+{{- $issuer := splitList "/" $v.nginx.issuer }}
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata:
+  name: {{ $name | quote }}
+  namespace: {{ $namespace | quote }}
+  labels: {{- include "dtrain.labels" . | nindent 4 }}
+spec:
+  secretName: {{ $tls | quote }}
+  issuerRef: {group: cert-manager.io, kind: {{ first $issuer }}, name: {{ last $issuer | quote }}}
+  dnsNames:
+    {{- $hosts := list $name (printf "%s.%s" $name $namespace) (printf "%s.%s.svc" $name $namespace) "localhost" }}
+    {{- range $v.nginx.host_names | default $hosts }}
+    - {{ . | quote }}
+    {{- end }}
+{{- end }}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -217,7 +236,7 @@ spec:
                   name: {{ $name | quote }}
                   items: [{key: htpasswd, path: htpasswd}]
               - secret:
-                  name: {{ $v.nginx.tls_secret | default $name | quote }}
+                  name: {{ $tls | quote }}
                   items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
         - name: results
           persistentVolumeClaim: {claimName: {{ $v.global.shared_pvc | quote }}, readOnly: true}
@@ -227,7 +246,10 @@ spec:
         - name: notebooks
           configMap: {name: {{ $name | quote }}, items: [{key: serving.ipynb, path: serving.ipynb}]}
         - name: token
-          secret: {secretName: {{ $name | quote }}, defaultMode: 0440, items: [{key: token, path: token}]}
+          secret:
+            secretName: {{ ternary (printf "%s-token" $name) $name (eq $v.jupyter.token "") | quote }}
+            defaultMode: 0440
+            items: [{key: token, path: token}]
         {{- end }}
 {{- end -}}
 
@@ -245,30 +267,17 @@ spec:
 {{- fail (printf "global.source_cidr is %s: expected a CIDR, such as 203.0.113.7/32" $cidr) -}}
 {{- end -}}
 {{- $_ := required "global.log_dir is empty: expected the folder of the training run on the claim, which contains train_log" $global.log_dir -}}
+{{- if and .Values.nginx.host_names (not .Values.nginx.issuer) -}}
+{{- fail "nginx.host_names are for a certificate of nginx.issuer, which is empty: name the hosts to k8s/serving-secret.sh, which creates the certificate otherwise" -}}
+{{- end -}}
 {{- end -}}
 
-{{/* Data of the Secret: htpasswd line, certificate and Jupyter's token. By default creates a CA (whose key is not
-stored), a certificate and a token once and keeps them on upgrades. Input: root, name, namespace. */}}
+{{/* Data of the Secret: the htpasswd line, and an explicit Jupyter token. Nothing is generated, so that each rendering has
+the same bytes: k8s/serving-secret.sh or cert-manager creates the certificate, and the script a token. Input: the root. */}}
 {{- define "dtrain.serving-secret" -}}
-{{- $v := .root.Values -}}
-{{- $there := (lookup "v1" "Secret" .namespace .name).data | default dict -}}
-htpasswd: {{ printf "%s:%s\n" $v.nginx.user $v.nginx.htpasswd | b64enc }}
-{{- if not $v.nginx.tls_secret }}
-{{- if index $there "tls.crt" }}
-ca.crt: {{ index $there "ca.crt" }}
-tls.crt: {{ index $there "tls.crt" }}
-tls.key: {{ index $there "tls.key" }}
-{{- else }}
-{{- $hosts := concat (list .name (printf "%s.%s" .name .namespace) (printf "%s.%s.svc" .name .namespace) "localhost") $v.nginx.host_names }}
-{{- $ca := genCA (printf "%s in %s" .name .namespace) 3650 }}
-{{- $certificate := genSignedCert .name (list "127.0.0.1") $hosts 3650 $ca }}
-ca.crt: {{ $ca.Cert | b64enc }}
-tls.crt: {{ $certificate.Cert | b64enc }}
-tls.key: {{ $certificate.Key | b64enc }}
-{{- end }}
-{{- end }}
-{{- if $v.jupyter.enabled }}
-token: {{ ternary ($v.jupyter.token | b64enc) (index $there "token" | default (randAlphaNum 48 | b64enc)) (ne $v.jupyter.token "") }}
+htpasswd: {{ printf "%s:%s\n" .Values.nginx.user .Values.nginx.htpasswd | b64enc }}
+{{- if and .Values.jupyter.enabled .Values.jupyter.token }}
+token: {{ .Values.jupyter.token | b64enc }}
 {{- end }}
 {{- end -}}
 
@@ -276,18 +285,24 @@ token: {{ ternary ($v.jupyter.token | b64enc) (index $there "token" | default (r
 {{- define "dtrain.serving-notes" -}}
 {{- $name := .Release.Name -}}
 {{- $ns := include "dtrain.namespace" . -}}
+{{- $own := not (or .Values.nginx.tls_secret .Values.nginx.issuer) -}}
+{{- $token := and .Values.jupyter.enabled (not .Values.jupyter.token) -}}
 The model of {{ .Values.global.log_dir }} is served on port 443, TensorBoard on 6443, to {{ .Values.global.source_cidr }} only. Address of
 the load balancer, and the log:
     kubectl get service {{ $name }} -n {{ $ns }}
     kubectl logs -f -n {{ $ns }} deployment/{{ $name }} -c serve
+{{- if or $own $token }}
+The pod starts once its Secrets exist, which are created once per release:
+    k8s/serving-secret.sh {{ if not $own }}--token-only {{ end }}{{ $name }} {{ $ns }}
+{{- end }}
 Without a load balancer, use port-forwarding:
     kubectl port-forward -n {{ $ns }} service/{{ $name }} 8443:443 6443:6443
 {{- if not .Values.nginx.tls_secret }}
 The CA certificate, for `curl --cacert ca.crt -u {{ .Values.nginx.user }} https://localhost:8443/` and for browsers:
-    kubectl get secret {{ $name }} -n {{ $ns }} -o jsonpath='{.data.ca\.crt}' | base64 -d >ca.crt
+    kubectl get secret {{ $name }}-tls -n {{ $ns }} -o jsonpath='{.data.ca\.crt}' | base64 -d >ca.crt
 {{- end }}
 {{- if .Values.jupyter.enabled }}
 Jupyter is at /jupyter/ on port 443 and also needs this token:
-    kubectl get secret {{ $name }} -n {{ $ns }} -o jsonpath='{.data.token}' | base64 -d
+    kubectl get secret {{ $name }}{{ if $token }}-token{{ end }} -n {{ $ns }} -o jsonpath='{.data.token}' | base64 -d
 {{- end }}
 {{- end -}}

@@ -18,7 +18,7 @@ stage=$(mktemp -d) || exit 6
 trap 'rm -rf "$stage"' EXIT
 
 mkdir -p "$stage/$name/k8s" "$folder"
-parts=(README.md source-documents.md troubleshooting.md versions.txt versions.md support.txt base base-job cluster components lib instance-types.csv instance-types.md instance-prices.csv overlays rendered charts tools data benchmark storage peers fargate ec2)
+parts=(README.md source-documents.md troubleshooting.md versions.txt versions.md support.txt base base-job cluster components lib instance-types.csv instance-types.md instance-prices.csv overlays rendered charts tools data benchmark storage peers fargate ec2 gitops)
 for part in "${parts[@]}" "$here"/*.sh; do
   part=${part##*/}
   [ "$part" != bundle.sh ] || continue

@@ -2,15 +2,25 @@
 are not resubmitted after they have finished, and charts as OCI artefacts."""
 
 import base64
+import contextlib
 import json
+import os
 import pathlib
 import re
+import shutil
+import subprocess
+import sys
 import tempfile
+import urllib.request
 
 import tools
+import validate
 import yaml
-from charts import ALL, CHARTS, SERVERS, VARIANTS, render
-from serving_pod import created_secrets, serving_secret
+from charts import ALL, CHARTS, JOBS, SERVERS, VARIANTS, render, settings
+from serving_pod import created_secrets, serving_secret, wait_for
+
+sys.path.append(str(tools.ROOT / "tests"))
+import ports
 
 
 def test_renders_are_deterministic():
@@ -80,6 +90,130 @@ def test_mounts_created_secrets():
                     spec = objects["Certificate"]["spec"]
                     assert spec["issuerRef"] == {"group": "cert-manager.io", "kind": "Issuer", "name": "ours"}
                     assert spec["secretName"] == secret and "training.default.svc" in spec["dnsNames"]
+
+
+KUSTOMIZATION = """apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [../../overlays/{}]
+components: [../../components/gitops]
+"""
+REPLACED = "Force=true,Replace=true"
+
+
+def faults_of(objects):
+    """Reasons why self-healing would submit a finished job again, or why a changed job would not be submitted again."""
+    for one in objects:
+        name = f"{one['kind']}/{one['metadata']['name']}"
+        if "ttlSecondsAfterFinished" in yaml.safe_dump(one):
+            yield f"{name} is deleted after it has finished"
+        options = one["metadata"].get("annotations", {}).get("argocd.argoproj.io/sync-options")
+        fixed = one["kind"] in ("Job", "MPIJob", "PyTorchJob", "TFJob", "TrainJob") or one.get("immutable")
+        if fixed and options != REPLACED:
+            yield f"{name} cannot be changed"
+        elif not fixed and options:
+            yield f"{name} is replaced"
+
+
+def test_finished_jobs_stay():
+    """The component gitops, with each overlay, and job.gitops of the charts: a job exists until it is removed from git."""
+    if not shutil.which("kubectl"):
+        tools.skip("there is no kubectl")
+    with tempfile.TemporaryDirectory() as name:
+        root = pathlib.Path(name)
+        for part in ("base", "base-job", "components", "overlays"):
+            shutil.copytree(tools.K8S / part, root / part)
+        for overlay in sorted(path.parent.name for path in root.glob("overlays/*/kustomization.yaml")):
+            folder = root / "gitops" / overlay
+            folder.mkdir(parents=True)
+            (folder / "kustomization.yaml").write_text(KUSTOMIZATION.format(overlay))
+            objects = list(yaml.safe_load_all(tools.check_run("kubectl", "kustomize", folder)))
+            assert not list(faults_of(objects)), (overlay, list(faults_of(objects)))
+            plain = list(yaml.safe_load_all((tools.K8S / "rendered" / f"{overlay}.yaml").read_text()))
+            assert overlay == "tensorboard" or list(faults_of(plain)), f"{overlay}: the check finds nothing"
+    for helm in tools.helms():
+        for chart in (*JOBS, "pytorchjob", "coco-data"):
+            for values in [[], *VARIANTS[chart]]:
+                objects = render(helm, chart, [*values, "job.gitops=true"])[1]
+                assert not list(faults_of(objects)), (chart, list(faults_of(objects)))
+
+
+def test_applications():
+    """The example Applications name an overlay and a chart that render without a cluster, and do not replace unchanged
+    jobs at a sync."""
+    schemas = validate.Schemas(tools.SCHEMAS)
+    for path in (tools.K8S / "gitops").glob("*.yaml"):
+        application = yaml.safe_load(path.read_text())
+        assert not list(validate.errors(application, schemas)), (path, list(validate.errors(application, schemas)))
+        spec = application["spec"]
+        assert spec["syncPolicy"]["automated"] == {"prune": True, "selfHeal": True}
+        assert {"ApplyOutOfSyncOnly=true", "RespectIgnoreDifferences=true"} <= set(spec["syncPolicy"]["syncOptions"])
+        source = spec["source"]
+        if "path" in source:
+            objects = list(yaml.safe_load_all(tools.check_run("kubectl", "kustomize", tools.ROOT / source["path"])))
+        else:
+            text = yaml.safe_dump(source["helm"]["valuesObject"])
+            command = (tools.helms()[-1], "template", source["helm"]["releaseName"], CHARTS / source["chart"], "-f", "-")
+            objects = [one for one in yaml.safe_load_all(tools.check_run(*command, input=text)) if one]
+            version = yaml.safe_load((CHARTS / source["chart"] / "Chart.yaml").read_text())["version"]
+            assert source["targetRevision"] == version, path
+        assert not list(faults_of(objects)), (path, list(faults_of(objects)))
+        ignored = {(one["group"], one["kind"]) for one in spec["ignoreDifferences"]}
+        jobs = {(one["apiVersion"].partition("/")[0], one["kind"]) for one in objects if one["kind"].endswith("Job")}
+        assert jobs and jobs <= ignored, (path, jobs)
+
+
+@contextlib.contextmanager
+def registry(folder):
+    """Debian's docker-registry on a free port of the loopback interface; its address."""
+    program = shutil.which("docker-registry")
+    if not program:  # not installed: Debian's package would start a registry that listens on the network
+        tools.run("apt-get", "download", "-qq", "docker-registry", cwd=folder)
+        packages = list(folder.glob("docker-registry_*.deb")) or tools.skip("there is no docker-registry")
+        tools.check_run("dpkg", "-x", packages[0], folder / "package")
+        program = folder / "package" / "usr" / "bin" / "docker-registry"
+    address = f"127.0.0.1:{ports.free_port()}"
+    configuration = {"version": 0.1, "storage": {"filesystem": {"rootdirectory": str(folder / "registry")}},
+                     "http": {"addr": address}}
+    (folder / "registry.yml").write_text(yaml.safe_dump(configuration))
+    with (folder / "registry.log").open("wb") as log:
+        server = subprocess.Popen([program, "serve", folder / "registry.yml"], stdout=log, stderr=log)
+    try:
+        wait_for("registry", lambda: urllib.request.urlopen(f"http://{address}/v2/").status == 200)
+        yield address
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def test_pushes_charts():
+    """k8s/package-charts.sh writes the same bytes each time, and pushes charts that Helm installs from the registry."""
+    script = tools.K8S / "package-charts.sh"
+    with tempfile.TemporaryDirectory() as name:
+        root = pathlib.Path(name)
+        for folder in ("one", "two"):
+            tools.check_run(script, root / folder)
+        packages = sorted(path.name for path in (root / "one").iterdir())
+        assert len(packages) == len(ALL) and all(path.endswith(".tgz") for path in packages), packages
+        for package in packages:
+            assert (root / "one" / package).read_bytes() == (root / "two" / package).read_bytes(), package
+        for words in (["--push"], ["--what"], [root / "one", root / "two"]):
+            assert tools.run(script, *words).returncode == 1, words
+        for number, helm in enumerate(tools.helms()):
+            (root / "bin").mkdir(exist_ok=True)
+            (root / "bin" / "helm").unlink(missing_ok=True)
+            (root / "bin" / "helm").symlink_to(helm)
+            environment = {**os.environ, "PATH": f"{root / 'bin'}:{os.environ['PATH']}", "HOME": name}
+            work = root / f"helm-{number}"
+            work.mkdir()
+            with registry(work) as address:
+                push = (script, "--push", f"{address}/team", "--plain-http", work / "packages")
+                tools.check_run(*push, env=environment)
+                for chart in ("maskrcnn", "mpijob", "maskrcnn-optimized-jupyter", "pv-fsx"):
+                    text = tools.check_run(helm, "template", "training", f"oci://{address}/team/charts/{chart}",
+                                           "--plain-http", *settings(chart, []), env=environment)
+                    assert [one for one in yaml.safe_load_all(text) if one] == render(helm, chart)[1], chart
+            refused = tools.run(*push, env=environment)
+            assert refused.returncode == 4 and f"{address}/team rejected" in refused.stderr, refused
 
 
 if __name__ == "__main__":

@@ -92,6 +92,12 @@ LIST_FIELDS = {
 CUSTOM_FIELDS = {
     ("cert-manager.io/v1", "Certificate"): {
         "secretName": str, "dnsNames": list, "issuerRef": {"group": str, "kind": str, "name": str}},
+    ("argoproj.io/v1alpha1", "Application"): {
+        "project": str, "destination": {"server": str, "namespace": str}, "ignoreDifferences": list,
+        "source": {"repoURL": str, "targetRevision": str, "path": str, "chart": str,
+                   "helm": {"releaseName": str, "valuesObject": dict}},
+        "syncPolicy": {"automated": {"prune": bool, "selfHeal": bool}, "syncOptions": list,
+                       "retry": {"limit": int, "backoff": {"duration": str, "factor": int, "maxDuration": str}}}},
 }
 METADATA = {"name": str, "namespace": str, "labels": dict, "annotations": dict}
 

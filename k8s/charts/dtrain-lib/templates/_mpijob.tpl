@@ -52,6 +52,7 @@ metadata:
     {{- with $job.queue }}
     kueue.x-k8s.io/queue-name: {{ . | quote }}
     {{- end }}
+  {{- with include "dtrain.resubmit" .root }}{{ . | nindent 2 }}{{ end }}
 spec:
   slotsPerWorker: {{ $slots }}
   mpiImplementation: OpenMPI
@@ -59,7 +60,9 @@ spec:
   launcherCreationPolicy: WaitForWorkersReady
   runPolicy:
     cleanPodPolicy: Running
+    {{- if not $job.gitops }}
     ttlSecondsAfterFinished: {{ $job.ttl_seconds_after_finished | int64 }}
+    {{- end }}
     activeDeadlineSeconds: {{ $job.active_deadline_seconds | int64 }}
     backoffLimit: {{ .backoff_limit | int64 }}
     {{- if $job.suspend }}

@@ -1,3 +1,11 @@
+{{/* Annotations of a job, and of its immutable script, with which Argo CD deletes and submits them again after a change; see
+k8s/components/gitops. Input: the root. */}}
+{{- define "dtrain.resubmit" -}}
+{{- if .Values.job.gitops -}}
+annotations: {argocd.argoproj.io/sync-options: "Force=true,Replace=true"}
+{{- end -}}
+{{- end -}}
+
 {{- define "dtrain.confined" -}}
 securityContext:
   allowPrivilegeEscalation: false

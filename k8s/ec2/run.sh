@@ -78,12 +78,13 @@ result=0
 dtrain-mpirun --hostfile "$hostfile" -np "$ranks" -bind-to none -map-by slot -mca pml ob1 -mca btl '^openib' \
   -mca btl_tcp_if_exclude 'lo,docker0' -mca oob_tcp_if_exclude 'lo,docker0' \
   -x "NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-^lo,docker0}" \
+  -x "HOROVOD_FUSION_THRESHOLD=${HOROVOD_FUSION_THRESHOLD:-67108864}" \
   -output-filename "$run/logs/$(date -u +%Y-%m-%d-%H-%M-%S)" \
-  dtrain-mask-rcnn train --preset=tensorpack --batch_size=1 --data_dir="$data" --train_dir="$run/train_log/maskrcnn" \
+  dtrain-mask-rcnn train --preset=tensorpack2019 --batch_size=1 --data_dir="$data" --train_dir="$run/train_log/maskrcnn" \
   --expect_ranks="$ranks" "${flags[@]}" --config MODE_MASK=True MODE_FPN=True \
   'DATA.TRAIN=["coco_train2017"]' 'DATA.VAL=("coco_val2017",)' TRAIN.IMAGES_PER_EPOCH=120000 TRAIN.EVAL_PERIOD=1 \
-  'TRAIN.LR_SCHEDULE=[240000,320000,360000]' TRAIN.BASE_LR=0.01 TRAIN.CHECKPOINT_PERIOD=1 \
-  "BACKBONE.WEIGHTS=$data/pretrained-models/ImageNet-R50-AlignPadding.npz" "BACKBONE.NORM=$norm" TRAINER=horovod \
+  'TRAIN.LR_SCHEDULE=[120000,160000,180000]' TRAIN.BASE_LR=0.01 TRAIN.CHECKPOINT_PERIOD=1 \
+  "BACKBONE.WEIGHTS=$data/pretrained-models/COCO-R50FPN-MaskRCNN-Standard.npz" "BACKBONE.NORM=$norm" TRAINER=horovod \
   "${keys[@]}" || result=$?
 [ $result != 0 ] || : >"$run/done"
 exit $result

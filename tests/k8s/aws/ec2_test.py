@@ -196,7 +196,11 @@ def test_selects_run_to_resume():
         assert re.fullmatch(r"mask-rcnn-coco-16-efs-1-\d{4}(-\d\d){5}", first.name), first
         command = (disk / "command").read_text().splitlines()
         for word in (f"--data_dir={disk}/data", f"--train_dir={first}/train_log/maskrcnn", "BACKBONE.NORM=FreezeBN",
-                     "-np", "--expect_ranks=16"):
+                     "-np", "--expect_ranks=16",
+                     # Defaults of the older document's script.
+                     "--preset=tensorpack2019", "TRAIN.LR_SCHEDULE=[120000,160000,180000]",
+                     f"BACKBONE.WEIGHTS={disk}/data/pretrained-models/COCO-R50FPN-MaskRCNN-Standard.npz",
+                     "HOROVOD_FUSION_THRESHOLD=67108864"):
             assert word in command, (word, command)
         first = first.rename(disk / "mask-rcnn-coco-16-efs-1-2026-01-01-00-00-00")
         assert train(4) == first

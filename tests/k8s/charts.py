@@ -19,6 +19,9 @@ NEEDED = {
        for chart in SERVERS},
 }
 ALL = (*JOBS, *NEEDED)
+# Values of the older charts without effect.
+IGNORED = {"name", "train_script", "working_dir", "horovod_log_level", "port", "target_port", "upstream_port",
+           "ssl_certificate", "ssl_certificate_key"}
 # The value of each chart with GPUs that is an instance type.
 INSTANCE_TYPES = {
     **{chart: "maskrcnn.gpu_instance_type" for chart in ("maskrcnn", "maskrcnn-optimized")},

@@ -9,7 +9,7 @@ import tempfile
 import tools
 import yaml
 from charts import (
-    ALL, CHARTS, EXCEPTIONS, INSTANCE_TYPES, JOBS, SERVERS, VARIANTS, arguments, of_kind, pods, render, settings)
+    ALL, CHARTS, EXCEPTIONS, IGNORED, INSTANCE_TYPES, JOBS, SERVERS, VARIANTS, arguments, of_kind, pods, render, settings)
 from instance_types import TYPES
 
 
@@ -81,7 +81,7 @@ def names_of(values, prefix=""):
 
 def test_lists_every_value():
     """values.yaml and the schema have the same values, except for rarely used ones."""
-    seldom = {"gpus", "steps_per_epoch", "gpu_memory_gb"}
+    seldom = {"gpus", "steps_per_epoch", "gpu_memory_gb", *IGNORED}
     for path in CHARTS.glob("*/values.schema.json"):
         values = set(names_of(yaml.safe_load((path.parent / "values.yaml").read_text())))
         values = {name for name in values if path.parent.name == "dtrain-lib" or not name.startswith("job.")}
@@ -93,7 +93,7 @@ def test_lists_every_value():
 # Chart, value, and a part of the message.
 REFUSED = [
     ("maskrcnn", "maskrcnn.gpu_node=2", "gpu_node"),
-    ("maskrcnn", "maskrcnn.train_script=train.py", "train_script"),
+    ("maskrcnn", "maskrcnn.train_script=train.py", "use the chart mpijob for other programs"),
     ("maskrcnn", "maskrcnn.gpu_nodes=two", "gpu_nodes"),
     ("maskrcnn", "maskrcnn.gpu_nodes=0", "gpu_nodes"),
     ("maskrcnn", "maskrcnn.gpus=15", "gpu_nodes x gpus_per_node is 16"),
@@ -112,7 +112,10 @@ REFUSED = [
     ("maskrcnn", "job.cpu=192", "job.cpu is 192, but pods on g6e.48xlarge have at most 191 CPUs"),
     ("maskrcnn", "job.memory=32Gi", "job.shm is 32Gi, which counts towards the memory: expected less than job.memory, 32Gi"),
     ("pytorchjob", "job.shm=2Ti", "job.shm is 2Ti, which counts towards the memory"),
-    ("maskrcnn-jupyter", "serve.gpu_instance_type=g5.xlarge", "job.cpu is 4, but pods on g5.xlarge have at most 3 CPUs"),
+    ("maskrcnn-jupyter", "serve.gpu_instance_type=g5.xlarge,job.cpu=4", "job.cpu is 4, but pods on g5.xlarge have at most 3 CPUs"),
+    ("maskrcnn-jupyter", "jupyter.port=8443", "port"),
+    ("maskrcnn-jupyter", "nginx.ssl_certificate=/etc/other.crt", "ssl_certificate"),
+    ("maskrcnn-optimized", "maskrcnn.working_dir=/src", "working_dir is /src"),
     ("maskrcnn", "maskrcnn.data_dir=/data", "data_dir"),
     ("maskrcnn", "global.shared_pvc=", "shared_pvc"),
     ("maskrcnn", "job.user_id=0", "user_id"),

@@ -228,7 +228,7 @@ def install_chart(cluster, helm, name):
         return start.run(helm, *arguments, env=cluster.environment)
 
     chart, job = cluster.k8s / "charts/mpijob", name
-    values = {"image": f"dtrain-cpu:{VERSION}", "resources.gpu_nodes": 2, "resources.gpus_per_node": 0,
+    values = {"image": f"dtrain-cpu:{VERSION}", "global.namespace": "default", "resources.gpu_nodes": 2, "resources.gpus_per_node": 0,
               "job.cpu": "200m", "job.memory": "512Mi", "job.shm": "256Mi"}
     settings = [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
     helm_with("install", name, chart, *settings)

@@ -3,6 +3,13 @@
 {{- $v := .root.Values.maskrcnn -}}
 {{- $global := .root.Values.global -}}
 {{- $shared := $global.shared_pvc -}}
+{{- /* Values of the older charts without effect. */ -}}
+{{- if not (has $v.train_script (list nil "" "/tensorpack/examples/FasterRCNN/train.py" "/mask-rcnn-tensorflow/MaskRCNN/train.py")) -}}
+{{- fail (printf "maskrcnn.train_script is %s: this chart runs dtrain-mask-rcnn; use the chart mpijob for other programs" $v.train_script) -}}
+{{- end -}}
+{{- if not (has $v.working_dir (list nil "" "/mask-rcnn-tensorflow")) -}}
+{{- fail (printf "maskrcnn.working_dir is %s: expected /mask-rcnn-tensorflow or nothing; it has no effect" $v.working_dir) -}}
+{{- end -}}
 {{- $data := $v.data_pvc | default (ternary $shared (printf "pv-%s" $v.data_fs) (eq $v.data_fs $global.shared_fs)) -}}
 {{- $claims := dict "output_claim" $shared "output_path" (printf "/%s" $global.shared_fs) "data_claim" $data "data_path" "/data" -}}
 {{- $run := $v.log_dir | default .root.Release.Name -}}

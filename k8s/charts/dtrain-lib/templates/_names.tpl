@@ -23,9 +23,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 
-{{/* Namespace of the objects. Input: the root. */}}
+{{/* Namespace of the objects: global.namespace, else the release's, which is kubeflow unless `helm -n` names another than
+default. Input: the root. */}}
 {{- define "dtrain.namespace" -}}
-{{- $namespace := (.Values.global).namespace | default .Release.Namespace -}}
+{{- $namespace := (.Values.global).namespace | default (eq .Release.Namespace "default" | ternary "kubeflow" .Release.Namespace) -}}
 {{- if not (regexMatch "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$" $namespace) -}}
 {{- fail (printf "the namespace %q: expected at most 63 lower-case letters, digits and hyphens" $namespace) -}}
 {{- end -}}

@@ -4,7 +4,9 @@ proxy with TLS and basic authentication. Input: the root. The model is named aft
 {{- include "dtrain.serving-check" . -}}
 {{- include "dtrain.not-supported" (dict "root" . "keys" (list "monitoring" "spot" "topology")) -}}
 {{- $v := .Values -}}
-{{- $instance := include "dtrain.instance" (dict "root" . "instance_type" $v.serve.gpu_instance_type "gpus" $v.serve.gpus_per_node "key" "serve.gpu_instance_type" "single" true) | fromJson -}}
+{{- $type := $v.serve.gpu_instance_type | default $v.jupyter.gpu_instance_type -}}
+{{- $gpus := eq $type $v.serve.gpu_instance_type | ternary $v.serve.gpus_per_node 1 -}}
+{{- $instance := include "dtrain.instance" (dict "root" . "instance_type" $type "gpus" $gpus "key" "serve.gpu_instance_type" "single" true) | fromJson -}}
 {{- $name := include "dtrain.name" (dict "root" . "workers" 1) -}}
 {{- $namespace := include "dtrain.namespace" . -}}
 {{- $files := .Subcharts.job.Files -}}
@@ -110,7 +112,7 @@ spec:
         {{- include "dtrain.added" (dict "key" "job.annotations" "own" $annotations "more" $v.job.annotations) | nindent 8 }}
     spec:
       {{- include "dtrain.pod-spec" . | nindent 6 }}
-      {{- include "dtrain.placement" (dict "root" . "component" "server" "gpus" $instance.gpus "instance_type" $v.serve.gpu_instance_type) | nindent 6 }}
+      {{- include "dtrain.placement" (dict "root" . "component" "server" "gpus" $instance.gpus "instance_type" $type) | nindent 6 }}
       containers:
         - name: serve
           image: {{ include "dtrain.image" (dict "root" . "image" $v.image "kind" $instance.image) | quote }}
@@ -205,8 +207,8 @@ spec:
             - {name: DTRAIN_SERVE_URL, value: "http://127.0.0.1:8501"}
             - {name: DTRAIN_SERVE_MODEL, value: {{ trimSuffix "-jupyter" .Chart.Name }}}
           resources:
-            requests: {cpu: "1", memory: 2Gi}
-            limits: {cpu: "1", memory: 2Gi}
+            requests: {cpu: 500m, memory: 2Gi}
+            limits: {cpu: 500m, memory: 2Gi}
           {{- include "dtrain.confined" . | nindent 10 }}
           volumeMounts:
             - {name: jupyter, mountPath: /tmp}

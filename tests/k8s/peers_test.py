@@ -1,7 +1,9 @@
 """Tests k8s/peers, jobs of other frameworks under our harness. manifests_test.py and charts_test.py validate and lint
 the manifests; this test compares their commands with ours and runs them with k8s/benchmark."""
 
+import gzip
 import http.server
+import importlib.util
 import json
 import os
 import pathlib
@@ -179,6 +181,8 @@ STORIES = {  # experiment: manifest, job, the operator's conditions, result
                [["Created"], ["Created", "Running"], ["Created", "Restarting"], ["Created", "Succeeded"]], "succeeded"),
     "elastic": ("k8s/peers/pytorchjob-elastic.yaml", "elastic-example-imagenet",
                 [["Created", "Running"], ["Created", "Failed"]], "failed"),
+    "keras": ("k8s/peers/tfjob-keras.yaml", "keras-fashion-mnist",
+              [["Created"], ["Created", "Running"], ["Created", "Succeeded"]], "succeeded"),
     "ps": ("k8s/peers/tfjob-ps.yaml", "tf-cnn-training", [["Created", "Running"], ["Created", "Succeeded"]], "succeeded"),
     # A job that succeeds, and a server that does not.
     "ours": ("k8s/rendered/tf-cnn-ps.yaml", "tf-cnn-ps-training", [[], ["SuccessCriteriaMet", "Complete"]], "succeeded"),
@@ -227,12 +231,34 @@ def test_harness_runs_peers():
             assert f"--selector {label}={job} " in (folder / "calls").read_text(), experiment
 
 
+def test_keras_script_reads_data():
+    """The script of the Keras job reads the data set's files, compressed or not, and refuses others."""
+    numpy = importlib.import_module("numpy") if importlib.util.find_spec("numpy") else tools.skip("there is no numpy")
+    [script] = [one["data"]["train.py"] for one in lint.read(PEERS / "tfjob-keras.yaml") if one["kind"] == "ConfigMap"]
+    scope = {"__name__": "train"}
+    exec(compile(script, "train.py", "exec"), scope)
+    with tempfile.TemporaryDirectory() as folder:
+        head = b"\0\0\x08\x03" + b"".join(one.to_bytes(4, "big") for one in (2, 3, 4))
+        path = pathlib.Path(folder, "train-images-idx3-ubyte")
+        path.write_bytes(head + bytes(range(24)))
+        pathlib.Path(folder, "packed.gz").write_bytes(gzip.compress(path.read_bytes()))
+        for name in (path.name, "packed"):
+            assert (scope["read"](folder, name) == numpy.arange(24).reshape(2, 3, 4)).all()
+        for content, words in ((head + bytes(23), "23 values, expected 24"), (b"<html>", "not an IDX file")):
+            path.write_bytes(content)
+            try:
+                scope["read"](folder, path.name)
+                raise AssertionError(f"accepted {content[:6]}")
+            except SystemExit as refused:
+                assert words in str(refused), refused
+
+
 def test_plan_is_valid():
     run = tools.K8S / "benchmark/run.sh"
     listed = tools.check_run(run, "--check", PEERS / "plan.example").split(": ")[-1].split()
     plan = (PEERS / "plan.example").read_text(encoding="utf-8")
-    assert [f"manifest = {path.relative_to(tools.ROOT)}" in plan for path in MANIFESTS] == [True] * 3
-    assert len(listed) == 5, listed
+    assert [f"manifest = {path.relative_to(tools.ROOT)}" in plan for path in MANIFESTS] == [True] * 4
+    assert len(listed) == 6, listed
 
 
 if __name__ == "__main__":

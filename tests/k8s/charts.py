@@ -61,7 +61,9 @@ VARIANTS = {
     "maskrcnn-jupyter": [
         ["serve.gpus_per_node=1", "serve.gpu_instance_type=g6e.2xlarge", "global.source_cidr=2001:db8::/32"],
         ["nginx.issuer=ClusterIssuer/public", "nginx.host_names={model.example.org}", "jupyter.enabled=true"],
-        ["nginx.tls_secret=certificate"],
+        ["nginx.tls_secret=certificate", "serve.images=data/coco2017/val2017",
+         "serve.annotations=data/coco2017/annotations/instances_val2017.json"],
+        ["serve.images=val2017", "serve.data_pvc=coco"],
     ],
     "maskrcnn-optimized-jupyter": [["jupyter.enabled=true", "jupyter.token=0123456789abcdef", "global.shared_fs=efs",
                                     "serve.extra_args={--top=3}"]],

@@ -1,6 +1,7 @@
 """Tests the pod of the chart maskrcnn-jupyter: dtrain-serve, TensorBoard and Jupyter behind nginx, with curl, Chromium
 and a notebook as clients."""
 
+import array
 import base64
 import contextlib
 import importlib
@@ -67,10 +68,83 @@ def test_proxy():
 def defined_by(name):
     """A function of the notebook."""
     notebook = json.loads((tools.K8S / "charts" / "dtrain-lib" / "files" / "serving.ipynb").read_text())
-    [cell] = ["".join(one["source"]) for one in notebook["cells"] if f"def {name}(" in "".join(one["source"])]
-    scope = {"base64": base64, "struct": struct, "zlib": zlib}
-    exec(re.search(r"def .*?\n(?=\S|\Z)", cell + "\n", re.DOTALL)[0], scope)
+    cells = "\n".join("".join(one["source"]) for one in notebook["cells"] if one["cell_type"] == "code")
+    scope = {"array": array, "base64": base64, "struct": struct, "zlib": zlib}
+    for function in re.findall(r"^def .*?\n(?=\S|\Z)", cells + "\n", re.DOTALL | re.MULTILINE):
+        exec(function, scope)
     return scope[name]
+
+
+def test_notebook_draws_masks():
+    """The notebook decodes COCO's runs, and draws mask, box, class and score of the objects above the threshold."""
+    # The top left quarter of 4 x 6 pixels, column by column: 0 2 2 2 2 2 14 (rows 0 and 1 of columns 0 to 2).
+    quarter = [0, 2, 2, 2, 2, 2, 14]
+    text = ""
+    for number, run in enumerate(quarter):  # COCO's encoding: differences from the run before the last
+        value = run - quarter[number - 2] if number > 2 else run
+        more = True
+        while more:
+            part, value = value & 31, value >> 5
+            more = value != (-1 if part & 16 else 0)
+            text += chr(48 + part + 32 * more)
+    assert defined_by("runs_of")(text) == quarter, text
+    one = {"bbox": [0, 0, 3, 2], "score": 0.9, "category_id": 3, "segmentation": {"size": [4, 6], "counts": text}}
+    image = defined_by("mask_image")(6, 4, [one])
+    rows = zlib.decompress(image[image.index(b"IDAT") + 4:image.index(b"IEND") - 8])
+    shown = [[rows[25 * row + 4 + 4 * column] for column in range(6)] for row in range(4)]
+    assert shown == [[120] * 3 + [0] * 3] * 2 + [[0] * 6] * 2, shown
+    picture = defined_by("synthetic_image")()
+    answer = {"width": 6, "height": 4, "detections": [one, {**one, "score": 0.4, "category_id": 9}]}
+    html = defined_by("drawn")(picture, answer)
+    assert base64.b64encode(image).decode() in html and ">3 0.90<" in html and ">9 0.40<" not in html, html
+    assert html.count("<img ") == 2 and defined_by("drawn")(picture, answer, 0.3).count("outline") == 2
+
+
+def test_notebook_with_detector():
+    """The whole notebook with a Mask R-CNN and the validation images of the rendered command: a random one is drawn."""
+    enter()
+    images = tools.DATA / "coco_mini"
+    if not NOTEBOOK.is_dir():
+        tools.skip(f"there is no {NOTEBOOK}: tests/k8s/tools.sh fetches it")
+    if not images.is_dir():
+        tools.skip(f"there is no {images}")
+    values = ("jupyter.enabled=true", "serve.images=val2017", "serve.annotations=annotations/instances_val2017.json",
+              "serve.data_pvc=coco")
+    with tempfile.TemporaryDirectory() as folder, Pod(folder, *values) as pod:
+        trained = pod.folder / "results" / "first" / "train_log" / "maskrcnn"
+        trained.mkdir(parents=True)
+        (pod.folder / "home").mkdir()
+        (pod.folder / "serve-data").symlink_to(images)
+        tools.check_run(tools.PROGRAMS / "dtrain-mask-rcnn", "train", "--preset=tensorpack", "--device=cpu", "--batch_size=1",
+                        "--num_batches=1", "--num_intra_threads=1", f"--data_dir={images}", f"--train_dir={trained}",
+                        "--config", *SMALL_DETECTOR)
+        pod.start("serve", 8501, tools.PROGRAMS, {"OMP_NUM_THREADS": "1"})
+        wait_for("model", lambda: tools.run("curl", "-sf", "http://127.0.0.1:8501/readyz").returncode == 0)
+        book = json.loads(pod.objects["ConfigMap"]["data"]["serving.ipynb"])
+        for cell in book["cells"]:
+            cell["source"] = [line.replace("THRESHOLD = 0.5", "THRESHOLD = 0") for line in cell["source"]]
+        outputs = run_notebook(pod, book, {"PYTHONPATH": str(NOTEBOOK), "JUPYTER_PATH": str(NOTEBOOK / "share" / "jupyter")})
+        text = json.dumps(outputs)
+        assert re.search(r"\b\d{12}[.]jpg", text) and "objects'" in text, text[:2000]
+        assert "data:image/jpeg;base64" in text and "data:image/png;base64" in text and "outline:2px" in text, text[:2000]
+
+
+SMALL_DETECTOR = ("BACKBONE.WEIGHTS=", "BACKBONE.BOTTLENECK=False", "BACKBONE.RESNET_NUM_BLOCKS=[1,1,1,1]",
+                  "FPN.NUM_CHANNEL=16", "FPN.FRCNN_FC_HEAD_DIM=32", "MRCNN.HEAD_DIM=16", "FRCNN.BATCH_PER_IM=16",
+                  "RPN.BATCH_PER_IM=32", "PREPROC.TRAIN_SHORT_EDGE_SIZE=64", "PREPROC.TEST_SHORT_EDGE_SIZE=64",
+                  "PREPROC.MAX_SIZE=96", "TRAIN.EVAL_PERIOD=0", "TEST.RESULT_SCORE_THRESH=0.0001")
+
+
+def run_notebook(pod, notebook, packages):
+    """Outputs of the cells of a notebook, run with Jupyter's variables."""
+    source, done = pod.folder / "serving.ipynb", pod.folder / "done.ipynb"
+    source.write_text(json.dumps(notebook))
+    variables = {one["name"]: one["value"] for one in pod.container("jupyter")["env"]
+                 if one["name"].startswith("DTRAIN_")}
+    program = ("import nbclient, nbformat, sys; book = nbformat.read(sys.argv[1], 4); "
+               "nbclient.NotebookClient(book, timeout=60).execute(); nbformat.write(book, sys.argv[2])")
+    tools.check_run(sys.executable, "-c", program, source, done, env={**pod.environment, **packages, **variables})
+    return [one for cell in json.loads(done.read_text())["cells"] for one in cell.get("outputs", [])]
 
 
 def check_passwords(pod):
@@ -198,22 +272,13 @@ def test_jupyter():
 
 def check_notebook(pod, notebook, packages):
     """The notebook runs completely against the server."""
-    source, done = pod.folder / "serving.ipynb", pod.folder / "done.ipynb"
-    source.write_text(json.dumps(notebook))
-    variables = {one["name"]: one["value"] for one in pod.container("jupyter")["env"]
-                 if one["name"].startswith("DTRAIN_")}
-    program = ("import nbclient, nbformat, sys; book = nbformat.read(sys.argv[1], 4); "
-               "nbclient.NotebookClient(book, timeout=60).execute(); nbformat.write(book, sys.argv[2])")
-    tools.check_run(sys.executable, "-c", program, source, done, env={**pod.environment, **packages, **variables})
-    outputs = [one for cell in json.loads(done.read_text())["cells"] for one in cell.get("outputs", [])]
+    outputs = run_notebook(pod, notebook, packages)
     text = "\n".join("".join(one.get("text", one.get("data", {}).get("text/plain", ""))) for one in outputs)
     assert "'AVAILABLE'" in text and "checkpoint of step 1" in text and "\n400 " in text, text
     assert len(re.findall("'probability': ", text)) == 10, text
-    # This server classifies, so a detector's response is synthetic.
     picture = defined_by("synthetic_image")()
-    html = defined_by("drawn")(picture, [{"bbox": [40.6, 30, 70, 60], "score": 0.987, "category_id": 3}])
-    assert base64.b64encode(picture).decode() in html and "left:41px;top:30px;width:70px;height:60px" in html, html
-    assert ">3 0.99<" in html and ">3 0.99<" not in defined_by("drawn")(picture, [{"class": 3, "probability": 0.99}])
+    html = defined_by("drawn")(picture, [{"class": 3, "probability": 0.99}])
+    assert base64.b64encode(picture).decode() in html and "outline" not in html, html
 
 
 def check_kernel(pod):

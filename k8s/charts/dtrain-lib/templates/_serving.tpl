@@ -10,6 +10,7 @@ proxy with TLS and basic authentication. Input: the root. The model is named aft
 {{- $name := include "dtrain.name" (dict "root" . "workers" 1) -}}
 {{- $namespace := include "dtrain.namespace" . -}}
 {{- $files := .Subcharts.job.Files -}}
+{{- $data := (or $v.serve.images $v.serve.annotations | empty | not) | ternary ($v.serve.data_pvc | default $v.global.shared_pvc) "" -}}
 {{- $log_dir := printf "/%s/%s/train_log/maskrcnn" $v.global.shared_fs $v.global.log_dir -}}
 {{- $secret := include "dtrain.serving-secret" . -}}
 {{- $tls := $v.nginx.tls_secret | default (printf "%s-tls" $name) -}}
@@ -124,6 +125,12 @@ spec:
             - --address=127.0.0.1
             - --port=8501
             - --max_body_mb=32
+            {{- with $v.serve.images }}
+            - --images=/data/{{ . }}
+            {{- end }}
+            {{- with $v.serve.annotations }}
+            - --annotations=/data/{{ . }}
+            {{- end }}
             {{- with $v.serve.extra_args }}{{ toYaml . | nindent 12 }}{{ end }}
           {{- if $v.job.env }}
           env: {{- include "dtrain.env" (dict "root" . "env" "") | nindent 12 }}
@@ -151,6 +158,9 @@ spec:
           volumeMounts:
             {{- include "dtrain.scratch-mounts" . | nindent 12 }}
             - {name: results, mountPath: /{{ $v.global.shared_fs }}, readOnly: true}
+            {{- if $data }}
+            - {name: {{ ternary "results" "data" (eq $data $v.global.shared_pvc) }}, mountPath: /data, readOnly: true}
+            {{- end }}
         - name: tensorboard
           image: {{ include "dtrain.image" (dict "root" . "image" $v.tensorboard.image) | quote }}
           imagePullPolicy: {{ $v.image_pull_policy }}
@@ -242,6 +252,10 @@ spec:
                   items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
         - name: results
           persistentVolumeClaim: {claimName: {{ $v.global.shared_pvc | quote }}, readOnly: true}
+        {{- if and $data (ne $data $v.global.shared_pvc) }}
+        - name: data
+          persistentVolumeClaim: {claimName: {{ $data | quote }}, readOnly: true}
+        {{- end }}
         {{- if $v.jupyter.enabled }}
         - name: jupyter
           emptyDir: {sizeLimit: 4Gi}
@@ -269,6 +283,9 @@ spec:
 {{- fail (printf "global.source_cidr is %s: expected a CIDR, such as 203.0.113.7/32" $cidr) -}}
 {{- end -}}
 {{- $_ := required "global.log_dir is empty: expected the folder of the training run on the claim, which contains train_log" $global.log_dir -}}
+{{- if and .Values.serve.data_pvc (not .Values.serve.images) (not .Values.serve.annotations) -}}
+{{- fail "serve.data_pvc needs serve.images or serve.annotations, paths on this claim" -}}
+{{- end -}}
 {{- if and .Values.nginx.host_names (not .Values.nginx.issuer) -}}
 {{- fail "nginx.host_names are for a certificate of nginx.issuer, which is empty: name the hosts to k8s/serving-secret.sh, which creates the certificate otherwise" -}}
 {{- end -}}

@@ -6,6 +6,7 @@
 #   dtrain-VERSION-py3-none-manylinux_2_31_x86_64.whl       the same for pip
 #   {dtrain,libdtrain0,libdtrain-dev,dtrain-doc}_*.deb      Debian 13 and 12
 #   dtrain-{cpu,cuda,cuda12}-VERSION.{tar,provenance.json}  container images, with SBOM and provenance
+#   dtrain-k8s-VERSION.tar.gz, charts/*.tgz                 manifests and scripts, and Helm charts, for Kubernetes
 #   release-notes.md, SHA256SUMS
 # Artefacts are built twice, with --cpu in different folders, and must have the same bytes. Archive and wheel are tried in
 # bare roots of Debian 11, 12 and 13, packages in Debian 12 and 13, images in containers. Roots also stand for EC2 hosts.
@@ -188,10 +189,14 @@ if [ -n "$twice" ]; then
   once compared compare "$second"
 fi
 
+step "Manifests and charts"
+k8s/bundle.sh "$out"
+k8s/package-charts.sh "$out/charts"
 echo "$notes" >"$out/release-notes.md"
 rm -r "$steps"
 rm -rf "$out/cuda12"  # packages that only the image cuda12 needs
-(cd "$out" && sha256sum -- * >SHA256SUMS)
+(cd "$out" && find . -type f -printf '%P\0' | sort -z | xargs -0 sha256sum) >"$scratch/sums"
+mv "$scratch/sums" "$out/SHA256SUMS"
 step "Done"
 (cd "$out" && du -h --apparent-size -- *)
 echo "To tag it: git tag -a v$version -m 'dtrain $version' $(git rev-parse HEAD) && git push origin v$version"

@@ -1,6 +1,7 @@
 """Tests the documents of k8s/: named files exist, their commands are accepted, all commands of the older documents have
 a replacement, and the unpacked bundle works."""
 
+import json
 import os
 import pathlib
 import re
@@ -76,6 +77,7 @@ def test_commands_are_accepted():
                     command = command.partition("#")[0]
                     if PLACEHOLDERS.search(command) or "--help" in command:
                         continue
+                    command = command.replace("$REGISTRY", "registry.example.org")
                     words = shlex.split(re.sub(r"\$\(id -.\)", "1", command.replace("$(id -un)", "me")))
                     result = tools.run(root / "k8s" / "set.sh", *words)
                     assert result.returncode == 0, f"{path.name}: {line}\n{result.stderr}"
@@ -92,10 +94,27 @@ def test_charts_are_installed_as_shown():
         for line in commands_of(path):
             match = re.match(r"helm install (\S+) (k8s/charts/\S+) (.*)", line)
             if match and not PLACEHOLDERS.search(match[3].replace("fs-...", "").replace("mount_name=...", "")):
-                options = shlex.split(match[3].replace("fs-...", "fs-0a1b").replace("mount_name=...", "mount_name=abc"))
+                options = shlex.split(match[3].replace("$REGISTRY", "registry.example.org").replace("fs-...", "fs-0a1b").replace("mount_name=...", "mount_name=abc"))
                 tools.check_run(tools.helms()[-1], "template", match[1], tools.ROOT / match[2], *options)
                 shown += 1
     assert shown >= 3, shown
+
+
+def test_walk_states_time_cost_and_check():
+    """Each step of the walk from an empty account has a time, a cost, a check and commands; nothing is built, and training
+    is counted in epochs."""
+    text = text_of(tools.K8S / "README.md")
+    text = text[text.index("\n## From an empty AWS account"):text.index("\n## Quick start")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if re.match(r"\| \d ", line)]
+    assert len(rows) == 8 and all(len(row) == 4 and all(row) for row in rows), rows
+    for number, part in enumerate(re.split(r"\n\*\*(?=\d )", text)[1:], 1):
+        assert part.startswith(f"{number} ") and re.search(r"^    \S", part, re.MULTILINE), part[:80]
+    assert number == len(rows)
+    assert "build.sh" not in text and "num_batches" not in text and "num_epochs=90" in text
+    values = yaml.safe_load(text_of(tools.K8S / "charts/maskrcnn/values.yaml"))["maskrcnn"]
+    assert values["gpu_instance_type"] in text and f"={values['gpu_nodes']}\n" in text
+    images, schedule = values["images_per_epoch"], json.loads(values["lr_schedule"])
+    assert f"for {schedule[-1] * 8 // images} epochs" in text, schedule
 
 
 # Prefixes of command lines in the older documents.

@@ -89,7 +89,7 @@ def test_mounts_created_secrets():
                 if issued:
                     spec = objects["Certificate"]["spec"]
                     assert spec["issuerRef"] == {"group": "cert-manager.io", "kind": "Issuer", "name": "ours"}
-                    assert spec["secretName"] == secret and "training.default.svc" in spec["dnsNames"]
+                    assert spec["secretName"] == secret and "training.kubeflow.svc" in spec["dnsNames"]
 
 
 KUSTOMIZATION = """apiVersion: kustomize.config.k8s.io/v1beta1

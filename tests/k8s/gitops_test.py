@@ -141,7 +141,7 @@ def test_applications():
     """The example Applications name an overlay and a chart that render without a cluster, and do not replace unchanged
     jobs at a sync."""
     schemas = validate.Schemas(tools.SCHEMAS)
-    for path in (tools.K8S / "gitops").glob("*.yaml"):
+    for path in (tools.K8S / "gitops").glob("application*.yaml"):
         application = yaml.safe_load(path.read_text())
         assert not list(validate.errors(application, schemas)), (path, list(validate.errors(application, schemas)))
         spec = application["spec"]
@@ -162,15 +162,45 @@ def test_applications():
         assert jobs and jobs <= ignored, (path, jobs)
 
 
+def program_of(package, folder):
+    """A program of Debian's package of the same name, which is unpacked into a folder if it is not installed."""
+    program = shutil.which(package)
+    if not program:
+        tools.run("apt-get", "download", "-qq", package, cwd=folder)
+        packages = list(folder.glob(f"{package}_*.deb")) or tools.skip(f"there is no {package}")
+        tools.check_run("dpkg", "-x", packages[0], folder / "package")
+        program = folder / "package" / "usr" / "bin" / package
+    return program
+
+
+# Status of the conditions that hold, and of runPolicy.suspend.
+HEALTH = [([], "false", "Progressing"), (["Created"], "false", "Progressing"), (["Created", "Running"], "nil", "Progressing"),
+          (["Created", "Succeeded"], "false", "Healthy"), (["Created", "Failed"], "nil", "Degraded"),
+          (["Created", "Suspended"], "true", "Suspended"), (["Created", "Succeeded"], "true", "Healthy")]
+
+
+def test_health():
+    """Argo CD's health checks map the conditions of operators."""
+    checks = yaml.safe_load((tools.K8S / "gitops" / "health.yaml").read_text())["data"]
+    assert [key.rpartition("_")[2] for key in checks] == ["MPIJob", "PyTorchJob", "TFJob"]
+    with tempfile.TemporaryDirectory() as name:
+        lua = program_of("lua5.4", pathlib.Path(name))
+        for script in checks.values():
+            for holding, suspend, expected in HEALTH:
+                conditions = ", ".join(f'{{type = "{one}", status = "{one in holding and "True" or "False"}", message = "m"}}'
+                                       for one in ("Created", "Running", "Suspended", "Succeeded", "Failed"))
+                text = (f"obj = {{spec = {{runPolicy = {{suspend = {suspend}}}}}, status = {{conditions = {{{conditions}}}}}}}\n"
+                        f"local function check()\n{script}\nend\nprint(check().status)\n")
+                assert tools.check_run(lua, "-", input=text).strip() == expected, (holding, suspend)
+            text = f"obj = {{spec = {{}}}}\nlocal function check()\n{script}\nend\nprint(check().status)\n"
+            assert tools.check_run(lua, "-", input=text).strip() == "Progressing"
+
+
 @contextlib.contextmanager
 def registry(folder):
     """Debian's docker-registry on a free port of the loopback interface; its address."""
-    program = shutil.which("docker-registry")
-    if not program:  # not installed: Debian's package would start a registry that listens on the network
-        tools.run("apt-get", "download", "-qq", "docker-registry", cwd=folder)
-        packages = list(folder.glob("docker-registry_*.deb")) or tools.skip("there is no docker-registry")
-        tools.check_run("dpkg", "-x", packages[0], folder / "package")
-        program = folder / "package" / "usr" / "bin" / "docker-registry"
+    # Not installed by a package: Debian's would start a registry that listens on the network.
+    program = program_of("docker-registry", folder)
     address = f"127.0.0.1:{ports.free_port()}"
     configuration = {"version": 0.1, "storage": {"filesystem": {"rootdirectory": str(folder / "registry")}},
                      "http": {"addr": address}}

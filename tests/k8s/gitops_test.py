@@ -246,5 +246,34 @@ def test_pushes_charts():
             assert refused.returncode == 4 and f"{address}/team rejected" in refused.stderr, refused
 
 
+RECORDER = """#!/bin/sh
+echo "$(basename "$0") $*" >>"$CALLS"
+[ "$2" != describe-repositories ] || exit 254
+[ "$2" != "$FAILING" ] || exit 1
+"""
+
+
+def test_pushes_charts_to_ecr():
+    """Missing ECR repositories are created before a push; recorders replace Helm and the AWS CLI."""
+    with tempfile.TemporaryDirectory() as name:
+        root = pathlib.Path(name)
+        (root / "bin").mkdir()
+        for program in ("aws", "helm"):
+            (root / "bin" / program).write_text(RECORDER)
+            (root / "bin" / program).chmod(0o755)
+        environment = {**os.environ, "PATH": f"{root / 'bin'}:{os.environ['PATH']}", "CALLS": str(root / "calls"), "FAILING": ""}
+        for place, folder in (("", "charts"), ("/team/x", "team/x/charts")):
+            (root / "calls").write_text("")
+            registry = f"123456789012.dkr.ecr.eu-west-1.amazonaws.com{place}"
+            command = (tools.K8S / "package-charts.sh", "--push", f"oci://{registry}/", root / "out")
+            tools.check_run(*command, env=environment)
+            calls = (root / "calls").read_text().splitlines()
+            at = calls.index(f"aws ecr create-repository --region eu-west-1 --repository-name {folder}/mpijob")
+            assert re.fullmatch(rf"helm push .*/mpijob-[0-9.]+[.]tgz oci://{re.escape(registry)}/charts", calls[at + 1]), calls
+            assert len([one for one in calls if one.startswith("helm push")]) == len(ALL)
+        refused = tools.run(*command, env={**environment, "FAILING": "create-repository"})
+        assert refused.returncode == 4 and "could not be created" in refused.stderr, refused
+
+
 if __name__ == "__main__":
     tools.main(globals())

@@ -113,13 +113,14 @@ def test_values_render():
     shown = 0
     with tempfile.TemporaryDirectory() as folder:
         for line in re.sub(r"\\\n +", "", (PEERS / "README.md").read_text(encoding="utf-8")).splitlines():
-            match = re.match(r"    helm template (.*?k8s/charts/pytorchjob .*?)(>\S+)?$", line)
+            match = re.match(r"    helm template (.*?k8s/charts/\w+ .*?)(>\S+)?$", line)
             if match:
                 shown += 1
                 path = pathlib.Path(folder) / f"peer-{shown}.yaml"
                 path.write_text(tools.check_run(helm, "template", *shlex.split(match[1]), cwd=tools.ROOT))
-        assert shown == 2, shown
-        tools.check_manifests(sorted(pathlib.Path(folder).iterdir()))
+        assert shown == 3, shown
+        # The script of mpijob's ranks checks their number.
+        tools.check_manifests(sorted(pathlib.Path(folder).iterdir()), exceptions={"peer": "expect-ranks"})
 
 
 def test_documents_name_existing_files():
@@ -251,6 +252,20 @@ def test_keras_script_reads_data():
                 raise AssertionError(f"accepted {content[:6]}")
             except SystemExit as refused:
                 assert words in str(refused), refused
+
+
+def test_dtrain_accepts_its_flags():
+    """dtrain-cnn-benchmarks accepts the flags of mnist-dtrain.yaml, whose batch and optimiser are the Keras script's."""
+    values = yaml.safe_load((PEERS / "mnist-dtrain.yaml").read_text(encoding="utf-8"))["train"]
+    script = (PEERS / "tfjob-keras.yaml").read_text(encoding="utf-8")
+    assert '"--batch_size", type=int, default=128' in script and 'compile("adam"' in script
+    assert {"--batch_size=128", "--optimizer=adam", "--init_learning_rate=0.001"} <= set(values["args"])
+    program = tools.PROGRAMS / values["command"][0]
+    if not program.exists():
+        tools.skip(f"there is no {program.name} in {tools.PROGRAMS}")
+    words = [word.replace("$OUTPUT_DIR", "/tmp/none").replace("$RANKS", "1") for word in values["args"]]
+    printed = tools.check_run(program, *words, "--print_config")
+    assert re.search(r"small_cnn", printed) and "fashion_mnist" in printed, printed
 
 
 def test_plan_is_valid():

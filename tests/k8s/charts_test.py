@@ -112,7 +112,7 @@ REFUSED = [
     ("maskrcnn", "job.cpu=192", "job.cpu is 192, but pods on g6e.48xlarge have at most 191 CPUs"),
     ("maskrcnn", "job.memory=32Gi", "job.shm is 32Gi, which counts towards the memory: expected less than job.memory, 32Gi"),
     ("pytorchjob", "job.shm=2Ti", "job.shm is 2Ti, which counts towards the memory"),
-    ("maskrcnn-jupyter", "serve.gpu_instance_type=g5.xlarge,job.cpu=4", "job.cpu is 4, but pods on g5.xlarge have at most 3 CPUs"),
+    ("maskrcnn-jupyter", "serve.gpu_instance_type=g5.xlarge", "job.cpu is 4, but pods on g5.xlarge have at most 3 CPUs"),
     ("maskrcnn-jupyter", "jupyter.port=8443", "port"),
     ("maskrcnn-jupyter", "serve.images=/data", "images"),
     ("maskrcnn-jupyter", "serve.data_pvc=coco", "serve.data_pvc needs serve.images"),

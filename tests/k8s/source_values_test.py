@@ -58,7 +58,8 @@ def test_accepts_older_values():
             if "jupyter" in chart:
                 spec = of_kind(objects, "Deployment")["spec"]["template"]["spec"]
                 assert spec["nodeSelector"] == {"node.kubernetes.io/instance-type": "g5.xlarge"}
-                assert spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 1
+                limits = spec["containers"][0]["resources"]["limits"]
+                assert limits["nvidia.com/gpu"] == 1 and limits["cpu"] == "2", limits
                 continue
             job = of_kind(objects, "MPIJob")
             assert job["spec"]["runPolicy"]["backoffLimit"] == 2000

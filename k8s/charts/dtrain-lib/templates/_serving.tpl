@@ -5,6 +5,7 @@ proxy with TLS and basic authentication. Input: the root. The model is named aft
 {{- include "dtrain.not-supported" (dict "root" . "keys" (list "monitoring" "spot" "topology")) -}}
 {{- $v := .Values -}}
 {{- $type := $v.serve.gpu_instance_type | default $v.jupyter.gpu_instance_type -}}
+{{- $_ := set $v.job "cpu" ($v.job.cpu | default (eq $type $v.serve.gpu_instance_type | ternary "4" "2")) -}}
 {{- $gpus := eq $type $v.serve.gpu_instance_type | ternary $v.serve.gpus_per_node 1 -}}
 {{- $instance := include "dtrain.instance" (dict "root" . "instance_type" $type "gpus" $gpus "key" "serve.gpu_instance_type" "single" true) | fromJson -}}
 {{- $name := include "dtrain.name" (dict "root" . "workers" 1) -}}

@@ -2,8 +2,8 @@
 # Packages the charts as NAME-VERSION.tgz, and pushes them to a registry as OCI artefacts:
 #     k8s/package-charts.sh [--push REGISTRY [--plain-http]] [FOLDER]
 # FOLDER is the destination (default: current directory). The packages are reproducible and contain the library chart.
-#   --push REGISTRY  pushes each package to oci://REGISTRY/charts/NAME:VERSION with Helm, after `helm registry login`. On ECR,
-#                    missing repositories are created with the AWS CLI
+#   --push REGISTRY  pushes each package to oci://REGISTRY/charts/NAME:VERSION with Helm, after `helm registry login`. On
+#                    ECR, missing repositories are created with the AWS CLI
 #   --plain-http     without TLS, for a registry on localhost
 # Exit codes: 0 done, 1 usage, 4 the registry rejects a chart, 6 a tool is missing, or a file cannot be read or written.
 set -euo pipefail

@@ -263,10 +263,8 @@ spec:
         - name: notebooks
           configMap: {name: {{ $name | quote }}, items: [{key: serving.ipynb, path: serving.ipynb}]}
         - name: token
-          secret:
-            secretName: {{ ternary (printf "%s-token" $name) $name (eq $v.jupyter.token "") | quote }}
-            defaultMode: 0440
-            items: [{key: token, path: token}]
+          {{- $token := eq $v.jupyter.token "" | ternary (printf "%s-token" $name) $name }}
+          secret: {secretName: {{ $token | quote }}, defaultMode: 0440, items: [{key: token, path: token}]}
         {{- end }}
 {{- end -}}
 

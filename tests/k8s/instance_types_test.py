@@ -161,7 +161,7 @@ REFUSED = (
     ("g5", ["CPU=4"], "CPU=4 is more than the 3 of INSTANCE_TYPE=g5.xlarge"),
     ("g5", ["MEMORY=1Ti"], "MEMORY=1Ti is more than the 16Gi"),
     ("p5en", ["EFA=32"], "EFA=32 is more than the 16 of INSTANCE_TYPE=p5en.48xlarge"),
-    ("g5", ["EFA=1"], "the overlay g5 has no parameter EFA"),
+    ("g5", ["EFA=1"], "EFA=1 is more than the 0 of INSTANCE_TYPE=g5.xlarge"),
     ("p3", ["IMAGE=me/dtrain-cuda:0.2.0"], "no code for the V100 of INSTANCE_TYPE=p3.16xlarge: expected the image dtrain-cuda12"),
     ("p5", ["INSTANCE_TYPE=p3dn.24xlarge"], "has no bf16: also set --precision=fp16"),
 )

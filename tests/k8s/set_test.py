@@ -251,7 +251,7 @@ def check_imagenet(tree):
     found = []
     for overlay in sorted(path.name for path in (tree.root / "overlays").iterdir()):
         parameters = tree.parameters(overlay)
-        if "DATASET_DIR" not in parameters or overlay.startswith(("mask-rcnn", "data-prep")):
+        if "DATASET_DIR" not in parameters or overlay.startswith(("mask-rcnn", "faster-rcnn", "data-prep")):
             continue
         found.append(overlay)
         if "DATA_PATH" in parameters and (parameters["DATA_PATH"], parameters["DATASET_DIR"]) != ("/data", "/data/imagenet"):

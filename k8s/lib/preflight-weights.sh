@@ -25,11 +25,12 @@ echo checked'
 
 # Lines of manifest-facts.awk of a manifest in any style of YAML.
 weights_facts() {  # FILE
-  local folder
+  local folder result=0
   folder=$(mktemp -d) || return
   cp "$1" "$folder/job.yaml" && echo 'resources: [job.yaml]' >"$folder/kustomization.yaml" &&
-    kubectl kustomize "$folder" 2>/dev/null | awk -f "$here/lib/manifest-facts.awk"
+    kubectl kustomize "$folder" >"$folder/rendered" && awk -f "$here/lib/manifest-facts.awk" "$folder/rendered" || result=$?
   rm -rf "$folder"
+  return $result
 }
 facts_of() { awk -F '\t' -v key="$1" '$1 == key { print $2 }' <<<"$facts"; }
 # Replaces $(NAME) by the value of the variable; an unknown variable stays, as in a pod.
@@ -133,7 +134,7 @@ report_weights() {  # WORD PATH
 
 check_weights() {  # FILE
   local facts path mount sub_path claim phase paths=() mounts='' word='' pod
-  facts=$(weights_facts "$1")
+  facts=$(weights_facts "$1") || { note "whether the job needs weights was not checked" && return; }
   while IFS= read -r path; do
     path=$(expanded "$path")
     IFS=$'\t' read -r mount claim sub_path < <(mount_of "$path")

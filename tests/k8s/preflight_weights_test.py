@@ -54,6 +54,16 @@ spec:
         assert found == [["$(NONE)/b"], ["/pvc/run", "/pvc", "first"], ["/pvc/sets/a.npz", "/pvc/sets", "second"]], found
 
 
+def test_says_what_it_did_not_check():
+    """A manifest that Kustomize refuses, here with an object twice, gets a note."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "job.yaml"
+        text = (tools.K8S / "rendered/mask-rcnn.yaml").read_text()
+        path.write_text(f"{text}---\n{text}")
+        script = f'here={tools.K8S}; . {LIBRARY}; note() {{ echo "note: $*"; }}; check_weights "$1" 2>/dev/null'
+        assert tools.check_run("bash", "-c", script, "-", path) == "note: whether the job needs weights was not checked\n"
+
+
 def test_pod_is_valid():
     """The pod satisfies Kubernetes' schema and the Pod Security Standard restricted, and only reads."""
     schemas = validate.Schemas(tools.SCHEMAS)

@@ -6,8 +6,8 @@
 storage_facts() {
   awk '
     function flush() {
-      if (kind == "PersistentVolumeClaim") print "claim", name, class
-      if (kind == "StorageClass" && path != "") print "import", name, path
+      if (kind == "PersistentVolumeClaim" && name != "") print "claim", name, class
+      if (kind == "StorageClass" && name != "" && path != "") print "import", name, path
       kind = name = class = path = ""
     }
     /^---/ { flush() }

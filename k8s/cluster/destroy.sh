@@ -72,7 +72,7 @@ aws sts get-caller-identity --query Arn --output text >/dev/null || die 4 "AWS d
 work=$(mktemp -d) || die 6 "no temporary folder could be created"
 trap 'rm -rf "$work"' EXIT
 export KUBECONFIG=$work/kubeconfig
-# shellcheck source=k8s/cluster/leftovers.sh
+# shellcheck source-path=SCRIPTDIR source=leftovers.sh
 . "$here/leftovers.sh"
 
 reachable=

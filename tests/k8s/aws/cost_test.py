@@ -75,9 +75,9 @@ def test_plan_example():
     example = ROOT / "k8s/benchmark/plan.example"
     checked = subprocess.run([ROOT / "k8s/benchmark/run.sh", "--check", example], text=True, capture_output=True,
                              check=True).stdout
-    # Two and four workers for 90 minutes each, and two system nodes for all that time.
-    cost = 9 * price_of()["g6e.48xlarge"] + 6 * price_of()["m7i.large"]
-    expected = f"takes its time limit: {cost:.2f} USD for 9 h of g6e.48xlarge + 6 h of m7i.large; on-demand prices of us-east-1"
+    # Four workers for 90 minutes, twice, and two system nodes for all that time.
+    cost = 12 * price_of()["g6e.48xlarge"] + 6 * price_of()["m7i.large"]
+    expected = f"takes its time limit: {cost:.2f} USD for 12 h of g6e.48xlarge + 6 h of m7i.large; on-demand prices of us-east-1"
     assert expected in checked, checked
 
 

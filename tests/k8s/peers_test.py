@@ -204,7 +204,10 @@ def test_harness_runs_peers():
     with tempfile.TemporaryDirectory() as name, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cluster) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         folder = pathlib.Path(name)
-        shutil.copytree(tools.K8S / "benchmark", folder / "k8s/benchmark")
+        for part in ("benchmark", "lib"):
+            shutil.copytree(tools.K8S / part, folder / "k8s" / part)
+        for table in tools.K8S.glob("*.csv"):
+            shutil.copy(table, folder / "k8s")
         plan = "name = peers\nregion = us-west-2\ncluster = existing\nresult_path = bucket/results\n"
         for experiment, (manifest, job, story, _) in STORIES.items():
             # The policy beside a job has no conditions and is ignored.
@@ -270,7 +273,7 @@ def test_dtrain_accepts_its_flags():
 
 def test_plan_is_valid():
     run = tools.K8S / "benchmark/run.sh"
-    listed = tools.check_run(run, "--check", PEERS / "plan.example").split(": ")[-1].split()
+    listed = tools.check_run(run, "--check", PEERS / "plan.example").splitlines()[0].split(": ")[-1].split()
     plan = (PEERS / "plan.example").read_text(encoding="utf-8")
     assert [f"manifest = {path.relative_to(tools.ROOT)}" in plan for path in MANIFESTS] == [True] * 4
     assert len(listed) == 6, listed

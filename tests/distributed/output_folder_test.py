@@ -8,10 +8,14 @@ import shutil
 import signal
 
 from cluster import Cluster, main, wait_until
-from cluster_test import MPIRUN, RANKS, expect, expect_errors, living_processes, start
+from cluster_test import MPIRUN, PROGRAM, RANKS, expect, expect_errors, living_processes, start
 
 OUTPUT = "/run/pod/output"  # on a file system of each host
 WRITER = ("bash", "-c", 'echo rank $OMPI_COMM_WORLD_RANK; echo rank $OMPI_COMM_WORLD_RANK >&2; echo "$@"', "program")
+
+
+# mpirun kills the others when the first rank has ended: all ranks write before one ends.
+SLOW_RANKS = ("-np", "4", "bash", "-c", PROGRAM.replace("exit 75", "sleep 3; exit 75"), "program")
 
 
 def output_files(cluster):
@@ -57,7 +61,7 @@ def test_is_on_the_hosts_of_the_ranks():
 def test_ranks_are_stopped_and_killed():
     for number, code in ((signal.SIGTERM, 75), (signal.SIGKILL, 128 + signal.SIGKILL)):
         with Cluster() as cluster:
-            start(cluster, MPIRUN, "--output-filename", OUTPUT, *RANKS)
+            start(cluster, MPIRUN, "--output-filename", OUTPUT, *SLOW_RANKS)
             if number == signal.SIGKILL:
                 cluster.signal_rank(2, number)
             else:

@@ -7,6 +7,7 @@
 #include "dtrain/io/input_file.h"
 #include "libdtrain/io/half.h"
 #include "libdtrain/io/torch_tensors.h"
+#include "libdtrain/io/torch_types.h"
 #include "libdtrain/io/zip.h"
 
 namespace dtrain {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
+
+#include "libdtrain/io/torch_types.h"
 
 namespace dtrain {
 namespace {
@@ -13,110 +14,6 @@ using pickle::Value;
 constexpr int kDeepest = 16;                // nesting of dictionaries and of calls
 constexpr size_t kMostVisits = 4'000'000;   // dictionary items: shared dictionaries multiply
 constexpr int64_t kMostExpanded = 1 << 24;  // elements beyond those stored, of tensors with stride 0
-
-struct ElementType {
-  std::string_view name;  // of torch.dtype
-  std::string_view storage;
-  std::string_view dtype;  // of safetensors
-  size_t bytes;
-};
-
-constexpr ElementType kTypes[] = {
-    {"torch.float32", "torch.FloatStorage", "F32", 4},
-    {"torch.float64", "torch.DoubleStorage", "F64", 8},
-    {"torch.float16", "torch.HalfStorage", "F16", 2},
-    {"torch.bfloat16", "torch.BFloat16Storage", "BF16", 2},
-    {"torch.int64", "torch.LongStorage", "I64", 8},
-    {"torch.int32", "torch.IntStorage", "I32", 4},
-    {"torch.int16", "torch.ShortStorage", "I16", 2},
-    {"torch.int8", "torch.CharStorage", "I8", 1},
-    {"torch.uint8", "torch.ByteStorage", "U8", 1},
-    {"torch.bool", "torch.BoolStorage", "BOOL", 1},
-    {"torch.uint16", "", "U16", 2},
-    {"torch.uint32", "", "U32", 4},
-    {"torch.uint64", "", "U64", 8},
-    {"torch.float8_e4m3fn", "", "F8_E4M3", 1},
-    {"torch.float8_e5m2", "", "F8_E5M2", 1},
-};
-// The element type of untyped storages is an argument of the tensor.
-constexpr std::string_view kUntyped[] = {"torch.storage.UntypedStorage", "torch.UntypedStorage",
-                                         "torch.storage._UntypedStorage"};
-
-constexpr std::string_view kGlobals[] = {
-    "collections.OrderedDict",
-    "collections.defaultdict",
-    "builtins.dict",
-    "__builtin__.dict",
-    "builtins.list",
-    "__builtin__.list",
-    "builtins.int",
-    "__builtin__.int",
-    "builtins.set",
-    "__builtin__.set",
-    "builtins.frozenset",
-    "__builtin__.frozenset",
-    "builtins.bytearray",
-    "__builtin__.bytearray",
-    "_codecs.encode",
-    "argparse.Namespace",
-    "pathlib.PosixPath",
-    "pytorch_lightning.utilities.parsing.AttributeDict",
-    "lightning.fabric.utilities.data.AttributeDict",
-    "lightning_fabric.utilities.data.AttributeDict",
-    "lightning.pytorch.utilities.parsing.AttributeDict",
-    "torch._utils._rebuild_tensor",
-    "torch._utils._rebuild_tensor_v2",
-    "torch._utils._rebuild_tensor_v3",
-    "torch._utils._rebuild_parameter",
-    "torch._tensor._rebuild_from_type_v2",
-    "torch._tensor._rebuild_from_type",
-    "torch.nn.parameter.Parameter",
-    "torch.Tensor",
-    "torch.Size",
-    "torch.device",
-    "torch.serialization._get_layout",
-    "torch.strided",
-    "torch.storage.UntypedStorage",
-    "torch.UntypedStorage",
-    "torch.storage._UntypedStorage",
-    "torch.float32",
-    "torch.float64",
-    "torch.float16",
-    "torch.bfloat16",
-    "torch.int64",
-    "torch.int32",
-    "torch.int16",
-    "torch.int8",
-    "torch.uint8",
-    "torch.bool",
-    "torch.uint16",
-    "torch.uint32",
-    "torch.uint64",
-    "torch.float8_e4m3fn",
-    "torch.float8_e5m2",
-    "torch.complex64",
-    "torch.complex128",
-    "torch.FloatStorage",
-    "torch.DoubleStorage",
-    "torch.HalfStorage",
-    "torch.BFloat16Storage",
-    "torch.LongStorage",
-    "torch.IntStorage",
-    "torch.ShortStorage",
-    "torch.CharStorage",
-    "torch.ByteStorage",
-    "torch.BoolStorage",
-    "torch.ComplexFloatStorage",
-    "torch.ComplexDoubleStorage",
-    "numpy.core.multiarray._reconstruct",
-    "numpy._core.multiarray._reconstruct",
-    "numpy.core.multiarray.scalar",
-    "numpy._core.multiarray.scalar",
-    "numpy.core.numeric._frombuffer",
-    "numpy._core.numeric._frombuffer",
-    "numpy.ndarray",
-    "numpy.dtype",
-};
 
 // Keys under which programs keep the weights, in the order of preference.
 constexpr std::string_view kStateKeys[] = {
@@ -295,13 +192,13 @@ class Reader {
     tensor.storage = key.text;
     auto elements = static_cast<uint64_t>(integer(name, argument(name, reference, 4)));
     std::string_view wanted = type.text;
-    if (one_of(kUntyped, type.text)) {
+    if (is_untyped_storage(type.text)) {
       const Value& dtype = argument(name, given, 6);
       if (!untyped || dtype.kind != Kind::global) fail(name, "an untyped storage without an element type");
       wanted = dtype.text;
     }
     set_type(tensor, wanted);
-    if (one_of(kUntyped, type.text) && tensor.bytes_of_element) elements /= tensor.bytes_of_element;
+    if (is_untyped_storage(type.text) && tensor.bytes_of_element) elements /= tensor.bytes_of_element;
     if (reference.items.size() > 5 && pickle_[reference.items[5]].kind == Kind::tuple) {  // (key, offset, elements)
       const Value& view = pickle_[reference.items[5]];
       tensor.offset = static_cast<uint64_t>(integer(name, argument(name, view, 1)));
@@ -315,13 +212,9 @@ class Reader {
     return tensor;
   }
   static void set_type(StoredTensor& tensor, std::string_view name) {
-    for (const ElementType& type : kTypes)
-      if (name == type.name || (name == type.storage && !type.storage.empty())) {
-        tensor.dtype = type.dtype;
-        tensor.bytes_of_element = type.bytes;
-        return;
-      }
-    tensor.dtype = name;
+    const ElementType* const type = element_type(name);
+    tensor.dtype = type ? type->dtype : name;
+    tensor.bytes_of_element = type ? type->bytes : 0;
   }
   void check_extent(const std::string& name, const StoredTensor& tensor) const {
     if (tensor.strides.size() != static_cast<size_t>(tensor.shape.rank()))
@@ -417,23 +310,6 @@ class Reader {
 };
 
 }  // namespace
-
-std::span<const std::string_view> tensor_globals() { return kGlobals; }
-
-size_t bytes_of(std::string_view dtype) {
-  for (const ElementType& type : kTypes)
-    if (type.dtype == dtype) return type.bytes;
-  return 0;
-}
-
-size_t storage_bytes(std::string_view storage) {
-  if (storage.empty()) return 0;
-  if (storage == "torch.ComplexFloatStorage") return 8;
-  if (storage == "torch.ComplexDoubleStorage") return 16;
-  for (const ElementType& type : kTypes)
-    if (type.storage == storage) return type.bytes;
-  return 0;
-}
 
 StateDict state_dict_of(const pickle::Pickle& pickle, const std::string& where, Fault fault) {
   return Reader(pickle, where, fault).state_dict();

@@ -31,14 +31,8 @@ struct StateDict {
   std::vector<std::string> others{};  // other keys on the way
 };
 
-// Globals that pickles of tensors name.
-std::span<const std::string_view> tensor_globals();
 // Throws Error(fault), prefixed by `where`, if there are no tensors, or one is malformed. Pointers into `pickle` are
 // kept.
 StateDict state_dict_of(const pickle::Pickle& pickle, const std::string& where, Fault fault);
-// Size in bytes of an element of a safetensors type; 0 if unknown.
-size_t bytes_of(std::string_view dtype);
-// The same for a storage type of PyTorch, e.g. torch.FloatStorage.
-size_t storage_bytes(std::string_view type);
 
 }  // namespace dtrain

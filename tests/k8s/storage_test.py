@@ -75,8 +75,9 @@ def chart(name, *values):
 
 
 def charts():
-    fsx = ("fs_id=fs-0123456789abcdef0", "mount_name=abcdefgh", "region=us-west-2")
-    return {"pv-fsx": chart("pv-fsx", *fsx), "pv-efs": chart("pv-efs", fsx[0])}
+    """In the namespace of the overlays' defaults."""
+    fsx = ("namespace=default", "fs_id=fs-0123456789abcdef0", "mount_name=abcdefgh", "region=us-west-2")
+    return {"pv-fsx": chart("pv-fsx", *fsx), "pv-efs": chart("pv-efs", *fsx[:2])}
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ bool holds_pickle(const std::string& path, Fault fault) {
 
 bool is_torch(const std::string& path, std::string_view begin, Fault fault) {
   if (begins_safetensors(begin)) return false;
-  return is_archive(path, begin) ? holds_pickle(path, fault) : begins_torch_file(begin);
+  return begin.starts_with(kMember) ? holds_pickle(path, fault) : begins_torch_file(begin);
 }
 
 // "optimizer, epoch; the weights are under model"

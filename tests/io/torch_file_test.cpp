@@ -100,6 +100,15 @@ TEST(TorchFile, IsAnArrayFile) {
   EXPECT_FALSE(archive.readable(*archive.find("batches")));
 }
 
+TEST(TorchFile, IsNoOtherFileByItsName) {
+  const TempDirectory folder;
+  const std::string path = (folder.path() / "x.npz").string();
+  write_file(path, "<!DOCTYPE html>\n<html><body>404</body></html>");
+  expect_error([&] { ArrayFile file(path); }, Fault::data, "an HTML page");
+  write_file(path, read_file(torch_path("archive.pth")));
+  EXPECT_EQ(ArrayFile(path).format(), ArrayFormat::torch);
+}
+
 TEST(TorchFile, ExecutesNothing) {
   const auto error = [](const char* name) { return error_of(read_file(torch_path(name))); };
   EXPECT_TRUE(contains(error("system.pth"), "it names posix.system, which is no part of tensors"));

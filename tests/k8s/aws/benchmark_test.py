@@ -161,6 +161,8 @@ def test_data_is_where_experiments_read_it():
         shutil.copytree(ROOT / "k8s", one.tree / "k8s")
         for name in ("cluster/install.sh", "data/stage.sh"):
             (one.tree / "k8s" / name).write_text(RECORDER)
+        cluster = one.tree / "k8s/cluster/eksctl/cluster.yaml"
+        cluster.write_text(cluster.read_text().replace("203.0.113.7/32", "198.51.100.7/32"))  # not the example
         bucket = ["S3_IMPORT_PATH=s3://bucket/ml-platform", "S3_EXPORT_PATH=s3://bucket/ml-platform"]
         network = ["SUBNET_ID=subnet-01234567", "SECURITY_GROUP_IDS=sg-01234567"]
 

@@ -81,6 +81,6 @@ if command -v nvidia-smi >/dev/null && nvidia-smi --list-gpus 2>/dev/null | grep
     ldconfig
   fi
   test_gpus || die 7 "the GPU cannot be used: $(tail -n 1 <<<"$found"). Needs a release made with CUDA (without \
---cpu of scripts/release.sh) and the libraries of its CUDA version: add the wheel of the release to $folder"
+release.sh --cpu) and the libraries of its CUDA version: add the wheel of the release to $folder"
 fi
 echo "install.sh: ${files[*]##*/} on $system"

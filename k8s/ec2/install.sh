@@ -80,7 +80,7 @@ if command -v nvidia-smi >/dev/null && nvidia-smi --list-gpus 2>/dev/null | grep
     printf '%s\n' "$libraries"/lib/python3*/site-packages/nvidia/*/lib >/etc/ld.so.conf.d/dtrain-cuda.conf
     ldconfig
   fi
-  test_gpus || die 7 "the GPU cannot be used: $(tail -n 1 <<<"$found"). Needs a release made with CUDA (without \
+  test_gpus || die 7 "the GPU cannot be used: $(tail -n 1 <<<"$found"). Needs a release made with CUDA (not by \
 release.sh --cpu) and the libraries of its CUDA version: add the wheel of the release to $folder"
 fi
 echo "install.sh: ${files[*]##*/} on $system"

@@ -35,8 +35,9 @@ constexpr std::string_view kBody = R"HTML(
 <div id="answers" aria-live="polite"><p>No image selected.</p></div>
 </section>
 <section id="walk" class="card" aria-labelledby="walk-title" hidden>
-<h2 id="walk-title">Validation images by error</h2>
-<p><button id="sort" type="button">Predict all and sort</button>
+<h2 id="walk-title">Validation images</h2>
+<p><button id="random" type="button">Random image</button>
+<button id="sort" type="button">Predict all and sort</button>
 <span id="order-of" hidden><label for="order">by the</label> <select id="order"></select></span>
 <button id="previous" type="button" disabled>Previous</button>
 <button id="next" type="button" disabled>Next</button> <span id="progress" role="status"></span></p>

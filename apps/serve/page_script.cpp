@@ -149,6 +149,10 @@ for (const name of ["dragover", "dragleave", "drop"])
 $("score").addEventListener("input", () => { $("score-value").textContent = Number($("score").value).toFixed(2); draw(); });
 $("category").addEventListener("change", draw);
 $("access").addEventListener("submit", event => { event.preventDefault(); token = $("token").value.trim(); start(); });
+$("random").addEventListener("click", guarded(async () => {
+  const sample = samples[Math.floor(Math.random() * samples.length)];
+  await show(() => fetched(sample), sample.name, sample);
+}));
 $("sort").addEventListener("click", predictAll);
 $("order").addEventListener("change", guarded(async () => { if (walk.length) await sort(); }));
 $("previous").addEventListener("click", () => open(place - 1));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <variant>
 
 #include "dtrain/io/input_file.h"
 #include "libdtrain/io/half.h"
@@ -33,11 +32,11 @@ Convert converter(std::string_view dtype) {
   return nullptr;
 }
 
-// Elements through strides, in row-major order.
-std::vector<float> strided(const std::vector<float>& values, uint64_t offset, const StoredTensor& tensor) {
+// Elements in row-major order; `values` begins with the tensor's first element.
+std::vector<float> strided(const std::vector<float>& values, const StoredTensor& tensor) {
   std::vector<float> result(static_cast<size_t>(tensor.shape.count()));
   std::vector<int64_t> at(static_cast<size_t>(tensor.shape.rank()), 0);
-  uint64_t from = offset;
+  uint64_t from = 0;
   for (float& value : result) {
     value = values[static_cast<size_t>(from)];
     for (size_t i = at.size(); i-- > 0;) {
@@ -49,13 +48,6 @@ std::vector<float> strided(const std::vector<float>& values, uint64_t offset, co
     }
   }
   return result;
-}
-
-uint64_t last_element(const StoredTensor& tensor) {
-  uint64_t last = 0;
-  for (int i = 0; i < tensor.shape.rank(); ++i)
-    last += static_cast<uint64_t>(tensor.shape[i] - 1) * static_cast<uint64_t>(tensor.strides[static_cast<size_t>(i)]);
-  return last;
 }
 
 }  // namespace
@@ -120,8 +112,8 @@ struct TorchFile::Content {
     const auto found = storages.find(tensor.storage);
     if (found == storages.end()) fail(tensor, concat("the archive has no data/", tensor.storage));
     const ZipMember& member = zip->members()[found->second.member];
-    if (member.size / tensor.bytes_of_element < needed(tensor))
-      zip->fail(member, concat(member.size, " bytes, tensor ", tensor.name, " needs ", needed(tensor), " elements of ",
+    if (member.size / tensor.bytes_of_element < tensor.end)
+      zip->fail(member, concat(member.size, " bytes, tensor ", tensor.name, " needs ", tensor.end, " elements of ",
                                tensor.dtype));
   }
 
@@ -146,8 +138,8 @@ struct TorchFile::Content {
       if (tensor.array || tensor.bytes_of_element == 0) continue;
       const auto found = storages.find(tensor.storage);
       if (found == storages.end()) fail(tensor, concat("the file has no storage ", tensor.storage));
-      if (found->second.elements < needed(tensor))
-        fail(tensor, concat("a storage of ", found->second.elements, " elements, ", needed(tensor), " are needed"));
+      if (found->second.elements < tensor.end)
+        fail(tensor, concat("a storage of ", found->second.elements, " elements, ", tensor.end, " are needed"));
     }
   }
   // Storages of other tensors, such as an optimizer's, lie between those of the state_dict.
@@ -187,14 +179,10 @@ struct TorchFile::Content {
     state = state_dict_of(content, file.path(), fault);
   }
 
-  static uint64_t needed(const StoredTensor& tensor) {
-    return tensor.shape.count() == 0 ? 0 : tensor.offset + last_element(tensor) + 1;
-  }
-
   // --- Data ---
   std::vector<float> read(const StoredTensor& tensor, Convert convert) const {
     if (tensor.shape.count() == 0) return {};
-    const uint64_t begin = tensor.offset, end = needed(tensor);
+    const uint64_t begin = tensor.offset, end = tensor.end;
     std::vector<float> values;
     const auto append = [&](const char* bytes, uint64_t elements) {
       for (uint64_t i = 0; i < elements; ++i) values.push_back(convert(bytes + i * tensor.bytes_of_element));
@@ -209,7 +197,7 @@ struct TorchFile::Content {
     else
       read_range(storages.at(tensor.storage).offset + begin * tensor.bytes_of_element, end - begin,
                  tensor.bytes_of_element, append);
-    return strided(values, 0, tensor);
+    return strided(values, tensor);
   }
   template <class Append>
   void read_range(uint64_t offset, uint64_t elements, size_t size, const Append& append) const {

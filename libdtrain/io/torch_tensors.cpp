@@ -1,7 +1,6 @@
 #include "libdtrain/io/torch_tensors.h"
 
 #include <algorithm>
-#include <array>
 
 #include "libdtrain/io/torch_types.h"
 
@@ -137,14 +136,15 @@ class Reader {
     return value.integer;
   }
   std::vector<int64_t> integers(const std::string& tensor, const Value& value) const {
-    // torch.Size is a tuple within a call.
-    if (const std::string* const name = callee(value); name && *name == "torch.Size")
-      return integers(tensor, argument(tensor, pickle_[value.items[1]], 0));
-    if (value.kind != Kind::tuple && value.kind != Kind::list) fail(tensor, "expected a tuple of integers");
-    if (value.items.size() > Shape::kMaxRank)
-      fail(tensor, concat(value.items.size(), " dimensions, expected at most 6"));
+    // torch.Size is a call with a tuple. Calls within calls are refused: recursion would exhaust the stack.
+    const std::string* const name = callee(value);
+    const bool is_size = name && *name == "torch.Size";
+    const Value& tuple = is_size ? argument(tensor, pickle_[value.items[1]], 0) : value;
+    if (tuple.kind != Kind::tuple && tuple.kind != Kind::list) fail(tensor, "expected a tuple of integers");
+    if (tuple.items.size() > Shape::kMaxRank)
+      fail(tensor, concat(tuple.items.size(), " dimensions, expected at most 6"));
     std::vector<int64_t> numbers;
-    for (const pickle::Id one : value.items) numbers.push_back(integer(tensor, pickle_[one]));
+    for (const pickle::Id one : tuple.items) numbers.push_back(integer(tensor, pickle_[one]));
     return numbers;
   }
   Shape shape(const std::string& tensor, const Value& value) const {
@@ -208,7 +208,7 @@ class Reader {
     tensor.offset += static_cast<uint64_t>(integer(name, argument(name, given, 1)));
     tensor.shape = shape(name, argument(name, given, 2));
     tensor.strides = integers(name, argument(name, given, 3));
-    check_extent(name, tensor);
+    set_extent(name, tensor);
     return tensor;
   }
   static void set_type(StoredTensor& tensor, std::string_view name) {
@@ -216,7 +216,7 @@ class Reader {
     tensor.dtype = type ? type->dtype : name;
     tensor.bytes_of_element = type ? type->bytes : 0;
   }
-  void check_extent(const std::string& name, const StoredTensor& tensor) const {
+  void set_extent(const std::string& name, StoredTensor& tensor) const {
     if (tensor.strides.size() != static_cast<size_t>(tensor.shape.rank()))
       fail(name, concat(tensor.strides.size(), " strides for the shape ", tensor.shape));
     uint64_t last = tensor.offset;
@@ -233,6 +233,7 @@ class Reader {
       fail(name, concat("it ends at element ", last, " of a storage of ", tensor.storage_elements));
     if (static_cast<uint64_t>(std::max<int64_t>(0, tensor.shape.count() - kMostExpanded)) > last - tensor.offset + 1)
       fail(name, concat("a shape of ", tensor.shape, " over ", last - tensor.offset + 1, " stored elements"));
+    tensor.end = last + 1;
   }
 
   // --- NumPy ---
@@ -285,7 +286,7 @@ class Reader {
       tensor.strides[static_cast<size_t>(dim)] = stride;
       stride *= std::max<int64_t>(1, tensor.shape[dim]);
     }
-    tensor.storage_elements = static_cast<uint64_t>(tensor.shape.count());
+    tensor.storage_elements = tensor.end = static_cast<uint64_t>(tensor.shape.count());
   }
   // Python 3 writes bytes in protocol 2 as _codecs.encode(text, "latin1").
   void set_bytes(const std::string& name, StoredTensor& tensor, const Value& bytes) const {

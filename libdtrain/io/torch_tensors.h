@@ -18,7 +18,7 @@ struct StoredTensor {
   size_t bytes_of_element = 0;
   Shape shape{};
   std::vector<int64_t> strides{};        // elements
-  uint64_t offset = 0;                   // elements
+  uint64_t offset = 0, end = 0;          // elements of the storage that the tensor spans; 0 if it is empty
   std::string storage{};                 // key of the storage; empty for an array within the pickle
   uint64_t storage_elements = 0;         // stated by the pickle
   const pickle::Value* array = nullptr;  // bytes of a NumPy array, as they are in the pickle

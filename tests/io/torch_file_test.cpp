@@ -158,6 +158,14 @@ TEST(TorchFile, LimitsTensorsToTheirStorage) {
   EXPECT_TRUE(contains(error_of(tensor_pickle("K\4\x85", "K\1\x85", 4)), "its data is outside the pickle"));
 }
 
+TEST(TorchFile, RefusesCallsWithinCalls) {
+  std::string size = "ctorch\nSize\nq\1";
+  for (int i = 0; i < 100'000; ++i) size += "h\1";
+  size += "K\1\x85";
+  for (int i = 0; i <= 100'000; ++i) size += "\x85R";
+  EXPECT_TRUE(contains(error_of(tensor_pickle(size, "K\1\x85", 4)), "expected a tuple of integers"));
+}
+
 TEST(TorchFile, LimitsTimeAndMemory) {
   // Each dictionary has 250 times the one before as its value.
   std::string nested = "\x80\2}q\0"s;

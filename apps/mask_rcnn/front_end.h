@@ -17,8 +17,8 @@ struct Translation {
   std::vector<std::string> notices{};  // about the command line
 };
 
-// Translates `argv`, whose first entry is program and command. `gpus`: those of this machine. None if help was printed.
-// Throws Error for unsupported arguments.
+// Translates `argv`, whose first entry is program and command. `gpus`: number of GPUs of this machine. None if help was
+// printed. Throws Error for unsupported arguments.
 std::optional<Translation> translated(Original original, const Arguments& argv, int gpus);
 
 }  // namespace dtrain::mask_rcnn

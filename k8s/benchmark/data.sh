@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154  # root and experiments
 # Checks that the experiments of a plan read the data that it stages. Source it in a script that defines `die`, `value`,
-# `render` and `storage_manifest`. Manifests in another style than that of `kubectl kustomize` are not checked.
+# `render` and `storage_manifest`. Only manifests in the style of `kubectl kustomize` are checked.
 
 # Lines `claim CLAIM CLASS` and `import CLASS S3-URL` of a storage.
 storage_facts() {

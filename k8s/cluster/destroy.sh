@@ -2,7 +2,7 @@
 # Removes a cluster with all that eksctl or Terraform, install.sh and Kubernetes made for it, and lists what is left.
 #     k8s/cluster/destroy.sh [--save FOLDER=BUCKET[/PREFIX]]... [--no-save] [--delete-volumes] [--yes] eksctl FILE
 #     k8s/cluster/destroy.sh [OPTION...] terraform [ARGUMENT...]
-# FILE is the configuration with which eksctl created the cluster. ARGUMENTs are those of `terraform apply`, such as
+# FILE is the configuration with which eksctl created the cluster. ARGUMENTs are arguments of `terraform apply`, such as
 # -var cluster_name=NAME; Terraform runs in k8s/cluster/terraform.
 #   --yes             deletes; without it the script only lists what it would delete and keep
 #   --save            first copies FOLDER of a mounted claim by k8s/data/save-results.sh; if that fails, stops

@@ -19,7 +19,7 @@ struct TorchEntry {
   Shape shape{};
 };
 
-// Open file. The tensors are those of its state_dict: the file's own dictionary, or the one under "state_dict",
+// Open file, and the tensors of its state_dict: the file's own dictionary, or the one under "state_dict",
 // "model", "model_state" and similar keys, in that order. Failures throw Error(fault) naming file and tensor.
 class TorchFile {
  public:

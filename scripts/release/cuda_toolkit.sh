@@ -29,18 +29,19 @@ nvidia-nvtx==13.0.85 --hash=sha256:4936d1d6780fbe68db454f5e72a42ff64d1fd6397df9f
 nvidia-nvvm==13.0.88 --hash=sha256:c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0
 END
 
-# Moves nvcc 12.4, its headers and the static libraries of the runtime from Debian's packages to FOLDER.
+# Moves nvcc 12.4, its headers and the libraries of the runtime from Debian's packages to FOLDER.
 move_nvcc_12() {
   local apt=$work/apt
   # shellcheck source=scripts/release/debian_source.sh
   . "$here/debian_source.sh"
   mkdir -p "$apt"
   (DEBIAN_COMPONENTS=non-free debian_open "$apt" trixie
-    cd "$apt" && apt-get -qq download "nvidia-cuda-toolkit=12.4.*" "nvidia-cuda-dev=12.4.*")
+    cd "$apt" && apt-get -qq download "nvidia-cuda-toolkit=12.4.*" "nvidia-cuda-dev=12.4.*" "libcudart12=12.4.*")
   dpkg-deb --fsys-tarfile "$apt"/nvidia-cuda-toolkit_*.deb |
     tar x -C "$work" ./usr/bin ./usr/lib/nvidia-cuda-toolkit/{bin,libdevice}
   dpkg-deb --fsys-tarfile "$apt"/nvidia-cuda-dev_*.deb |
     tar x -C "$work" --wildcards './usr/include/*' './usr/lib/*/libcuda'{rt_static,devrt}.a
+  dpkg-deb --fsys-tarfile "$apt"/libcudart12_*.deb | tar x -C "$work" --wildcards './usr/lib/*/libcudart.so.*'
   rm "$apt"/*.deb
   local own=$work/usr/lib/nvidia-cuda-toolkit
   rm "$own"/bin/{g++,gcc,nvcc.profile} "$work"/usr/bin/{nvcc,compute-sanitizer}
@@ -49,7 +50,7 @@ move_nvcc_12() {
   mv "$own/libdevice" "$folder/nvvm/"
   mv -t "$folder/bin" "$work"/usr/bin/* "$own"/bin/*
   mv -t "$folder/include" "$work"/usr/include/*
-  mv -t "$folder/lib" "$work"/usr/lib/*-linux-gnu/*.a
+  mv -t "$folder/lib" "$work"/usr/lib/*-linux-gnu/lib*
   # The packages have absolute paths here.
   cat >"$folder/bin/nvcc.profile" <<'END'
 TOP = $(_HERE_)/..

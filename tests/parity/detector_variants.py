@@ -18,7 +18,7 @@ from torchvision.models.detection._utils import BoxCoder
 from torchvision.models.detection.image_list import ImageList
 
 # As in parity_detector.
-CLASSES, FOUND, CANDIDATES, PROPOSALS, REGIONS, POSITIVES = 91, 20, 100, 40, 32, 8
+CLASSES, FOUND, CANDIDATES, PROPOSALS, REGIONS, POSITIVES = 91, 20, 60, 20, 20, 5
 IOUS, WEIGHTS = [0.5, 0.6, 0.7], [[10, 10, 5, 5], [20, 20, 10, 10], [30, 30, 15, 15]]
 ANCHOR_SIZES = (32, 64, 128, 256, 512)
 RATIOS = (0.5, 1.0, 2.0)

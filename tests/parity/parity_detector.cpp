@@ -68,8 +68,8 @@ models::DetectorOptions options_of(const std::string& form) {
   options.detection.per_image = 20;
   options.rpn.training = options.rpn.evaluation = {.per_level = 200, .total = 100};
   if (!form.empty()) {  // PyTorch computes each region of these in double precision
-    options.rpn.training = options.rpn.evaluation = {.per_level = 100, .total = 40};
-    options.box.batch = 32, options.box.positives = 8;
+    options.rpn.training = options.rpn.evaluation = {.per_level = 60, .total = 20};
+    options.box.batch = 20, options.box.positives = 5;
   }
   options.c4.training = options.c4.evaluation = options.rpn.training;
   options.cascade = form == "cascade";

@@ -117,9 +117,9 @@ nodes_of() {  # MANIFEST
     END { print type == "" ? "-" : type, workers ? workers : 1 }' "$place"
 }
 # Prints the cost of a plan whose experiments all take their time limit. Experiments without an instance type are on the
-# most expensive nodes of the plan.
+# most expensive nodes of the plan; the plan does not know the nodes of an existing cluster.
 print_cost() {
-  local name type workers minutes total=0 largest=unknown price highest=0 used=()
+  local name type workers minutes total=0 largest=unknown price highest=0 used=() unstated=()
   while read -r type _; do
     price=$(price_of "$type")
     if [ -n "$price" ] && awk "BEGIN { exit !($price > $highest) }"; then largest=$type highest=$price; fi
@@ -128,10 +128,13 @@ print_cost() {
     minutes=$(value "$name/timeout")
     total=$((total + ${minutes:-60}))
     read -r type workers < <(nodes_of "$(value "$name/manifest")")
+    [ "$type/$largest" != -/unknown ] || unstated+=("$name")
     used+=("${type/#-/$largest}=$((workers * ${minutes:-60}))")
   done
   while read -r type workers; do used+=("$type=$((workers * total))"); done < <(node_groups)
   cost_line "cost, if each experiment takes its time limit" "${used[@]}"
+  [ ${#unstated[@]} = 0 ] || echo "nodes of unknown type: ${unstated[*]}; INSTANCE_TYPE of an overlay, or a \
+nodeSelector node.kubernetes.io/instance-type of the workers, states the type"
 }
 
 # Whether the cluster is to be created with the example address of k8s/cluster/eksctl, which has no access to its API.

@@ -245,7 +245,7 @@ for file in ${storages[@]+"${storages[@]}"}; do
     die 1 "storage $file cannot be rendered: k8s/set.sh lists what is to be set"
   fi
 done
-say "$(print_cost)"
+while IFS= read -r line; do say "$line"; done < <(print_cost)
 (check_data ${storages[@]+"${storages[@]}"}) || { code=$? && rm -r "$results" && exit $code; }
 cluster=$(value cluster)
 if [ "$cluster" != existing ]; then

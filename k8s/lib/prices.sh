@@ -5,7 +5,8 @@ price_table=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/instance-prices.csv
 # Price of an instance-hour in USD; empty if the table lacks the type.
 price_of() { [ ! -r "$price_table" ] || awk -F , -v type="$1" '$1 == type { print $2 }' "$price_table"; }
 
-# Prints one line: the cost of instances of each type for some minutes. Types without a price are named.
+# Prints one line: the cost of instances of each type for some minutes. Types without a price, and the type `unknown`, are
+# named.
 cost_line() {  # LABEL TYPE=MINUTES..., minutes of all instances together
   [ -r "$price_table" ] || { echo "$1: not known, since $price_table cannot be read" && return; }
   printf '%s\n' "${@:2}" | LABEL=$1 awk -F '[,=]' '
@@ -15,10 +16,10 @@ cost_line() {  # LABEL TYPE=MINUTES..., minutes of all instances together
       for (i = 1; i <= count; i++) {
         type = types[i]
         hours = minutes[type] / 60
-        list = list (list == "" ? "" : " + ") sprintf("%.4g h of %s", hours, type)
-        if (type in price) { known = 1; sum += hours * price[type] } else list = list " (no price)"
+        list = list (list == "" ? "" : " + ") sprintf("%.4g h of %s", hours, type == "unknown" ? "nodes of unknown type" : type)
+        if (type in price) { known = 1; sum += hours * price[type] } else if (type != "unknown") list = list " (no price)"
       }
-      if (!known) printf "%s: not known for %s\n", ENVIRON["LABEL"], list
+      if (!known) printf "%s: no price is known for %s\n", ENVIRON["LABEL"], list
       else
         printf "%s: %.2f USD for %s; on-demand prices of %s on %s, without storage, traffic and control plane\n",
           ENVIRON["LABEL"], sum, list, region, date

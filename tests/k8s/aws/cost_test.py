@@ -17,7 +17,8 @@ def prices():
 COSTS = {  # changes of the plan: the instance-hours, with a time limit of 1 and 60 minutes
     (): "USD for 1.017 h of g6.xlarge + 2.033 h of m7i.large",
     ("nodes = system,gpu\n", ""): "USD for 1.017 h of p5.48xlarge + 2.033 h of m7i.large",
-    ("cluster = k8s/cluster.yaml\nnodes = system,gpu\n", "cluster = existing\n"): "not known for 1.017 h of unknown (no price)",
+    ("cluster = k8s/cluster.yaml\nnodes = system,gpu\n", "cluster = existing\n"):
+        "time limit: no price is known for 1.017 h of nodes of unknown type\nnodes of unknown type: first second; INSTANCE_TYPE of ",
     ("manifest = k8s/job.yaml\nmetric", "manifest = k8s/placed.yaml\nmetric"):
         "USD for 0.01667 h of g6.xlarge + 3 h of p5e.48xlarge (no price) + 2.033 h of m7i.large",
 }

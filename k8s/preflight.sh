@@ -22,6 +22,7 @@
 #   18  the Secret with the job's key does not exist
 #   19  an image cannot be pulled
 #   20  initial weights of the job are missing on their claim, empty, or differ from the record of their download
+#   21  the Pod Security level of the namespace refuses the job's pods
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 die() {
@@ -61,6 +62,7 @@ check_nodes
 if ! ask get namespace "$namespace" -o name >/dev/null 2>&1; then
   lacks 13 "there is no namespace $namespace: kubectl create namespace $namespace"
 fi
+check_pod_security
 for claim in $(values claimName); do check_claim "$claim"; done
 check_weights "$manifest"
 check_quotas

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154  # variables of k8s/preflight.sh
-# Claims and secrets of a job, for k8s/preflight.sh.
+# Volumes and secrets of a job, for k8s/preflight.sh.
 
 check_claim() {
   local phase modes class
@@ -19,6 +19,17 @@ check_claim() {
   else
     lacks 14 "the claim $1 is $phase, not Bound: kubectl describe pvc $1 --namespace $namespace"
   fi
+}
+
+# The Pod Security level `restricted` refuses pods with an NFS volume; `baseline` accepts them.
+check_pod_security() {
+  local level
+  grep -q '|volumes|[0-9]*|nfs|' "$work/values" || return 0
+  level=$(ask get namespace "$namespace" --ignore-not-found \
+    -o jsonpath='{.metadata.labels.pod-security\.kubernetes\.io/enforce}')
+  [ "$level" != restricted ] ||
+    lacks 21 "the namespace $namespace has the Pod Security level restricted, which refuses the NFS volume of the job: use \
+a claim (k8s/storage/nfs), or kubectl label namespace $namespace --overwrite pod-security.kubernetes.io/enforce=baseline"
 }
 
 check_secret() {

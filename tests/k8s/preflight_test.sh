@@ -38,6 +38,13 @@ sound && echo 'Pending ["ReadWriteMany"] fsx-sc' >"$FAKE/get-persistentvolumecla
   expect 15 mask-rcnn "storage class fsx-sc does not exist"
 sound && echo 'Pending ["ReadWriteMany"] fsx-sc' >"$FAKE/get-persistentvolumeclaim-pv-fsx" &&
   echo WaitForFirstConsumer >"$FAKE/get-storageclass-fsx-sc" && expect 0 mask-rcnn "when the first pod uses it"
+for overlay in resnet50-cpu-multi-nfs resnet50-cpu-single-nfs; do
+  sound && expect 0 $overlay "nothing is missing"
+  sound && echo baseline >"$FAKE/get-namespace-default" && expect 0 $overlay "nothing is missing"
+  sound && echo restricted >"$FAKE/get-namespace-default" &&
+    expect 21 $overlay "refuses the NFS volume" "kubectl label namespace default --overwrite"
+done
+sound && echo restricted >"$FAKE/get-namespace-default" && expect 0 resnet50-cpu-multi-pvc "nothing is missing"
 # smoke: two workers with 1 core and 2 GiB, and a launcher with half a core and 1 GiB.
 quota() { lines "team\thard\t$1\t$2" "team\tused\t$1\t$3" >"$FAKE/get-resourcequota"; }
 sound && quota requests.cpu 3 500m && expect 0 smoke

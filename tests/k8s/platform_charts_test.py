@@ -8,7 +8,7 @@ import lint
 import tools
 import validate
 import yaml
-from charts import ALL, CHARTS, EXCEPTIONS, JOBS, of_kind, render, settings
+from charts import ALL, CHARTS, EXCEPTIONS, JOBS, SERVERS, of_kind, render, settings
 from lint_job import missing_labels
 from platform_test import POD_SETTINGS, contains, field, scraped, templates
 
@@ -119,6 +119,17 @@ def test_monitoring_chart():
         schemas = validate.Schemas(tools.SCHEMAS)
         assert not [error for one in objects for error in validate.errors(one, schemas)]
         assert not [one for one in objects if missing_labels(one["metadata"])]
+
+
+def test_clusters_create_load_balancers():
+    """The cloud provider of each EKS cluster creates load balancers, but none of the type external: these are AWS Load
+    Balancer Controller's, which no file of k8s/cluster installs."""
+    assert "load-balancer-controller" not in (tools.K8S / "versions.txt").read_text()
+    for chart in SERVERS:
+        service = of_kind(render(tools.helms()[-1], chart)[1], "Service")
+        assert service["spec"]["type"] == "LoadBalancer" and service["spec"]["loadBalancerSourceRanges"]
+        annotations = {key.rpartition("/")[2]: value for key, value in service["metadata"]["annotations"].items()}
+        assert annotations["aws-load-balancer-type"] == "nlb", annotations
 
 
 if __name__ == "__main__":

@@ -82,7 +82,8 @@ metadata:
   namespace: {{ $namespace | quote }}
   labels: {{- include "dtrain.labels" . | nindent 4 }}
   annotations:
-    service.beta.kubernetes.io/aws-load-balancer-type: external
+    # For the cloud provider of each EKS cluster; the next two are for AWS Load Balancer Controller, where it is installed.
+    service.beta.kubernetes.io/aws-load-balancer-type: nlb
     service.beta.kubernetes.io/aws-load-balancer-nlb-target-type: ip
     service.beta.kubernetes.io/aws-load-balancer-scheme: internet-facing
 spec:

@@ -53,7 +53,12 @@ for address in "${IMAGENET_URL:-}" "${COCO_URL:-}" "${WEIGHTS_URL:-}"; do
 done
 labels=${VALIDATION_LABELS:-ILSVRC2012_devkit_t12.tar.gz}
 [[ $labels =~ ^[A-Za-z0-9_][A-Za-z0-9._-]*$ ]] || die "VALIDATION_LABELS must be a file name of letters, digits and ._-"
-for tool in $needed; do command -v "$tool" >/dev/null || die "$tool is not installed"; done
+for tool in $needed; do
+  command -v "$tool" >/dev/null || case $tool in
+    dtrain-*) die "$tool is not installed: a release's dtrain-VERSION-linux-x86_64.tar.gz has it in bin/" ;;
+    *) die "$tool is not installed" ;;
+  esac
+done
 stage=${STAGE_DIR:-stage-$set_name}
 [ -n "$resume" ] || [ ! -e "$stage" ] || die "$stage exists: remove it, or resume with --resume"
 place=$stage held=0

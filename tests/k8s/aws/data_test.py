@@ -155,6 +155,8 @@ def test_stage_rejects():
             assert "positive integers" in run(stage, {**environment, name: octal}, 1)
         (folder / "stage").mkdir()
         assert "exists" in run(stage, environment, 1)
+        elsewhere = {**environment, "PATH": environment["PATH"].replace(f"{BINARIES}:", "")}
+        assert "dtrain-data is not installed: a release's dtrain-VERSION-linux" in run(stage, elsewhere, 1)
         run([SCRIPTS / "stage.sh", "mnist", "bucket"], environment, 1)
         run([SCRIPTS / "stage.sh", "coco", "Bad_Bucket"], environment, 1)
 

@@ -49,6 +49,21 @@ WeightsRecord continued_record(const RunOptions& resume) {
   return record;
 }
 
+// Version 0.2 named metrics after the split without TensorPack's prefix. A run that follows such a name keeps them all.
+void keep_former_names(TrainingSettings& settings, std::vector<std::string>& notices) {
+  const cli::FollowFlags& follow = settings.flags.checkpoints.follow;
+  const std::string& metric = follow.keep_best.empty() ? follow.early_stop_metric : follow.keep_best;
+  for (std::string& split : settings.data.validation) {
+    if (!split.starts_with(kCocoPrefix)) continue;
+    std::string former = split.substr(std::string_view(kCocoPrefix).size());
+    if (!metric.starts_with(former + "-mAP")) continue;
+    notices.push_back(fmt::format(
+        "{}: a name of version 0.2, which the metrics of this run keep; for new runs use {}{}, or DATA.VAL={}", metric,
+        kCocoPrefix, metric, former));
+    split = std::move(former);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> continued_conventions(const cli::TrainingFlags& flags, Group& group,
@@ -93,6 +108,7 @@ TrainingSettings make_settings(TrainFlags flags, const cli::FlagSet& set, Group&
 
 Datasets open_datasets(TrainingSettings& settings, std::vector<std::string>& notices) {
   settings.check_training();
+  keep_former_names(settings, notices);
   Datasets datasets;
   datasets.training = open_training(settings, notices);
   datasets.validation = open_validation(settings, datasets.training.get(), notices);

@@ -138,6 +138,24 @@ TEST_F(MaskRcnnData, NamedSplitsMustExist) {
   expect(run_program("dtrain-mask-rcnn", words), 2, "instances_val2017.json");
 }
 
+// Version 0.2 had no prefix in names of metrics: a run that follows such a name keeps them.
+TEST_F(MaskRcnnData, FollowedMetricsKeepTheirFormerNames) {
+  const auto train_by = [&](const std::string& run, const std::string& metric) {
+    Words words = joined_words(train_words(run, 1), {"DATA.TRAIN=coco_train", "DATA.VAL=coco_val"});
+    words.insert(words.begin() + 1, "--keep_best=" + metric);
+    return run_program("dtrain-mask-rcnn", words);
+  };
+  const std::string metric = "val-mAP(bbox)/IoU=0.5";
+  const ProgramResult former = train_by("former", metric), current = train_by("current", "coco_" + metric);
+  expect(former, 0,
+         "note: " + metric + ": a name of version 0.2, which the metrics of this run keep; for new runs use ");
+  EXPECT_TRUE(contains(former.out, " " + metric + ": ")) << former.out;
+  EXPECT_FALSE(contains(former.out, "coco_val")) << former.out;
+  EXPECT_EQ(current.code, 0) << current.err;
+  EXPECT_TRUE(contains(current.out, " coco_" + metric + ": ")) << current.out;
+  EXPECT_FALSE(contains(current.err, "version 0.2")) << current.err;
+}
+
 TEST_F(MaskRcnnData, SplitsThatThePresetDoesNotNameAreFound) {
   Words words = train_words("run", 1);
   words.insert(words.begin() + 1, "--preset=tensorpack");

@@ -41,7 +41,7 @@ std::string wrap_paragraphs(const std::string& text, size_t width) {
 
 // `text` as a Markdown table cell: flags in code style, bars escaped.
 std::string cell(const std::string& text) {
-  static const std::regex kFlag(R"(--\w+(=[\w.|/]*\w)?\*?)"), kBar(R"(\|)");
+  static const std::regex kFlag(R"(--\w+(-\w+)*(=[\w.|/]*\w)?\*?)"), kBar(R"(\|)");
   return std::regex_replace(std::regex_replace(text, kFlag, "`$&`"), kBar, R"(\|)");
 }
 

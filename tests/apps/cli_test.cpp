@@ -322,7 +322,7 @@ TEST(CommandLine, HelpAndVersionEndTheProgram) {
   bool quick = false;
   const auto print = [&](const std::string& argument) {
     FlagSet flags("program command", "", "For the test.");
-    flags.add("quick", quick, "do not wait").former_name("fast");
+    flags.add("quick", quick, "as mpirun --bind-to none").former_name("fast");
     testing::internal::CaptureStdout();
     EXPECT_FALSE(read_flags(flags, {"program command", argument}));
     return testing::internal::GetCapturedStdout();
@@ -330,7 +330,8 @@ TEST(CommandLine, HelpAndVersionEndTheProgram) {
   EXPECT_EQ(print("--version"), "program " + version() + "\n");
   EXPECT_TRUE(print("--help").starts_with("usage: program command\n"));
   EXPECT_TRUE(
-      print("--helpmarkdown").ends_with("| `quick` | bool | `false` | do not wait; formerly `--fast` | supported |\n"));
+      print("--helpmarkdown")
+          .ends_with("| `quick` | bool | `false` | as mpirun `--bind-to` none; formerly `--fast` | supported |\n"));
 }
 
 TEST(CommandLine, HelpHasFormsForOtherPrograms) {

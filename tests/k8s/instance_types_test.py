@@ -207,7 +207,7 @@ def test_defaults_are_current_types():
         "cluster/eksctl/cluster.yaml", "cluster/README.md", "tools/README.md")}
     groups = yaml.safe_load(text["cluster/eksctl/cluster.yaml"])["managedNodeGroups"]
     types = {group["name"]: group.get("instanceType") for group in groups}
-    expected = {"cluster/terraform/variables.tf": ["g6e.48xlarge", "p5.48xlarge", "p5en.48xlarge"],
+    expected = {"cluster/terraform/variables.tf": ["g6e.48xlarge", "p5.48xlarge", "p5en.48xlarge", "g5.xlarge"],
                 "ec2/cluster.yaml": ["g6e.48xlarge"], "ec2/stack.sh": [], "tools/README.md": ["g6e.48xlarge"]}
     for name, defaults in expected.items():
         assert re.findall(NAME, text[name]) == defaults, (name, re.findall(NAME, text[name]))

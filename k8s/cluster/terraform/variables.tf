@@ -68,9 +68,10 @@ variable "gpu_nodes" {
     volume_gib     = optional(number, 200)
   }))
   default = {
-    g6e  = { instance_type = "g6e.48xlarge" }
-    p5   = { instance_type = "p5.48xlarge" }
-    p5en = { instance_type = "p5en.48xlarge" }
+    g6e     = { instance_type = "g6e.48xlarge" }
+    p5      = { instance_type = "p5.48xlarge" }
+    p5en    = { instance_type = "p5en.48xlarge" }
+    serving = { instance_type = "g5.xlarge" }
   }
   validation {
     condition     = alltrue([for group in values(var.gpu_nodes) : contains(keys(local.instance_types), group.instance_type)])

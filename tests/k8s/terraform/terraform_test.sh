@@ -132,7 +132,7 @@ for part in tune.sh config.yaml; do
 done
 # GPU node groups have current instance types, and the EFA interfaces of the table: 32 of p5 and 16 of p5en.
 types=$(grep -o '"instance_types":\["[gp][^"]*"\]' "$work/state1.json" | sort -u | tr -d '\n')
-[ "$types" = '"instance_types":["g6e.48xlarge"]"instance_types":["p5.48xlarge"]"instance_types":["p5en.48xlarge"]' ] ||
+[ "${types//\"instance_types\":}" = '["g5.xlarge"]["g6e.48xlarge"]["p5.48xlarge"]["p5en.48xlarge"]' ] ||
   fail "GPU node groups: $types"
 efa=$(grep -o '"interface_type":"efa"' "$work/state1.json" | wc -l)
 [ "$efa" = 48 ] || fail "$efa EFA interfaces, expected 48"

@@ -49,19 +49,21 @@ WeightsRecord continued_record(const RunOptions& resume) {
   return record;
 }
 
-// Version 0.2 named metrics after the split without TensorPack's prefix. A run that follows such a name keeps them all.
+// Version 0.2 named metrics after splits without TensorPack's prefix. A run that follows such a name keeps them all.
 void keep_former_names(TrainingSettings& settings, std::vector<std::string>& notices) {
   const cli::FollowFlags& follow = settings.flags.checkpoints.follow;
   const std::string& metric = follow.keep_best.empty() ? follow.early_stop_metric : follow.keep_best;
-  for (std::string& split : settings.data.validation) {
-    if (!split.starts_with(kCocoPrefix)) continue;
-    std::string former = split.substr(std::string_view(kCocoPrefix).size());
-    if (!metric.starts_with(former + "-mAP")) continue;
-    notices.push_back(fmt::format(
-        "{}: a name of version 0.2, which the metrics of this run keep; for new runs use {}{}, or DATA.VAL={}", metric,
-        kCocoPrefix, metric, former));
-    split = std::move(former);
-  }
+  std::vector<std::string> former = settings.data.validation;
+  for (std::string& split : former)
+    if (split.starts_with(kCocoPrefix)) split.erase(0, std::string_view(kCocoPrefix).size());
+  const auto is_former = [&](const std::string& split) {
+    return metric.starts_with(split + "-mAP") && std::ranges::count(settings.data.validation, split) == 0;
+  };
+  if (std::ranges::none_of(former, is_former)) return;
+  notices.push_back(fmt::format(
+      "{}: a name of version 0.2, which the metrics of this run keep; for new runs use {}{}, or DATA.VAL={}", metric,
+      kCocoPrefix, metric, fmt::join(former, ",")));
+  settings.data.validation = std::move(former);
 }
 
 }  // namespace

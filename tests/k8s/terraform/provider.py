@@ -1,6 +1,13 @@
 """A mock Terraform provider with the schemas of a real one: plans and applies all resources, with fake values for
-computed attributes. provider.py NAME; $SCHEMAS is the folder of schema.py's files."""
+computed attributes.
 
+    provider.py NAME [ADDRESS --dev]
+
+$SCHEMAS is the folder of schema.py's files. --dev runs one server for all commands of Terraform, and prints the value
+of TF_REATTACH_PROVIDERS; ADDRESS is the provider's HOST/NAMESPACE/NAME.
+"""
+
+import functools
 import json
 import os
 import pathlib
@@ -11,6 +18,7 @@ from tf import provider, runner
 from tf.gen import tfplugin_pb2 as pb
 
 NAME = sys.argv.pop(1)
+ADDRESS = sys.argv.pop(1) if len(sys.argv) > 1 else NAME
 [FILE] = pathlib.Path(os.environ["SCHEMAS"]).glob(f"{NAME}-*.json")
 SCHEMAS = json.loads(FILE.read_text(encoding="utf-8"))
 UNKNOWN = msgpack.ExtType(0, b"\0")
@@ -54,6 +62,15 @@ def block_of(block):
 
 def schema_of(block):
     return pb.Schema(version=0, block=block_of(block))
+
+
+@functools.cache
+def all_schemas():
+    return pb.GetProviderSchema.Response(
+        provider=schema_of(SCHEMAS["provider"]),
+        resource_schemas={name: schema_of(one) for name, one in SCHEMAS["resource"].items()},
+        data_source_schemas={name: schema_of(one) for name, one in SCHEMAS["data"].items()},
+        provider_meta=pb.Schema(block=pb.Schema.Block()))
 
 
 def decode(value):
@@ -110,11 +127,7 @@ class Servicer(provider.ProviderServicer):
             data_sources=[pb.GetMetadata.DataSourceMetadata(type_name=name) for name in SCHEMAS["data"]])
 
     def GetProviderSchema(self, request, context):
-        return pb.GetProviderSchema.Response(
-            provider=schema_of(SCHEMAS["provider"]),
-            resource_schemas={name: schema_of(one) for name, one in SCHEMAS["resource"].items()},
-            data_source_schemas={name: schema_of(one) for name, one in SCHEMAS["data"].items()},
-            provider_meta=pb.Schema(block=pb.Schema.Block()))
+        return all_schemas()
 
     def ValidateProviderConfig(self, request, context):
         return pb.ValidateProviderConfig.Response()
@@ -159,7 +172,7 @@ class Servicer(provider.ProviderServicer):
 
 class App:
     def full_name(self):
-        return "stub"
+        return ADDRESS
 
 
 provider.ProviderServicer = Servicer

@@ -13,7 +13,14 @@ for tool in python/complete "aws-$(version aws).json" "helm-$(version helm).json
   [ -e "$tools/$tool" ] || { echo "SKIPPED: there is no $tool: tests/k8s/terraform/tools.sh fetches it"; exit 77; }
 done
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+servers=()
+# shellcheck disable=SC2317  # called by the trap
+finish() {
+  [ ${#servers[@]} = 0 ] || kill "${servers[@]}" 2>/dev/null || true
+  wait
+  rm -rf "$work"
+}
+trap finish EXIT
 export CHECKPOINT_DISABLE=1 TF_IN_AUTOMATION=1 TF_INPUT=0 SCHEMAS=$work/schemas TF_CLI_CONFIG_FILE=$work/config
 
 # Restricts the 1,700 resources to the used ones, since Terraform reads all schemas each time.
@@ -59,6 +66,19 @@ fail() {
 }
 terraform fmt -check -diff . || fail "the files are not formatted"
 terraform init -backend=false >"$work/log" 2>&1 || fail "init: $(cat "$work/log")"
+# One server per provider: by default each command starts several.
+reattached=
+for name in aws helm; do
+  TMPDIR=$work "$tools/python/bin/python" -uB "$source/tests/k8s/terraform/provider.py" $name "$host/hashicorp/$name" --dev \
+    >"$work/$name-server" 2>&1 &
+  servers+=($!)
+  until address=$(sed -n "s/.*TF_REATTACH_PROVIDERS='{\(.*\)}'$/\1/p" "$work/$name-server") && [ -n "$address" ]; do
+    kill -0 $! 2>/dev/null || fail "the provider $name did not start: $(cat "$work/$name-server")"
+    sleep 0.05
+  done
+  reattached+=${reattached:+,}$address
+done
+export TF_REATTACH_PROVIDERS="{$reattached}"
 terraform validate >"$work/log" 2>&1 || fail "validate: $(cat "$work/log")"
 common=(-var region=us-west-2 -var cluster_name=test -var 'azs=["us-west-2a","us-west-2b","us-west-2c"]'
   -var 'api_access_cidrs=["203.0.113.7/32"]' -no-color)

@@ -17,6 +17,7 @@ import tempfile
 
 import yaml
 
+import kustomize
 import lint
 from instance_types import TYPES
 
@@ -94,31 +95,45 @@ FLAGS = (
 
 
 class Tree:
-    """A copy of k8s/."""
+    """A copy of k8s/. Each change is made to a copy of its overlay, and all copies are rendered together at the end."""
 
     def __init__(self, source, folder):
-        self.origin = source / "k8s"
         self.root = pathlib.Path(folder) / "k8s"
-        shutil.copytree(self.origin, self.root)
+        shutil.copytree(source / "k8s", self.root)
+        self.overlays = sorted(path.name for path in (self.root / "overlays").iterdir())
+        self.rendered = {}  # folder and what to do with its objects
 
-    def reset(self, overlay):
-        shutil.rmtree(self.root / "overlays" / overlay)
-        shutil.copytree(self.origin / "overlays" / overlay, self.root / "overlays" / overlay)
+    def copy(self, overlay):
+        """Name of a copy of an overlay."""
+        name = f"{overlay}.copy-{len(list((self.root / 'overlays').iterdir()))}"
+        shutil.copytree(self.root / "overlays" / overlay, self.root / "overlays" / name)
+        return name
 
     def set(self, overlay, *changes):
         return subprocess.run([self.root / "set.sh", overlay, *changes], capture_output=True, text=True, check=False)
 
     def parameters(self, overlay):
         path = self.root / "overlays" / overlay / "parameters.yaml"
-        return yaml.safe_load(path.read_text(encoding="utf-8"))["data"]
+        return yaml.load(path.read_text(encoding="utf-8"), lint.Loader)["data"]
 
     def text(self, overlay):
         return {path.name: path.read_text(encoding="utf-8") for path in (self.root / "overlays" / overlay).iterdir()}
 
-    def render(self, overlay):
-        done = subprocess.run(["kubectl", "kustomize", self.root / "overlays" / overlay], capture_output=True,
-                              text=True, check=True)
-        return list(yaml.load_all(done.stdout, lint.Loader))
+    def changed(self, overlay, changes, check):
+        """Faults of changing a copy of an overlay. check(objects) yields those of its objects, for faults()."""
+        copy = self.copy(overlay)
+        done = self.set(copy, *changes)
+        if done.returncode != 0:
+            return [f"{overlay}: {changes}: {done.stderr.strip()}"]
+        self.rendered[self.root / "overlays" / copy] = check
+        return []
+
+    def faults(self):
+        for check, objects in zip(self.rendered.values(), kustomize.render(self.rendered), strict=True):
+            yield from check(objects)
+
+    def render(self, *overlays):
+        return dict(zip(overlays, kustomize.render(self.root / "overlays" / one for one in overlays), strict=True))
 
 
 def leaves(value, path=""):
@@ -159,24 +174,22 @@ def check_one(tree, overlay, before, name):
     if name in ("DATASET_DIR", "DATA_PATH") and "DATA_PATH" in tree.parameters(overlay):
         changes = ["DATA_PATH=/datasets", "DATASET_DIR=/datasets/new"]
         places = f"{NEW['DATA_PATH'][1]}|{NEW['DATASET_DIR'][1]}"
-    done = tree.set(overlay, *changes)
-    if done.returncode != 0:
-        yield f"{overlay}: {changes}: {done.stderr.strip()}"
-        return
-    after = tree.render(overlay)
-    changed = list(differences(flat(before), flat(after)))
-    if not changed:
-        yield f"{overlay}: {name}: nothing has changed"
-    for path, old, new in changed:
-        if not re.search(rf"(^|\.)({places})$", path):
-            yield f"{overlay}: {name}: changes {path} from {old!r} to {new!r}"
-        elif value not in str(new) and name not in ("DATASET_DIR", "DATA_PATH") and not path.endswith("env.RANKS"):
-            yield f"{overlay}: {name}: {path} is {new!r}, expected {value}"
-        elif type(old) is not type(new):
-            yield f"{overlay}: {name}: {path} was {old!r} and is {new!r}"
-    yield from (f"{overlay}: {name}: {': '.join(fault)}" for fault in lint.faults(after)
-                if fault[1] not in ("efa-devices", "names-of-pods"))
-    tree.reset(overlay)
+
+    def check(after):
+        changed = list(differences(flat(before), flat(after)))
+        if not changed:
+            yield f"{overlay}: {name}: nothing has changed"
+        for path, old, new in changed:
+            if not re.search(rf"(^|\.)({places})$", path):
+                yield f"{overlay}: {name}: changes {path} from {old!r} to {new!r}"
+            elif value not in str(new) and name not in ("DATASET_DIR", "DATA_PATH") and not path.endswith("env.RANKS"):
+                yield f"{overlay}: {name}: {path} is {new!r}, expected {value}"
+            elif type(old) is not type(new):
+                yield f"{overlay}: {name}: {path} was {old!r} and is {new!r}"
+        yield from (f"{overlay}: {name}: {': '.join(fault)}" for fault in lint.faults(after)
+                    if fault[1] not in ("efa-devices", "names-of-pods"))
+
+    return tree.changed(overlay, changes, check)
 
 
 def check_all(tree, overlay):
@@ -189,17 +202,15 @@ def check_all(tree, overlay):
             wanted["EFA"] = str(TYPES[parameters["INSTANCE_TYPE"]]["efa"])
     if "training" in parameters["NAME"]:
         wanted["NAME"] = "renamed-training"
-    done = tree.set(overlay, *(f"{name}={value}" for name, value in wanted.items()))
-    if done.returncode != 0:
-        yield f"{overlay}: {done.stderr.strip()}"
-        return
-    documents = tree.render(overlay)
-    found = {str(value) for value in flat(documents).values()}
-    for name, value in wanted.items():
-        if not any(value in one for one in found):
-            yield f"{overlay}: {name}={value} is nowhere"
-    yield from (f"{overlay}: {': '.join(fault)}" for fault in lint.faults(documents))
-    tree.reset(overlay)
+
+    def check(objects):
+        found = {str(value) for value in flat(objects).values()}
+        for name, value in wanted.items():
+            if not any(value in one for one in found):
+                yield f"{overlay}: {name}={value} is nowhere"
+        yield from (f"{overlay}: {': '.join(fault)}" for fault in lint.faults(objects))
+
+    return tree.changed(overlay, [f"{name}={value}" for name, value in wanted.items()], check)
 
 
 def check_refused(tree):
@@ -220,46 +231,45 @@ def check_foreign(tree):
     for overlay, name, value in (("smoke", "WORKERS", run), ("smoke", "SLOTS", run), ("elastic", "MIN_RANKS", run),
                                  ("launcher-as-worker", "LAUNCHERS", run), ("launcher-as-worker", "LAUNCHERS", "08"),
                                  ("smoke", "SLOTS", "\x1b[2J"), ("smoke", "CPU", "\x9b2J")):
-        path = tree.root / "overlays" / overlay / "parameters.yaml"
+        copy = tree.copy(overlay)
+        path = tree.root / "overlays" / copy / "parameters.yaml"
         text, count = re.subn(rf"(?m)^  {name}: .*", lambda _: f'  {name}: "{value}"', path.read_text())
         path.write_text(text)
-        done = tree.set(overlay, "CPU=7")
+        done = tree.set(copy, "CPU=7")
         reason = f"{name}='{value}'" if value.isprintable() else ": a control character"
         if count != 1 or done.returncode != 1 or reason not in done.stderr or mark.exists():
             yield f"{overlay}: {name}: exit code {done.returncode}, expected 1 and a reason: {done.stderr}"
         mark.unlink(missing_ok=True)
-        tree.reset(overlay)
 
 
 def check_flags(tree):
     for overlay, changes, there, gone in FLAGS:
-        done = tree.set(overlay, *changes)
-        command = next(pod for document in tree.render(overlay) for pod in lint.Job(document, []).pods
-                       if pod.program[0])
-        words = " ".join(command.args) + " "
-        if done.returncode != 0 or not all(one in words for one in there) or any(one in words for one in gone):
-            yield f"{overlay}: {changes}: {done.stderr}{words}"
-        tree.reset(overlay)
+        def check(objects, name=f"{overlay}: {changes}", there=there, gone=gone):
+            command = next(pod for one in objects for pod in lint.Job(one, []).pods if pod.program[0])
+            words = " ".join(command.args) + " "
+            if not all(one in words for one in there) or any(one in words for one in gone):
+                yield f"{name}: {words}"
+
+        yield from tree.changed(overlay, changes, check)
 
 
 def check_imagenet(tree):
     """Overlays that train on ImageNet accept DATASET_DIR=/data/imagenet. Those that read it from the claim have this
     default, the folder to which data-prep-imagenet writes on the claim."""
-    [prepare] = [document for document in tree.render("data-prep-imagenet") if document["kind"] == "Job"]
+    [prepare] = [one for one in tree.render("data-prep-imagenet")["data-prep-imagenet"] if one["kind"] == "Job"]
     if "output=$OUTPUT_DIR/imagenet\n" not in lint.Job(prepare, []).pods[0].args[2]:
         yield "data-prep-imagenet does not write to imagenet"
     found = []
-    for overlay in sorted(path.name for path in (tree.root / "overlays").iterdir()):
+    for overlay in tree.overlays:
         parameters = tree.parameters(overlay)
         if "DATASET_DIR" not in parameters or overlay.startswith(("mask-rcnn", "faster-rcnn", "data-prep")):
             continue
         found.append(overlay)
         if "DATA_PATH" in parameters and (parameters["DATA_PATH"], parameters["DATASET_DIR"]) != ("/data", "/data/imagenet"):
             yield f"{overlay}: reads {parameters['DATASET_DIR']} of a claim mounted at {parameters['DATA_PATH']}"
-        done = tree.set(overlay, "DATASET_DIR=/data/imagenet")
+        done = tree.set(tree.copy(overlay), "DATASET_DIR=/data/imagenet")
         if done.returncode != 0:
             yield f"{overlay}: DATASET_DIR=/data/imagenet: {done.stderr}"
-        tree.reset(overlay)
     if not {"vgg16-imagenet-2x4", "vgg16-imagenet-4x8", "resnet50-fsx", "resnet50-efs"} <= set(found):
         yield f"only {found} read ImageNet"
 
@@ -272,20 +282,16 @@ def main():
     if subprocess.run(["kubectl", "kustomize", base], capture_output=True, check=False).returncode != 0:
         print("SKIPPED: there is no kubectl that knows components")
         return 0
-    faults = []
     with tempfile.TemporaryDirectory() as folder:
-        tree = Tree(arguments.source, folder)
-        for overlay in sorted(path.name for path in (tree.root / "overlays").iterdir()):
-            if overlay in ONE_BY_ONE:
-                before = tree.render(overlay)
-                for name in tree.parameters(overlay):
-                    if name in ONE_BY_ONE[overlay]:
-                        faults += check_one(tree, overlay, before, name)
+        tree, faults = Tree(arguments.source, folder), []
+        before = tree.render(*ONE_BY_ONE)
+        for overlay in tree.overlays:
+            for name in tree.parameters(overlay):
+                if name in ONE_BY_ONE.get(overlay, ()):
+                    faults += check_one(tree, overlay, before[overlay], name)
             faults += check_all(tree, overlay)
-        faults += check_refused(tree)
-        faults += check_foreign(tree)
-        faults += check_flags(tree)
-        faults += check_imagenet(tree)
+        for check in (check_refused, check_foreign, check_flags, check_imagenet, Tree.faults):
+            faults += check(tree)
     for fault in faults:
         print(fault)
     return 1 if faults else 0

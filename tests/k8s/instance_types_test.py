@@ -1,15 +1,14 @@
 """Tests k8s/instance-types.csv and its users: the table and its page, k8s/set.sh OVERLAY INSTANCE_TYPE=..., and the
 default types of all cluster tools and charts. charts_test.py tests the charts."""
 
-import pathlib
 import re
-import shutil
 import tempfile
 
 import lint
 import tools
 import yaml
 from instance_types import TYPES
+from tree import Tree
 
 # Images that have code for a GPU; dtrain-efa also needs the fabric.
 IMAGES = {"V100": "cuda12", "T4": "cuda12", "A10G": "cuda", "L4": "cuda", "L40S": "cuda",
@@ -48,29 +47,10 @@ def test_page_has_the_table():
     assert expected in text, f"k8s/instance-types.md: expected the rows\n{expected}"
 
 
-class Tree:
-    """A copy of k8s/ without the charts."""
-
-    def __init__(self, folder):
-        self.root = pathlib.Path(folder) / "k8s"
-        shutil.copytree(tools.K8S, self.root, ignore=shutil.ignore_patterns("charts"))
-
-    def set(self, overlay, *changes):
-        return tools.run(self.root / "set.sh", overlay, *changes)
-
-    def text(self, overlay):
-        return {path.name: path.read_text(encoding="utf-8") for path in (self.root / "overlays" / overlay).iterdir()}
-
-    def parameters(self, overlay):
-        return yaml.safe_load(self.text(overlay)["parameters.yaml"])["data"]
-
-    def pod(self, overlay):
-        """The pod with GPUs."""
-        text = tools.check_run("kubectl", "kustomize", self.root / "overlays" / overlay)
-        documents = list(yaml.safe_load_all(text))
-        assert not list(lint.faults(documents)), (overlay, list(lint.faults(documents)))
-        [pod] = [pod for one in documents for pod in lint.Job(one, documents).pods if pod.gpus]
-        return pod
+def pod_with_gpus(overlay, objects):
+    assert not list(lint.faults(objects)), (overlay, list(lint.faults(objects)))
+    [pod] = [pod for one in objects for pod in lint.Job(one, objects).pods if pod.gpus]
+    return pod
 
 
 def gpu_overlays():
@@ -98,26 +78,32 @@ def test_overlays_take_types():
         tree = Tree(folder)
         overlays = list(gpu_overlays())
         assert len(overlays) >= 18 and {"g6e", "p3", "test-gpu", "tf-cnn-ps", "mask-rcnn"} <= set(overlays), overlays
+        changed = {}  # by copy: overlay and instance type
         for overlay in overlays:
-            distributed = "WORKERS" in tree.parameters(overlay)
             for name in ("p6-b200.48xlarge", "p3.16xlarge", "g6.12xlarge")[:3 if overlay == "mask-rcnn" else 2]:
-                row = TYPES[name]
                 bf16 = "--precision=bf16" in tree.text(overlay)["command.yaml"]
-                flags = ["--precision=fp16"] if bf16 and row["image"] == "cuda12" else []
+                flags = ["--precision=fp16"] if bf16 and TYPES[name]["image"] == "cuda12" else []
                 done = tree.set(overlay, f"INSTANCE_TYPE={name}", *flags)
                 assert done.returncode == 0, (overlay, name, done.stderr)
-                pod = tree.pod(overlay)
-                assert pod.spec["nodeSelector"] == {"node.kubernetes.io/instance-type": name}, (overlay, name)
-                assert pod.limits == expected_limits(row, distributed), (overlay, name, pod.limits)
-                image = row["image"] if distributed else row["image"].replace("efa", "cuda")
-                assert pod.main["image"].startswith(f"dtrain-{image}:"), (overlay, name, pod.main["image"])
-                assert pod.volume("shm")["emptyDir"]["sizeLimit"] == row["shm"], (overlay, name)
-                assert not distributed or pod.owner.slots == row["gpus"], (overlay, name)
-                if "--num_gpus" in " ".join(pod.args):
-                    assert f"--num_gpus={row['gpus']}" in pod.args, (overlay, name, pod.args)
+                changed[tree.copy(overlay)] = overlay, name
             assert tree.set(overlay, "INSTANCE_TYPE=").returncode == 0, overlay
-            assert "nodeSelector" not in tree.pod(overlay).spec, overlay
             assert "INSTANCE_TYPE=   (any)" in tree.set(overlay).stdout, overlay
+        for copy, objects in tree.render_all(changed):
+            check_type(*changed[copy], pod_with_gpus(copy, objects), "WORKERS" in tree.parameters(copy))
+        for overlay, objects in tree.render_all(overlays):
+            assert "nodeSelector" not in pod_with_gpus(overlay, objects).spec, overlay
+
+
+def check_type(overlay, name, pod, distributed):
+    row = TYPES[name]
+    assert pod.spec["nodeSelector"] == {"node.kubernetes.io/instance-type": name}, (overlay, name)
+    assert pod.limits == expected_limits(row, distributed), (overlay, name, pod.limits)
+    image = row["image"] if distributed else row["image"].replace("efa", "cuda")
+    assert pod.main["image"].startswith(f"dtrain-{image}:"), (overlay, name, pod.main["image"])
+    assert pod.volume("shm")["emptyDir"]["sizeLimit"] == row["shm"], (overlay, name)
+    assert not distributed or pod.owner.slots == row["gpus"], (overlay, name)
+    if "--num_gpus" in " ".join(pod.args):
+        assert f"--num_gpus={row['gpus']}" in pod.args, (overlay, name, pod.args)
 
 
 def test_every_type_is_accepted():

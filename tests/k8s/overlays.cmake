@@ -21,7 +21,7 @@ set(here ${CMAKE_CURRENT_SOURCE_DIR})
 set(validating ${DTRAIN_K8S_VALIDATING_PYTHON} -B)
 add_overlay_test(manifests DTRAIN_K8S_VALIDATING_PYTHON ${validating} ${here}/manifests_test.py
   --source ${PROJECT_SOURCE_DIR} --version ${PROJECT_VERSION})
-add_overlay_test(set DTRAIN_K8S_VALIDATING_PYTHON ${validating} ${here}/set_test.py --source ${PROJECT_SOURCE_DIR})
+add_overlay_test(set DTRAIN_K8S_VALIDATING_PYTHON ${validating} ${here}/set_test.py)
 add_overlay_test(commands DTRAIN_K8S_VALIDATING_PYTHON ${validating} ${here}/commands_test.py
   --source ${PROJECT_SOURCE_DIR} --bin ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 add_overlay_test(rendered CMAKE_COMMAND bash -c

@@ -11,7 +11,7 @@ import validate
 import yaml
 from expand import Job as ExpandedJob
 from lint_job import TRAINERS
-from set_test import Tree
+from tree import Tree
 
 # Parameter, value, and the fields of each pod template that it sets. A dict is a part of the found one.
 POD_SETTINGS = {
@@ -118,7 +118,7 @@ def with_tree(case):
         if tools.run("kubectl", "kustomize", tools.K8S / "base").returncode != 0:
             tools.skip("there is no kubectl that knows components")
         with tempfile.TemporaryDirectory() as folder:
-            case(Tree(tools.ROOT, folder))
+            case(Tree(folder))
     return test
 
 
@@ -180,7 +180,7 @@ def test_efa_and_queue(tree):
 def test_spot(tree):
     """Spot instances of either autoscaler; a notice evicts the workers, and the launcher stays."""
     for settings in ([], ["AFFINITY=disk=ssd"]):
-        documents = changed(tree, "mask-rcnn", "SPOT=yes", *settings)
+        documents = changed(tree, tree.copy("mask-rcnn"), "SPOT=yes", *settings)
         check_valid(documents, "mask-rcnn")
         pods = {pod.role: pod for one in documents for pod in lint.Job(one, documents).pods}
         assert pods["worker"].on_spot and not pods["launcher"].on_spot
@@ -192,7 +192,6 @@ def test_spot(tree):
         chosen = budget["spec"]["selector"]["matchLabels"]
         for role, pod in pods.items():
             assert (chosen.items() <= pod.metadata["labels"].items()) == (role == "launcher"), role
-        tree.reset("mask-rcnn")
 
 
 @with_tree

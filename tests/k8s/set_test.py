@@ -1,25 +1,18 @@
 #!/usr/bin/env python3
 """Tests k8s/set.sh: each parameter of each overlay changes its fields of the rendered manifest, and no others.
 
-    set_test.py --source DIR        DIR is the source tree; a copy of k8s/ is changed
-
 Sets parameters one by one in a few representative overlays, and all at once in all overlays. Also tests flags and
 rejected values.
 """
 
-import argparse
-import pathlib
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 
-import yaml
-
-import kustomize
 import lint
+import tools
 from instance_types import TYPES
+from tree import Tree
 
 # A new value for each parameter, and suffixes of the paths that it changes. An environment variable is env.NAME.
 NEW = {
@@ -94,30 +87,12 @@ FLAGS = (
 )
 
 
-class Tree:
-    """A copy of k8s/. Each change is made to a copy of its overlay, and all copies are rendered together at the end."""
+class Changes(Tree):
+    """Each change is made to a copy of its overlay, and all copies are rendered together at the end."""
 
-    def __init__(self, source, folder):
-        self.root = pathlib.Path(folder) / "k8s"
-        shutil.copytree(source / "k8s", self.root)
-        self.overlays = sorted(path.name for path in (self.root / "overlays").iterdir())
-        self.rendered = {}  # folder and what to do with its objects
-
-    def copy(self, overlay):
-        """Name of a copy of an overlay."""
-        name = f"{overlay}.copy-{len(list((self.root / 'overlays').iterdir()))}"
-        shutil.copytree(self.root / "overlays" / overlay, self.root / "overlays" / name)
-        return name
-
-    def set(self, overlay, *changes):
-        return subprocess.run([self.root / "set.sh", overlay, *changes], capture_output=True, text=True, check=False)
-
-    def parameters(self, overlay):
-        path = self.root / "overlays" / overlay / "parameters.yaml"
-        return yaml.load(path.read_text(encoding="utf-8"), lint.Loader)["data"]
-
-    def text(self, overlay):
-        return {path.name: path.read_text(encoding="utf-8") for path in (self.root / "overlays" / overlay).iterdir()}
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.checks = {}  # by copy
 
     def changed(self, overlay, changes, check):
         """Faults of changing a copy of an overlay. check(objects) yields those of its objects, for faults()."""
@@ -125,15 +100,12 @@ class Tree:
         done = self.set(copy, *changes)
         if done.returncode != 0:
             return [f"{overlay}: {changes}: {done.stderr.strip()}"]
-        self.rendered[self.root / "overlays" / copy] = check
+        self.checks[copy] = check
         return []
 
     def faults(self):
-        for check, objects in zip(self.rendered.values(), kustomize.render(self.rendered), strict=True):
-            yield from check(objects)
-
-    def render(self, *overlays):
-        return dict(zip(overlays, kustomize.render(self.root / "overlays" / one for one in overlays), strict=True))
+        for copy, objects in self.render_all(self.checks):
+            yield from self.checks[copy](objects)
 
 
 def leaves(value, path=""):
@@ -256,7 +228,7 @@ def check_flags(tree):
 def check_imagenet(tree):
     """Overlays that train on ImageNet accept DATASET_DIR=/data/imagenet. Those that read it from the claim have this
     default, the folder to which data-prep-imagenet writes on the claim."""
-    [prepare] = [one for one in tree.render("data-prep-imagenet")["data-prep-imagenet"] if one["kind"] == "Job"]
+    [prepare] = [one for one in tree.render("data-prep-imagenet") if one["kind"] == "Job"]
     if "output=$OUTPUT_DIR/imagenet\n" not in lint.Job(prepare, []).pods[0].args[2]:
         yield "data-prep-imagenet does not write to imagenet"
     found = []
@@ -275,22 +247,18 @@ def check_imagenet(tree):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", required=True, type=pathlib.Path)
-    arguments = parser.parse_args()
-    base = arguments.source / "k8s/base"
-    if subprocess.run(["kubectl", "kustomize", base], capture_output=True, check=False).returncode != 0:
+    if tools.run("kubectl", "kustomize", tools.K8S / "base").returncode != 0:
         print("SKIPPED: there is no kubectl that knows components")
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        tree, faults = Tree(arguments.source, folder), []
-        before = tree.render(*ONE_BY_ONE)
+        tree, faults = Changes(folder), []
+        before = dict(tree.render_all(ONE_BY_ONE))
         for overlay in tree.overlays:
             for name in tree.parameters(overlay):
                 if name in ONE_BY_ONE.get(overlay, ()):
                     faults += check_one(tree, overlay, before[overlay], name)
             faults += check_all(tree, overlay)
-        for check in (check_refused, check_foreign, check_flags, check_imagenet, Tree.faults):
+        for check in (check_refused, check_foreign, check_flags, check_imagenet, Changes.faults):
             faults += check(tree)
     for fault in faults:
         print(fault)

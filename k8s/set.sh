@@ -53,20 +53,20 @@ number=$(LC_ALL=C grep -m 1 -naE $'[\x01-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' -- 
   die "$parameters:${number%%:*}: a control character, expected printable text"
 
 # Line and value of a parameter. A required parameter that is not set is a comment with an example and has no value.
-line_of() {
-  local i
-  for i in "${!lines[@]}"; do
-    if [[ ${lines[i]} == "  $1: "* || ${lines[i]} == "  # $1: "* ]]; then
-      echo "$i"
-      return
-    fi
+find_line() {  # sets `found`, since a subshell for each line costs time
+  for found in "${!lines[@]}"; do
+    if [[ ${lines[found]} == "  $1: "* || ${lines[found]} == "  # $1: "* ]]; then return; fi
   done
   return 1
 }
+line_of() {
+  local found
+  find_line "$1" && echo "$found"
+}
 value_of() {
-  local at value
-  at=$(line_of "$1") && [[ ${lines[at]} != "  #"* ]] || return 1
-  value=${lines[at]#*: }
+  local found value
+  find_line "$1" && [[ ${lines[found]} != "  #"* ]] || return 1
+  value=${lines[found]#*: }
   value=${value#\"}
   echo "${value%\"}"
 }
@@ -97,18 +97,22 @@ written=()
 if [ ! -f "$command" ] && grep -q '^  CLASS: ' "$parameters"; then command=  # a storage
 elif ! { [ -f "$command" ] && mapfile -t written <"$command"; }; then die "$command cannot be read" 6; fi
 first=0
-item() {
-  local text=${written[$1]#    - }
-  if [[ $text == \'*\' ]]; then
-    text=${text:1:-1}
-    text=${text//\'\'/\'}
+unquote() {  # INDEX: sets `word`
+  word=${written[$1]#    - }
+  if [[ $word == \'*\' ]]; then
+    word=${word:1:-1}
+    word=${word//\'\'/\'}
   fi
-  echo "$text"
+}
+item() {
+  local word
+  unquote "$1"
+  echo "$word"
 }
 quoted() { echo "    - '${1//\'/\'\'}'"; }
 for i in "${!written[@]}"; do
   [[ ${written[i]} == "    - "* ]] || continue
-  word=$(item "$i")
+  unquote "$i"
   if [[ $word =~ ^dtrain-[a-z-]+$ ]] && [ "$word" != dtrain-mpirun ]; then first=$((i + 1)); fi
 done
 
@@ -116,10 +120,11 @@ insert() {  # INDEX TEXT
   written=("${written[@]:0:$1}" "$(quoted "$2")" "${written[@]:$1}")
 }
 index_of() {  # the first item that is one of the arguments
-  local i wanted
+  local i wanted word
   for ((i = first; i < ${#written[@]}; i++)); do
+    unquote "$i"
     for wanted in "$@"; do
-      if [[ ${written[i]} == "    - "* ]] && [ "$(item "$i")" = "$wanted" ]; then
+      if [[ ${written[i]} == "    - "* && $word == "$wanted" ]]; then
         echo "$i"
         return
       fi
@@ -129,9 +134,10 @@ index_of() {  # the first item that is one of the arguments
 }
 # Index of the item NAME=VALUE; NAME includes leading hyphens.
 index_of_assignment() {
-  local i
+  local i word
   for ((i = first; i < ${#written[@]}; i++)); do
-    if [[ $(item "$i") == "$1="* ]]; then
+    unquote "$i"
+    if [[ $word == "$1="* ]]; then
       echo "$i"
       return
     fi

@@ -80,10 +80,18 @@ def settings(chart, values):
     return [word for value in NEEDED.get(chart, []) + values for word in ("--set", value)]
 
 
+def render_text(helm, chart, values=(), release="training", source=None):
+    return tools.check_run(helm, "template", release, source or CHARTS / chart, *settings(chart, list(values)))
+
+
+def objects_of(text):
+    return [one for one in yaml.safe_load_all(text) if one]
+
+
 def render(helm, chart, values=(), release="training", source=None):
-    """Objects of an installation."""
-    text = tools.check_run(helm, "template", release, source or CHARTS / chart, *settings(chart, list(values)))
-    return text, [one for one in yaml.safe_load_all(text) if one]
+    """Text and objects of an installation."""
+    text = render_text(helm, chart, values, release, source)
+    return text, objects_of(text)
 
 
 def of_kind(objects, kind):

@@ -1,5 +1,5 @@
 """Tests the Helm charts of k8s/charts with each available Helm: rendered, validated, linted, packaged, compared with
-the overlays, and with invalid values. chart_scripts_test.py runs their commands."""
+the overlays, and with invalid values. gitops_test.py compares renderings; chart_scripts_test.py runs their commands."""
 
 import json
 import pathlib
@@ -32,17 +32,6 @@ def test_renders_valid_objects():
                     volumes = kinds & {"PersistentVolume", "PersistentVolumeClaim", "StorageClass"}
                     assert bool(volumes) == chart.startswith("pv-"), (chart, kinds)
             tools.check_manifests(files, exceptions=EXCEPTIONS)
-
-
-def test_helm_versions_agree():
-    helms = tools.helms()
-    for chart in ALL:
-        for values in [[], *VARIANTS[chart]]:
-            first = render(helms[0], chart, values)[1]
-            for helm in helms[1:]:
-                other = render(helm, chart, values)[1]
-                key = lambda one: (one["kind"], one["metadata"]["name"])
-                assert sorted(first, key=key) == sorted(other, key=key), (chart, values)
 
 
 def test_lints_and_packages():

@@ -13,10 +13,11 @@ import sys
 import tempfile
 import urllib.request
 
+import kustomize
 import tools
 import validate
 import yaml
-from charts import ALL, CHARTS, JOBS, SERVERS, VARIANTS, render, settings
+from charts import ALL, CHARTS, JOBS, SERVERS, VARIANTS, objects_of, render, render_text, settings
 from serving_pod import created_secrets, serving_secret, wait_for
 
 sys.path.append(str(tools.ROOT / "tests"))
@@ -25,11 +26,15 @@ import ports
 PACKED = (*ALL, "monitoring")  # the last one has no job
 
 def test_renders_are_deterministic():
-    """Two renderings of a chart have the same bytes."""
-    for helm in tools.helms():
-        for chart in ALL:
-            for values in [[], *VARIANTS[chart]]:
-                assert render(helm, chart, values)[0] == render(helm, chart, values)[0], (chart, values)
+    """Two renderings of a chart have the same bytes, and those of all versions of Helm the same objects."""
+    for chart in ALL:
+        for values in [[], *VARIANTS[chart]]:
+            found = []
+            for helm in tools.helms():
+                text = render_text(helm, chart, values)
+                assert text == render_text(helm, chart, values), (chart, values)
+                found.append(sorted(objects_of(text), key=lambda one: (one["kind"], one["metadata"]["name"])))
+            assert all(one == found[0] for one in found), (chart, values)
     for path in CHARTS.glob("*/templates/**/*"):
         if path.is_file():
             found = re.search(r"\b(gen(CA|SelfSigned\w+|SignedCert|PrivateKey)|rand\w+|uuidv4|now|bcrypt)\b", path.read_text())
@@ -105,7 +110,7 @@ def faults_of(objects):
     """Reasons why self-healing would submit a finished job again, or why a changed job would not be submitted again."""
     for one in objects:
         name = f"{one['kind']}/{one['metadata']['name']}"
-        if "ttlSecondsAfterFinished" in yaml.safe_dump(one):
+        if "ttlSecondsAfterFinished" in json.dumps(one):
             yield f"{name} is deleted after it has finished"
         options = one["metadata"].get("annotations", {}).get("argocd.argoproj.io/sync-options")
         fixed = one["kind"] in ("Job", "MPIJob", "PyTorchJob", "TFJob", "TrainJob") or one.get("immutable")
@@ -123,11 +128,12 @@ def test_finished_jobs_stay():
         root = pathlib.Path(name)
         for part in ("base", "base-job", "components", "overlays"):
             shutil.copytree(tools.K8S / part, root / part)
-        for overlay in sorted(path.parent.name for path in root.glob("overlays/*/kustomization.yaml")):
-            folder = root / "gitops" / overlay
-            folder.mkdir(parents=True)
-            (folder / "kustomization.yaml").write_text(KUSTOMIZATION.format(overlay))
-            objects = list(yaml.safe_load_all(tools.check_run("kubectl", "kustomize", folder)))
+        overlays = sorted(path.parent.name for path in root.glob("overlays/*/kustomization.yaml"))
+        for overlay in overlays:
+            (root / "gitops" / overlay).mkdir(parents=True)
+            (root / "gitops" / overlay / "kustomization.yaml").write_text(KUSTOMIZATION.format(overlay))
+        rendered = kustomize.render(root / "gitops" / overlay for overlay in overlays)
+        for overlay, objects in zip(overlays, rendered, strict=True):
             assert not list(faults_of(objects)), (overlay, list(faults_of(objects)))
             plain = list(yaml.safe_load_all((tools.K8S / "rendered" / f"{overlay}.yaml").read_text()))
             assert overlay == "tensorboard" or list(faults_of(plain)), f"{overlay}: the check finds nothing"

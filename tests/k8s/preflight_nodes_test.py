@@ -96,10 +96,11 @@ class Case:
         (self.answers / name).write_text(text, encoding="utf-8")
 
     def run(self, objects, overlay, k8s=tools.K8S):
+        rendered = k8s / "rendered" / f"{overlay}.yaml"  # saves a rendering; changed copies have none
         with FakeApi(objects) as api:
             environment = dict(os.environ, ANSWERS=str(self.answers), **api.environment,
                                PATH=f"{self.answers / 'bin'}:{os.environ['PATH']}")
-            result = tools.run(k8s / "preflight.sh", overlay, env=environment)
+            result = tools.run(k8s / "preflight.sh", rendered if rendered.exists() else overlay, env=environment)
         return result.returncode, result.stderr
 
     def expect(self, code, objects, overlay, *texts, **options):

@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 import mock
+import warm_aws
 
 sys.path[:0] = map(str, mock.TOOLS.glob("lib/python3*/site-packages"))
 import boto3  # noqa: E402
@@ -47,10 +48,11 @@ def remove_route_tables(ec2, vpc):
 
 
 def test_stack():
-    with mock.Mock() as server:
+    with tempfile.TemporaryDirectory() as name, mock.Mock() as server, warm_aws.Warm(f"{name}/warm"):
         environment = server.environment(STACK="trial", IMAGE_ID="ami-12c6146b", KEY_NAME="mine", WORKERS="2",
                                          SSH_LOCATION="203.0.113.7/32", ZONE="us-west-2a", POLL="1", TIMEOUT="150")
         environment.pop("EFS_ID", None)
+        environment["PATH"] = f"{name}/warm:{environment['PATH']}"
         account = boto3.Session(mock.ACCESS_KEY, mock.SECRET_KEY, region_name="us-west-2")
         ec2, efs, stacks = (account.client(name, endpoint_url=server.url) for name in ("ec2", "efs", "cloudformation"))
         ec2.create_key_pair(KeyName="mine")

@@ -1,9 +1,8 @@
 // Schedules, executed by simulated ranks with randomly interleaved messages.
 #include "libdtrain/distributed/ring.h"
 
-#include <algorithm>
-#include <deque>
-#include <map>
+#include <utility>
+#include <vector>
 
 #include "dtrain/core/rng.h"
 #include "tests/testing.h"
@@ -18,7 +17,7 @@ class Simulation {
   using Initial = double (*)(int rank, int64_t i);
   Simulation(const std::vector<Transfers>& schedules, int64_t segment, int64_t count, uint64_t seed,
              Initial initial_value = initial)
-      : random_(seed, 0) {
+      : wires_(schedules.size() * schedules.size()), random_(seed, 0) {
     for (size_t rank = 0; rank < schedules.size(); ++rank) {
       Rank& one = ranks_.emplace_back();
       one.plan = plan_messages(schedules[rank], segment);
@@ -39,7 +38,8 @@ class Simulation {
       idle = advanced ? 0 : idle + 1;
     }
     ASSERT_EQ(left_, 0U) << "stuck";
-    for (const auto& [pair, queue] : wires_) EXPECT_TRUE(queue.empty()) << pair.first << " to " << pair.second;
+    for (size_t i = 0; i < wires_.size(); ++i)
+      EXPECT_EQ(wires_[i].received, wires_[i].sent.size()) << i / ranks_.size() << " to " << i % ranks_.size();
   }
 
   const std::vector<double>& values(int rank) const { return ranks_[static_cast<size_t>(rank)].values; }
@@ -51,31 +51,39 @@ class Simulation {
     size_t sent = 0, received = 0;
   };
 
+  struct Wire {
+    std::vector<std::vector<double>> sent;  // messages; those received are emptied
+    size_t received = 0;
+  };
+  Wire& wire(int from, int to) {
+    return wires_[static_cast<size_t>(from) * ranks_.size() + static_cast<size_t>(to)];
+  }
+
   bool advance(int rank, bool sends) {
     Rank& me = ranks_[static_cast<size_t>(rank)];
     if (sends) {
       if (me.sent == me.plan.sends.size() || me.plan.sends[me.sent].after > me.received) return false;
       const PlannedMessage& message = me.plan.sends[me.sent++];
-      wires_[{rank, message.peer}].emplace_back(me.values.begin() + message.range.begin,
-                                                me.values.begin() + message.range.end);
+      wire(rank, message.peer).sent.emplace_back(me.values.begin() + message.range.begin,
+                                                 me.values.begin() + message.range.end);
       return true;
     }
     if (me.received == me.plan.receives.size()) return false;
     const PlannedMessage& message = me.plan.receives[me.received];
-    std::deque<std::vector<double>>& wire = wires_[{message.peer, rank}];
-    if (message.after > me.sent || wire.empty()) return false;
-    EXPECT_EQ(static_cast<int64_t>(wire.front().size()), message.range.count());
+    Wire& from = wire(message.peer, rank);
+    if (message.after > me.sent || from.received == from.sent.size()) return false;
+    const std::vector<double> received = std::move(from.sent[from.received++]);
+    EXPECT_EQ(static_cast<int64_t>(received.size()), message.range.count());
     for (int64_t i = 0; i < message.range.count(); ++i) {
       double& value = me.values[static_cast<size_t>(message.range.begin + i)];
-      value = wire.front()[static_cast<size_t>(i)] + (message.add ? value : 0);
+      value = received[static_cast<size_t>(i)] + (message.add ? value : 0);
     }
-    wire.pop_front();
     ++me.received;
     return true;
   }
 
   std::vector<Rank> ranks_;
-  std::map<std::pair<int, int>, std::deque<std::vector<double>>> wires_;
+  std::vector<Wire> wires_;  // of all pairs of ranks
   size_t left_ = 0;  // messages that are not yet sent, and not yet received
   RandomStream random_;
 };

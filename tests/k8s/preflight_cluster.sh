@@ -6,7 +6,7 @@ kubectl kustomize "$source/k8s/base" >/dev/null 2>&1 || { echo "SKIPPED: this ku
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export REAL_KUBECTL FAKE=$work/answers
-mkdir "$work/bin"
+mkdir "$work/bin" "$FAKE.labelled"
 cp "$here/kubectl_recorder" "$work/bin/kubectl"
 # aws and skopeo print the file named after their words without options, on stderr with code 1 if it ends in .error.
 cat >"$work/bin/aws" <<'SH'

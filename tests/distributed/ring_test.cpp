@@ -55,17 +55,15 @@ class Simulation {
     std::vector<std::vector<double>> sent;  // messages; those received are emptied
     size_t received = 0;
   };
-  Wire& wire(int from, int to) {
-    return wires_[static_cast<size_t>(from) * ranks_.size() + static_cast<size_t>(to)];
-  }
+  Wire& wire(int from, int to) { return wires_[static_cast<size_t>(from) * ranks_.size() + static_cast<size_t>(to)]; }
 
   bool advance(int rank, bool sends) {
     Rank& me = ranks_[static_cast<size_t>(rank)];
     if (sends) {
       if (me.sent == me.plan.sends.size() || me.plan.sends[me.sent].after > me.received) return false;
       const PlannedMessage& message = me.plan.sends[me.sent++];
-      wire(rank, message.peer).sent.emplace_back(me.values.begin() + message.range.begin,
-                                                 me.values.begin() + message.range.end);
+      wire(rank, message.peer)
+          .sent.emplace_back(me.values.begin() + message.range.begin, me.values.begin() + message.range.end);
       return true;
     }
     if (me.received == me.plan.receives.size()) return false;
@@ -84,7 +82,7 @@ class Simulation {
 
   std::vector<Rank> ranks_;
   std::vector<Wire> wires_;  // of all pairs of ranks
-  size_t left_ = 0;  // messages that are not yet sent, and not yet received
+  size_t left_ = 0;          // messages that are not yet sent, and not yet received
   RandomStream random_;
 };
 

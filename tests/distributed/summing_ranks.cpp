@@ -1,8 +1,10 @@
 // Group and communicators on 1 to 4 ranks, by mpirun over MPI or with DTRAIN_MASTER_ADDR over TCP.
-#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -43,20 +45,48 @@ Context& context() {
   return *cpu;
 }
 
+// Random values of a rank, generated once.
+const std::vector<float>& values_of(int64_t count, int rank, uint64_t seed) {
+  static std::map<std::tuple<int64_t, int, uint64_t>, std::vector<float>> made;
+  std::vector<float>& values = made[{count, rank, seed}];
+  if (values.empty()) {
+    values.resize(static_cast<size_t>(count));
+    RandomStream random(seed, static_cast<uint64_t>(rank));
+    for (float& value : values) value = random.uniform() - 0.5f;
+  }
+  return values;
+}
+
 Tensor filled(int64_t count, int rank, uint64_t seed) {
   Tensor x = context().empty({count});
-  RandomStream random(seed, static_cast<uint64_t>(rank));
-  for (int64_t i = 0; i < count; ++i) x.data<float>()[i] = random.uniform() - 0.5f;
+  std::memcpy(x.raw(), values_of(count, rank, seed).data(), x.bytes());
   return x;
 }
 
-std::vector<double> expected_sum(int64_t count, uint64_t seed) {
-  std::vector<double> sum(static_cast<size_t>(count));
-  for (int rank = 0; rank < group().size(); ++rank) {
-    const Tensor x = filled(count, rank, seed);
-    for (int64_t i = 0; i < count; ++i) sum[static_cast<size_t>(i)] += static_cast<double>(x.data<float>()[i]);
+const std::vector<double>& expected_sum(int64_t count, uint64_t seed) {
+  static std::map<std::pair<int64_t, uint64_t>, std::vector<double>> made;
+  std::vector<double>& sum = made[{count, seed}];
+  if (sum.empty()) {
+    sum.resize(static_cast<size_t>(count));
+    double* into = sum.data();
+    for (int rank = 0; rank < group().size(); ++rank) {
+      const float* values = values_of(count, rank, seed).data();
+      for (int64_t i = 0; i < count; ++i) into[i] += static_cast<double>(values[i]);
+    }
   }
   return sum;
+}
+
+// One assertion for all elements, and plain pointers: this file is compiled without optimisation.
+void expect_near(const Tensor& x, const std::vector<double>& expected, double tolerance) {
+  ASSERT_EQ(static_cast<size_t>(x.count()), expected.size());
+  const float* values = x.data<float>();
+  const double* wanted = expected.data();
+  for (int64_t i = 0; i < x.count(); ++i) {
+    const double off = values[i] - wanted[i];
+    if (!(off <= tolerance && off >= -tolerance))
+      FAIL() << "element " << i << " of " << x.count() << " is " << values[i] << ", expected " << wanted[i];
+  }
 }
 
 std::string bytes_of(const Tensor& x) { return {static_cast<const char*>(x.raw()), x.bytes()}; }
@@ -66,9 +96,7 @@ void expect_sum(Communicator& communicator, int64_t count, double tolerance, boo
   const Tensor x = filled(count, group().rank(), seed);
   communicator.all_reduce(std::span(&x, 1), concat("sum of ", count), exact);
   communicator.join();
-  const std::vector<double> sum = expected_sum(count, seed);
-  for (int64_t i = 0; i < count; ++i)
-    ASSERT_NEAR(x.data<float>()[i], sum[static_cast<size_t>(i)], tolerance) << i << " of " << count;
+  ASSERT_NO_FATAL_FAILURE(expect_near(x, expected_sum(count, seed), tolerance));
   for (const std::string& other : group().all_gather(bytes_of(x), "sums"))
     ASSERT_EQ(other, bytes_of(x)) << "not the same bits on all ranks";
 }
@@ -139,11 +167,12 @@ TEST(Communicator, AddsInAFixedOrder) {
       const auto communicator = make_communicator(group(), context(), {.wire = wire});
       EXPECT_EQ(shares_memory(), ranks > 1 && (shares == nullptr || shares != std::string("0")));
       for (const int64_t count : {int64_t{16400}, int64_t{100003}, int64_t{600001}}) {
-        std::vector<Tensor> terms;
-        for (int rank = 0; rank < ranks; ++rank) terms.push_back(filled(count, rank, 11));
+        std::vector<const float*> terms;
+        for (int rank = 0; rank < ranks; ++rank) terms.push_back(values_of(count, rank, 11).data());
         const Tensor x = filled(count, group().rank(), 11);
         communicator->all_reduce(std::span(&x, 1), "sum");
         communicator->join();
+        const float* found = x.data<float>();
         const std::vector<Range> parts = split({0, count}, ranks);
         const auto rounded = [&](float value) {
           std::byte bytes[sizeof(float)];
@@ -152,10 +181,11 @@ TEST(Communicator, AddsInAFixedOrder) {
         };
         for (int part = 0; part < ranks; ++part)
           for (int64_t i = parts[static_cast<size_t>(part)].begin; i < parts[static_cast<size_t>(part)].end; ++i) {
-            float sum = terms[static_cast<size_t>(part)].data<float>()[i];
+            float sum = terms[static_cast<size_t>(part)][i];
             for (int distance = 1; distance < ranks; ++distance)
-              sum += rounded(terms[static_cast<size_t>((part + ranks - distance) % ranks)].data<float>()[i]);
-            ASSERT_EQ(x.data<float>()[i], rounded(sum)) << i << " of " << count;
+              sum += rounded(terms[static_cast<size_t>((part + ranks - distance) % ranks)][i]);
+            const float expected = rounded(sum);
+            if (found[i] != expected) FAIL() << i << " of " << count << " is " << found[i] << ", expected " << expected;
           }
       }
     }
@@ -183,9 +213,8 @@ TEST(Communicator, SumsSeveralRangesAsOneMessage) {
   communicator->all_reduce(ranges, "three");
   communicator->join();
   for (size_t i = 0; i < counts.size(); ++i) {
-    const std::vector<double> sum = expected_sum(counts[i], i);
-    for (int64_t j = 0; j < counts[i]; ++j)
-      ASSERT_NEAR(ranges[i].data<float>()[j], sum[static_cast<size_t>(j)], 1e-6) << i << ", " << j;
+    SCOPED_TRACE(concat("range ", i));
+    ASSERT_NO_FATAL_FAILURE(expect_near(ranges[i], expected_sum(counts[i], i), 1e-6));
   }
 }
 
@@ -200,7 +229,7 @@ TEST(Communicator, KeepsOrderWithManyUnderWayInTwoLanes) {
   }
   gradients->join();
   for (int i = 0; i < 20; ++i) {
-    const std::vector<double> sum = expected_sum(50000 + i, static_cast<uint64_t>(i));
+    const std::vector<double>& sum = expected_sum(50000 + i, static_cast<uint64_t>(i));
     ASSERT_NEAR(large[static_cast<size_t>(i)].data<float>()[i], sum[static_cast<size_t>(i)], 1e-6) << i;
   }
   const CommunicatorTimes times = gradients->take_times();
@@ -213,7 +242,7 @@ TEST(Communicator, SynchronisesBatchNormBesideGradients) {
   constexpr int64_t kRows = 50, kChannels = 7;
   const auto gradients = make_communicator(group(), context(), {.even_alone = true});
   const auto statistics = make_communicator(group(), context(), {.stream = Stream::compute});
-  const Tensor x = filled(kRows * kChannels, group().rank(), 5), bucket = filled(1 << 20, group().rank(), 6);
+  const Tensor x = filled(kRows * kChannels, group().rank(), 5), bucket = filled(1 << 20, group().rank(), 1 << 20);
   const BatchNormState state{context().zeros({kChannels}), context().zeros({kChannels})};
   gradients->all_reduce(std::span(&bucket, 1), "bucket");
   Tape tape(context());
@@ -222,7 +251,7 @@ TEST(Communicator, SynchronisesBatchNormBesideGradients) {
              {.momentum = 0, .communicator = statistics.get()});
   gradients->join();
   std::vector<double> mean(kChannels);
-  const std::vector<double> sum = expected_sum(kRows * kChannels, 5);
+  const std::vector<double>& sum = expected_sum(kRows * kChannels, 5);
   for (size_t i = 0; i < sum.size(); ++i) mean[i % kChannels] += sum[i] / static_cast<double>(kRows * group().size());
   for (int64_t c = 0; c < kChannels; ++c)
     EXPECT_NEAR(state.running_mean.data<float>()[c], mean[static_cast<size_t>(c)], 1e-7);
@@ -234,10 +263,11 @@ TEST(Communicator, BroadcastsBytes) {
   const auto communicator = make_communicator(group(), context(), {.even_alone = true});
   for (int root = 0; root < group().size(); ++root)
     for (const int64_t count : kCounts) {
-      const Tensor x = filled(count, group().rank(), 3);
+      const auto seed = static_cast<uint64_t>(count);  // the values of expect_sum()
+      const Tensor x = filled(count, group().rank(), seed);
       communicator->broadcast(x, root, "values");
       communicator->join();
-      ASSERT_EQ(bytes_of(x), bytes_of(filled(count, root, 3)));
+      ASSERT_EQ(bytes_of(x), bytes_of(filled(count, root, seed)));
     }
 }
 

@@ -193,8 +193,8 @@ def scores(runs, ranks, load):
 
 def test_evaluation(folder):
     runs = Runs(folder, crowds=CROWDS)
-    runs.train("trained", 1, 120, config=[*BATCH_NORM, "TRAIN.BASE_LR=0.02"])
-    load = f"--load={runs.weights('trained', 120)}"
+    runs.train("trained", 1, 80, config=[*BATCH_NORM, "TRAIN.BASE_LR=0.02"])
+    load = f"--load={runs.weights('trained', 80)}"
     one = scores(runs, 1, load)
     assert len(one) == 12 and len(set(one.values())) > 4 and one["eval_val2017-mAP(segm)/IoU=0.5"] > 0.5, one
     for ranks in (2, 3):

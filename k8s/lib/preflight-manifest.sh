@@ -14,18 +14,26 @@ read_manifest() {  # OVERLAY|FILE
   # Removes a label that no object has: kubectl parses YAML of any style, without asking the cluster.
   kubectl label --local -f "$manifest" preflight- -o json >"$work/json" || die 1 "$1 is not a manifest"
   sed -n '/^{/,$p' "$work/json" | awk -f "$here/lib/json-lines.awk" >"$work/values"
+  read_keys
   awk -f "$here/lib/quantities.awk" -f "$here/lib/pods.awk" "$work/values" >"$work/pods"
 }
 awk_quantities() { awk -F '\t' "$(cat "$here/lib/quantities.awk") $1" "${@:2}"; }
-# Distinct non-empty values of a key in the manifest.
-values() {
-  awk -F '\t' -v key="$1" '{ n = split($1, part, "|") } part[n] == key && $2 != "" { print $2 }' "$work/values" | sort -u
+# Writes $work/keys: distinct lines KEY<tab>VALUE of the keys that the checks ask for, and lines kind KIND<tab>NAME.
+read_keys() {
+  awk -F '\t' '
+    { n = split($1, part, "|") }
+    $2 != "" && part[n] ~ /^(namespace|claimName|secretName|replicas|kueue[.]x-k8s[.]io\/queue-name)$/ {
+      print part[n] "\t" $2
+    }
+    n == 2 && part[2] == "kind" { kind = $2 }
+    n == 3 && part[2] == "metadata" && part[3] == "name" { print "kind " kind "\t" $2 }' "$work/values" |
+    sort -u >"$work/keys"
 }
-names_of() {  # KIND
-  awk -F '\t' -v kind="$1" '
-    $1 ~ /^[0-9]+\|kind$/ { found = $2 }
-    $1 ~ /^[0-9]+\|metadata\|name$/ && found == kind { print $2 }' "$work/values"
+values() {  # KEY
+  local key value
+  while IFS=$'\t' read -r key value; do [ "$key" != "$1" ] || printf '%s\n' "$value"; done <"$work/keys"
 }
+names_of() { values "kind $1"; }
 has_kind() { [ -n "$(names_of "$1")" ]; }
 has_spec_field() { grep -q "^[0-9]*|spec|$1[|"$'\t]' "$work/values"; }
 

@@ -12,9 +12,13 @@ read_deployments() {
 deployment_like() { awk -F '\t' -v name="$1" 'index($1, name) { print; exit }' "$work/deployments"; }  # PART-OF-NAME
 
 check_operator() {  # KIND CRD VERSION NAME-OF-DEPLOYMENT FIELD...
-  local kind=$1 crd=$2 version=$3 deployment=$4 served fields field found ready image
+  local kind=$1 crd=$2 version=$3 deployment=$4 answer served fields field found ready image
   shift 4
-  served=$(ask get crd "$crd" --ignore-not-found -o jsonpath='{range .spec.versions[?(@.served==true)]}{.name} {end}')
+  # The names of the served versions, and in the next line the fields of the one that the manifest uses.
+  answer=$(ask get crd "$crd" --ignore-not-found -o jsonpath="{range .spec.versions[?(@.served==true)]}{.name} {end}
+{.spec.versions[?(@.name=='$version')].schema.openAPIV3Schema.properties.spec}")
+  served=${answer%%$'\n'*}
+  fields=${answer#*$'\n'}
   if [ -z "$served" ]; then
     lacks 10 "this cluster has no CRD of $kind: install $deployment"
     return
@@ -31,8 +35,6 @@ check_operator() {  # KIND CRD VERSION NAME-OF-DEPLOYMENT FIELD...
   IFS=$'\t' read -r _ ready image _ <<<"$found"
   note "$deployment: $image"
   [ "$ready" != 0 ] || lacks 11 "$deployment has no ready pod"
-  fields=$(ask get crd "$crd" -o \
-    jsonpath="{.spec.versions[?(@.name=='$version')].schema.openAPIV3Schema.properties.spec}")
   for field in "$@"; do
     if has_spec_field "$field" && [[ $fields != *"\"$field\""* ]]; then
       lacks 10 "$kind in this cluster has no field spec.$field: install a newer $deployment"

@@ -38,9 +38,8 @@ sound() {
   mkdir "$FAKE"
   cd "$FAKE" || exit
   echo '{}' >get-raw-_version
-  # Both queries of the CRD get this answer.
-  echo '"launcherCreationPolicy" "mpiImplementation" "runLauncherAsWorker" "runPolicy" "slotsPerWorker"' \
-    '"sshAuthMountPath" "runtimeRef" "trainer" v2beta1 v1alpha1 ' |
+  lines 'v2beta1 v1alpha1 ' '"launcherCreationPolicy" "mpiImplementation" "runLauncherAsWorker" "runPolicy"
+"slotsPerWorker" "sshAuthMountPath" "runtimeRef" "trainer"' |
     tee get-crd-mpijobs.kubeflow.org >get-crd-trainjobs.trainer.kubeflow.org
   echo 'v1 ' | tee get-crd-pytorchjobs.kubeflow.org >get-crd-tfjobs.kubeflow.org
   lines 'coredns\t1\tcoredns:1' 'mpi-operator\t1\tmpi-operator:v0.8.2' 'training-operator\t1\ttraining-operator:v1' \

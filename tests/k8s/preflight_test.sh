@@ -16,7 +16,7 @@ sound && expect 1 nonsense "no overlay"
 sound && touch "$FAKE/fail-get" && expect 4 smoke "does not respond"
 sound && rm "$FAKE/get-crd-mpijobs.kubeflow.org" && expect 10 smoke "no CRD of MPIJob"
 sound && echo 'v1 ' >"$FAKE/get-crd-mpijobs.kubeflow.org" && expect 10 smoke "not as v2beta1"
-sound && echo ' v2beta1 {"slotsPerWorker":{}}' >"$FAKE/get-crd-mpijobs.kubeflow.org" &&
+sound && lines 'v2beta1 ' '{"slotsPerWorker":{}}' >"$FAKE/get-crd-mpijobs.kubeflow.org" &&
   expect 10 smoke "has no field spec.launcherCreationPolicy"
 sound && rm "$FAKE/get-crd-trainjobs.trainer.kubeflow.org" && expect 10 trainjob "no CRD of TrainJob"
 sound && lines 'coredns\t1\tcoredns:1' >"$FAKE/get-deployments" && expect 11 smoke "no Deployment mpi-operator"

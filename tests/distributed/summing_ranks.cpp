@@ -4,16 +4,15 @@
 #include <fstream>
 #include <functional>
 #include <map>
-#include <tuple>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "dtrain/core/rng.h"
 #include "dtrain/distributed/communicator.h"
 #include "dtrain/ops/batch_norm.h"
 #include "libdtrain/distributed/ring.h"
 #include "libdtrain/distributed/wire.h"
+#include "tests/distributed/sums.h"
 
 namespace dtrain {
 namespace {
@@ -45,18 +44,6 @@ Context& context() {
   return *cpu;
 }
 
-// Random values of a rank, generated once.
-const std::vector<float>& values_of(int64_t count, int rank, uint64_t seed) {
-  static std::map<std::tuple<int64_t, int, uint64_t>, std::vector<float>> made;
-  std::vector<float>& values = made[{count, rank, seed}];
-  if (values.empty()) {
-    values.resize(static_cast<size_t>(count));
-    RandomStream random(seed, static_cast<uint64_t>(rank));
-    for (float& value : values) value = random.uniform() - 0.5f;
-  }
-  return values;
-}
-
 Tensor filled(int64_t count, int rank, uint64_t seed) {
   Tensor x = context().empty({count});
   std::memcpy(x.raw(), values_of(count, rank, seed).data(), x.bytes());
@@ -75,18 +62,6 @@ const std::vector<double>& expected_sum(int64_t count, uint64_t seed) {
     }
   }
   return sum;
-}
-
-// One assertion for all elements, and plain pointers: this file is compiled without optimisation.
-void expect_near(const Tensor& x, const std::vector<double>& expected, double tolerance) {
-  ASSERT_EQ(static_cast<size_t>(x.count()), expected.size());
-  const float* values = x.data<float>();
-  const double* wanted = expected.data();
-  for (int64_t i = 0; i < x.count(); ++i) {
-    const double off = values[i] - wanted[i];
-    if (!(off <= tolerance && off >= -tolerance))
-      FAIL() << "element " << i << " of " << x.count() << " is " << values[i] << ", expected " << wanted[i];
-  }
 }
 
 std::string bytes_of(const Tensor& x) { return {static_cast<const char*>(x.raw()), x.bytes()}; }

@@ -26,7 +26,7 @@ import ports
 PACKED = (*ALL, "monitoring")  # the last one has no job
 
 def test_renders_are_deterministic():
-    """Two renderings of a chart have the same bytes, and those of all versions of Helm the same objects."""
+    """Two renderings of a chart have the same bytes, and all versions of Helm render the same objects."""
     for chart in ALL:
         for values in [[], *VARIANTS[chart]]:
             found = []

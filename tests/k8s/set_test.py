@@ -95,7 +95,7 @@ class Changes(Tree):
         self.checks = {}  # by copy
 
     def changed(self, overlay, changes, check):
-        """Faults of changing a copy of an overlay. check(objects) yields those of its objects, for faults()."""
+        """Changes a copy of an overlay; returns faults of set.sh. check(objects) yields faults of the rendering."""
         copy = self.copy(overlay)
         done = self.set(copy, *changes)
         if done.returncode != 0:

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "dtrain/io/input_file.h"
+#include "libdtrain/io/element_types.h"
 #include "libdtrain/io/foreign_file.h"
 #include "libdtrain/io/zip.h"
 
@@ -39,6 +40,12 @@ std::string left_out_of(const TorchFile& file) {
   for (const std::string& key : file.others()) text += (text.empty() ? "" : ", ") + key;
   return file.location().empty() ? text
                                  : concat(text, text.empty() ? "" : "; ", "the weights are under ", file.location());
+}
+
+std::vector<SafetensorsEntry> entries_of(std::span<const TensorSpec> plan) {
+  std::vector<SafetensorsEntry> entries;
+  for (const TensorSpec& one : plan) entries.push_back({one.name, safetensors_dtype(one.dtype), one.shape});
+  return entries;
 }
 
 }  // namespace
@@ -103,7 +110,29 @@ std::vector<float> ArrayFile::read(const ArrayEntry& entry) const {
   return file.read_floats(*file.find(entry.name));
 }
 
+std::string ArrayFile::safetensors_type(const ArrayEntry& entry) const {
+  if (format() == ArrayFormat::npz) return std::string(dtype_of_numpy(entry.dtype));
+  return bytes_of_dtype(entry.dtype) > 0 ? entry.dtype : "";
+}
+
+std::string ArrayFile::read_bytes(const ArrayEntry& entry) const {
+  if (const auto* const archive = std::get_if<NpzFile>(&file_)) return archive->read_bytes(*archive->find(entry.name));
+  if (const auto* const shards = std::get_if<SafetensorsShards>(&file_)) return shards->read_bytes(entry.name);
+  if (const auto* const file = std::get_if<TorchFile>(&file_)) return file->read_bytes(entry.name);
+  const auto& file = std::get<SafetensorsFile>(file_);
+  return file.read_bytes(*file.find(entry.name));
+}
+
+SafetensorsMetadata ArrayFile::metadata() const {
+  const auto* const file = std::get_if<SafetensorsFile>(&file_);
+  return file ? file->metadata() : SafetensorsMetadata{};
+}
+
 ArrayOutput::ArrayOutput(OutputFile& file, ArrayFormat format, std::span<const TensorSpec> plan,
+                         const SafetensorsMetadata& metadata)
+    : ArrayOutput(file, format, entries_of(plan), metadata) {}
+
+ArrayOutput::ArrayOutput(OutputFile& file, ArrayFormat format, std::span<const SafetensorsEntry> plan,
                          const SafetensorsMetadata& metadata)
     : file_(file), plan_(plan.begin(), plan.end()) {
   DT_CHECK(format != ArrayFormat::torch, "files of PyTorch are read, not written");
@@ -115,11 +144,11 @@ ArrayOutput::ArrayOutput(OutputFile& file, ArrayFormat format, std::span<const T
 
 void ArrayOutput::write(const void* data) {
   DT_CHECK(written_ < plan_.size(), "more arrays than the ", plan_.size(), " that were planned");
-  const TensorSpec& array = plan_[written_++];
+  const SafetensorsEntry& array = plan_[written_++];
   if (archive_)
     archive_->add(array, data);
   else
-    file_.write(data, static_cast<size_t>(array.shape.count()) * size_of(array.dtype));
+    file_.write(data, static_cast<size_t>(array.shape.count()) * bytes_of_dtype(array.dtype));
 }
 
 void ArrayOutput::finish() {

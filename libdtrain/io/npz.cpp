@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
+#include <cstring>
 
-#include "libdtrain/io/half.h"
+#include "libdtrain/io/element_types.h"
 #include "libdtrain/io/zip.h"
 
 namespace dtrain {
@@ -79,10 +79,11 @@ class HeaderParser {
     if (next() == '[') fail("a plain type, found records");
     const std::string_view type = quoted();
     if (type.find('O') != type.npos) fail("numbers, found pickled Python objects");
-    for (const std::string_view known : {"<f2", "<f4", "<f8", "<i4", "<i8", "|u1", "<u1"})
-      if (type == known) return std::string(type.substr(1));
-    throw Error(fault_,
-                concat("header of an array: type '", type.substr(0, 16), "', expected <f2, <f4, <f8, <i4, <i8 or |u1"));
+    const std::string_view plain = type.substr(std::min<size_t>(1, type.size()));
+    const size_t bytes = bytes_of_dtype(dtype_of_numpy(plain));
+    if (bytes > 0 && (type[0] == '<' || (type[0] == '|' && bytes == 1))) return std::string(plain);
+    throw Error(fault_, concat("header of an array: type '", type.substr(0, 16),
+                               "', expected <f2, <f4, <f8, |b1, or integers such as <i8 and |u1"));
   }
 
   bool truth() {
@@ -121,23 +122,14 @@ class HeaderParser {
   Fault fault_;
 };
 
-float element_of(const std::string& dtype, const char* bytes) {
-  if (dtype == "f4") return element_at<float>(bytes);
-  if (dtype == "f8") return element_at<double>(bytes);
-  if (dtype == "i4") return element_at<int32_t>(bytes);
-  if (dtype == "i8") return element_at<int64_t>(bytes);
-  if (dtype == "u1") return element_at<uint8_t>(bytes);
-  return element_at<Half>(bytes);
-}
-
 // Converts column-major to row-major order.
-std::vector<float> row_major(const std::vector<float>& values, const Shape& shape) {
-  std::vector<float> rows(values.size());
+std::string row_major(const std::string& columns, const Shape& shape, size_t size) {
+  std::string rows(columns.size(), '\0');
   std::array<int64_t, Shape::kMaxRank> at{};
-  for (float& value : rows) {
+  for (size_t to = 0; to < rows.size(); to += size) {
     int64_t from = 0;
     for (int i = shape.rank(); i-- > 0;) from = from * shape[i] + at[static_cast<size_t>(i)];
-    value = values[static_cast<size_t>(from)];
+    std::memcpy(rows.data() + to, columns.data() + static_cast<size_t>(from) * size, size);
     for (int i = shape.rank(); i-- > 0;) {
       if (++at[static_cast<size_t>(i)] < shape[i]) break;
       at[static_cast<size_t>(i)] = 0;
@@ -198,20 +190,22 @@ NpzEntry NpzFile::read_header(size_t index) const {
 }
 
 std::vector<float> NpzFile::read(const NpzEntry& entry) const {
+  return floats_of(dtype_of_numpy(entry.array.dtype), read_bytes(entry));
+}
+
+std::string NpzFile::read_bytes(const NpzEntry& entry) const {
   ZipFile::Reader reader(*zip_, zip_->members()[entry.member]);
   std::string header(static_cast<size_t>(entry.data), '\0');
   reader.read(header.data(), header.size());
-  const size_t size = entry.array.bytes_of_element(), count = static_cast<size_t>(entry.array.shape.count());
-  std::vector<float> values;
-  constexpr size_t kElements = 1 << 16;  // per read: memory grows with actual, not announced, data
-  std::string bytes;
-  while (values.size() < count) {
-    const size_t some = std::min(kElements, count - values.size());
-    bytes.resize(some * size);
-    reader.read(bytes.data(), bytes.size());
-    for (size_t i = 0; i < some; ++i) values.push_back(element_of(entry.array.dtype, bytes.data() + i * size));
+  const size_t size = entry.array.bytes_of_element(), whole = static_cast<size_t>(entry.array.shape.count()) * size;
+  constexpr size_t kBytes = 1 << 19;  // per read: memory grows with actual, not announced, data
+  std::string elements;
+  while (elements.size() < whole) {
+    const size_t done = elements.size();
+    elements.resize(std::min(whole, done + kBytes));
+    reader.read(elements.data() + done, elements.size() - done);
   }
-  return entry.array.fortran ? row_major(values, entry.array.shape) : values;
+  return entry.array.fortran ? row_major(elements, entry.array.shape, size) : elements;
 }
 
 }  // namespace dtrain

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "libdtrain/io/element_types.h"
+
 namespace dtrain {
 namespace {
 
@@ -33,8 +35,8 @@ std::string tuple_of(const Shape& shape) {
 }
 
 // Format version 1.0, space-padded up to the elements.
-std::string npy_header(const TensorSpec& array) {
-  const std::string type = array.dtype == DType::f32 ? "<f4" : "<i8";
+std::string npy_header(const SafetensorsEntry& array) {
+  const std::string type = concat(bytes_of_dtype(array.dtype) == 1 ? "|" : "<", numpy_type(array.dtype));
   std::string text = concat("{'descr': '", type, "', 'fortran_order': False, 'shape': ", tuple_of(array.shape), ", }");
   const std::string magic = std::string("\x93NUMPY") + '\1' + '\0';
   const size_t taken = magic.size() + sizeof(uint16_t) + text.size() + 1;
@@ -51,12 +53,15 @@ uint32_t checksum(uint32_t crc, const void* data, uint64_t size) {
 }  // namespace
 
 void NpzOutput::add(const TensorSpec& array, const void* data) {
-  DT_CHECK(array.dtype == DType::f32 || array.dtype == DType::i64, "npz: array ", array.name, " of type ", array.dtype,
-           "; expected f32 or i64");
+  add({array.name, safetensors_dtype(array.dtype), array.shape}, data);
+}
+
+void NpzOutput::add(const SafetensorsEntry& array, const void* data) {
+  DT_CHECK(!numpy_type(array.dtype).empty(), "npz: array ", array.name, ": NumPy does not have the type ", array.dtype);
   DT_CHECK(!array.name.empty() && array.name.size() <= kLongestName && names_.insert(array.name).second,
            "npz: array \"", array.name, "\": expected another name of 1 to ", kLongestName, " bytes");
   const std::string name = array.name + ".npy", header = npy_header(array);
-  const uint64_t elements = static_cast<uint64_t>(array.shape.count()) * size_of(array.dtype);
+  const uint64_t elements = static_cast<uint64_t>(array.shape.count()) * bytes_of_dtype(array.dtype);
   const uint64_t size = header.size() + elements, offset = file_.size();
   DT_CHECK(elements <= kLargest && offset + size + directory_.size() + (1 << 16) <= kLargest &&
                names_.size() <= kMostMembers,

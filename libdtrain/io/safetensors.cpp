@@ -4,8 +4,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "libdtrain/io/element_types.h"
 #include "libdtrain/io/foreign_file.h"
-#include "libdtrain/io/half.h"
 #include "libdtrain/io/safetensors_header.h"
 
 namespace dtrain {
@@ -35,13 +35,6 @@ std::string read_header(const InputFile& file, Fault fault) {
   if (!header.starts_with('{'))
     throw Error(fault, concat(file.path(), ": not a safetensors file: its header does not begin with {"));
   return header;
-}
-
-template <class Element>
-std::vector<float> converted(const SafetensorsFile& file, const SafetensorsEntry& entry) {
-  std::vector<Element> elements(static_cast<size_t>(entry.shape.count()));
-  file.read(entry, elements.data());
-  return {elements.begin(), elements.end()};
 }
 
 }  // namespace
@@ -78,12 +71,16 @@ const SafetensorsEntry* SafetensorsFile::find(const std::string& name) const {
 std::vector<float> SafetensorsFile::read_floats(const SafetensorsEntry& entry) const {
   DT_CHECK(is_floating(entry.dtype), path(), ": tensor \"", entry.name, "\" of type ", entry.dtype,
            "; expected F32, F16, BF16 or F64");
-  if (entry.dtype == "F16") return converted<Half>(*this, entry);
-  if (entry.dtype == "BF16") return converted<Bf16>(*this, entry);
-  if (entry.dtype == "F64") return converted<double>(*this, entry);
+  if (entry.dtype != "F32") return floats_of(entry.dtype, read_bytes(entry));
   std::vector<float> values(static_cast<size_t>(entry.shape.count()));
   read(entry, values.data());
   return values;
+}
+
+std::string SafetensorsFile::read_bytes(const SafetensorsEntry& entry) const {
+  std::string elements(static_cast<size_t>(entry.bytes), '\0');
+  read(entry, elements.data());
+  return elements;
 }
 
 bool is_floating(const std::string& dtype) {
@@ -98,17 +95,22 @@ std::string safetensors_dtype(DType dtype) {
 }
 
 std::string safetensors_header(std::span<const TensorSpec> tensors, const SafetensorsMetadata& metadata) {
+  std::vector<SafetensorsEntry> entries;
+  for (const TensorSpec& one : tensors) entries.push_back({one.name, safetensors_dtype(one.dtype), one.shape});
+  return safetensors_header(entries, metadata);
+}
+
+std::string safetensors_header(std::span<const SafetensorsEntry> tensors, const SafetensorsMetadata& metadata) {
   auto json = nlohmann::ordered_json::object();
   if (!metadata.empty()) json["__metadata__"] = metadata;
   uint64_t offset = 0;
-  for (const TensorSpec& tensor : tensors) {
+  for (const SafetensorsEntry& tensor : tensors) {
     DT_CHECK(tensor.name != "__metadata__" && !json.contains(tensor.name), "safetensors: tensor \"", tensor.name,
              "\" given twice, or its name is reserved");
-    const uint64_t end = offset + static_cast<uint64_t>(tensor.shape.count()) * size_of(tensor.dtype);
+    const uint64_t end = offset + static_cast<uint64_t>(tensor.shape.count()) * bytes_of_dtype(tensor.dtype);
     auto shape = nlohmann::ordered_json::array();
     for (int i = 0; i < tensor.shape.rank(); ++i) shape.push_back(tensor.shape[i]);
-    json[tensor.name] = {
-        {"dtype", safetensors_dtype(tensor.dtype)}, {"shape", std::move(shape)}, {"data_offsets", {offset, end}}};
+    json[tensor.name] = {{"dtype", tensor.dtype}, {"shape", std::move(shape)}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = json.dump();

@@ -1,31 +1,12 @@
 #include "libdtrain/io/safetensors_header.h"
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "libdtrain/io/element_types.h"
+
 namespace dtrain {
 namespace {
-
-struct ElementType {
-  std::string_view name;
-  uint64_t bytes;
-};
-constexpr std::array<ElementType, 15> kElementTypes = {{{"BOOL", 1},
-                                                        {"U8", 1},
-                                                        {"I8", 1},
-                                                        {"F8_E5M2", 1},
-                                                        {"F8_E4M3", 1},
-                                                        {"I16", 2},
-                                                        {"U16", 2},
-                                                        {"F16", 2},
-                                                        {"BF16", 2},
-                                                        {"I32", 4},
-                                                        {"U32", 4},
-                                                        {"F32", 4},
-                                                        {"I64", 8},
-                                                        {"U64", 8},
-                                                        {"F64", 8}}};
 
 // SAX state machine of the only valid structure; fails at the first event that deviates.
 class HeaderReader {
@@ -132,9 +113,7 @@ class HeaderReader {
   bool finish_tensor() {
     if (tensor_keys_.size() != 3 || offsets_ != 2) return fail("needs dtype, shape and two data_offsets");
     if (begin_ > end_) return fail(concat("data_offsets [", begin_, ", ", end_, "] run backwards"));
-    uint64_t expected = 0;
-    for (const ElementType& type : kElementTypes)
-      if (type.name == tensor_.dtype) expected = type.bytes;
+    uint64_t expected = bytes_of_dtype(tensor_.dtype);
     if (expected == 0) return fail("unknown dtype \"" + tensor_.dtype + "\"");
     bool overflow = false;
     for (int i = 0; i < tensor_.shape.rank(); ++i)

@@ -52,11 +52,20 @@ SafetensorsShards::SafetensorsShards(const std::string& index, Fault fault) {
       throw Error(fault, concat(folder, name, ": there is no tensor ", tensor, ", which ", index, " lists"));
 }
 
-std::vector<float> SafetensorsShards::read_floats(const std::string& name) const {
+const SafetensorsFile& SafetensorsShards::file_of(const std::string& name) const {
   const auto found = file_of_.find(name);
   DT_CHECK(found != file_of_.end(), "there is no tensor ", name);
-  const SafetensorsFile& file = files_[found->second];
+  return files_[found->second];
+}
+
+std::vector<float> SafetensorsShards::read_floats(const std::string& name) const {
+  const SafetensorsFile& file = file_of(name);
   return file.read_floats(*file.find(name));
+}
+
+std::string SafetensorsShards::read_bytes(const std::string& name) const {
+  const SafetensorsFile& file = file_of(name);
+  return file.read_bytes(*file.find(name));
 }
 
 }  // namespace dtrain

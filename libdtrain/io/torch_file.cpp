@@ -1,10 +1,12 @@
 #include "dtrain/io/torch_file.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "dtrain/io/input_file.h"
-#include "libdtrain/io/half.h"
+#include "dtrain/io/safetensors.h"
+#include "libdtrain/io/element_types.h"
 #include "libdtrain/io/torch_tensors.h"
 #include "libdtrain/io/torch_types.h"
 #include "libdtrain/io/zip.h"
@@ -23,22 +25,22 @@ constexpr uint64_t kLargestPickle = uint64_t{256} << 20;  // of a ZIP archive, w
 constexpr size_t kMostStorages = 1 << 18;
 constexpr size_t kChunkElements = 1 << 16;
 
-using Convert = float (*)(const char*);
-Convert converter(std::string_view dtype) {
-  if (dtype == "F32") return element_at<float>;
-  if (dtype == "F64") return element_at<double>;
-  if (dtype == "F16") return element_at<Half>;
-  if (dtype == "BF16") return element_at<Bf16>;
-  return nullptr;
+bool is_dense(const StoredTensor& tensor) {
+  int64_t expected = 1;
+  for (int i = tensor.shape.rank(); i-- > 0; expected *= tensor.shape[i])
+    if (tensor.shape[i] > 1 && tensor.strides[static_cast<size_t>(i)] != expected) return false;
+  return true;
 }
 
-// Elements in row-major order; `values` begins with the tensor's first element.
-std::vector<float> strided(const std::vector<float>& values, const StoredTensor& tensor) {
-  std::vector<float> result(static_cast<size_t>(tensor.shape.count()));
+// Elements in row-major order; `stored` begins with the tensor's first element.
+std::string row_major(std::string stored, const StoredTensor& tensor) {
+  if (is_dense(tensor)) return stored;
+  const size_t size = tensor.bytes_of_element;
+  std::string result(static_cast<size_t>(tensor.shape.count()) * size, '\0');
   std::vector<int64_t> at(static_cast<size_t>(tensor.shape.rank()), 0);
   uint64_t from = 0;
-  for (float& value : result) {
-    value = values[static_cast<size_t>(from)];
+  for (size_t to = 0; to < result.size(); to += size) {
+    std::memcpy(result.data() + to, stored.data() + from * size, size);
     for (size_t i = at.size(); i-- > 0;) {
       const auto stride = static_cast<uint64_t>(tensor.strides[i]);
       from += stride;
@@ -180,12 +182,17 @@ struct TorchFile::Content {
   }
 
   // --- Data ---
-  std::vector<float> read(const StoredTensor& tensor, Convert convert) const {
+  const StoredTensor& find(const std::string& name) const {
+    const auto found = std::ranges::find(state.tensors, name, &StoredTensor::name);
+    DT_CHECK(found != state.tensors.end(), file.path(), ": there is no tensor ", name);
+    return *found;
+  }
+  std::string read(const StoredTensor& tensor) const {
     if (tensor.shape.count() == 0) return {};
     const uint64_t begin = tensor.offset, end = tensor.end;
-    std::vector<float> values;
+    std::string stored;
     const auto append = [&](const char* bytes, uint64_t elements) {
-      for (uint64_t i = 0; i < elements; ++i) values.push_back(convert(bytes + i * tensor.bytes_of_element));
+      stored.append(bytes, static_cast<size_t>(elements) * tensor.bytes_of_element);
     };
     if (tensor.array)
       read_array(tensor, append);
@@ -197,7 +204,7 @@ struct TorchFile::Content {
     else
       read_range(storages.at(tensor.storage).offset + begin * tensor.bytes_of_element, end - begin,
                  tensor.bytes_of_element, append);
-    return strided(values, tensor);
+    return row_major(std::move(stored), tensor);
   }
   template <class Append>
   void read_range(uint64_t offset, uint64_t elements, size_t size, const Append& append) const {
@@ -273,12 +280,16 @@ const std::string& TorchFile::location() const { return content_->state.location
 const std::vector<std::string>& TorchFile::others() const { return content_->state.others; }
 
 std::vector<float> TorchFile::read_floats(const std::string& name) const {
-  const auto& tensors = content_->state.tensors;
-  const auto found = std::ranges::find(tensors, name, &StoredTensor::name);
-  DT_CHECK(found != tensors.end(), path(), ": there is no tensor ", name);
-  const Convert convert = converter(found->dtype);
-  if (!convert) content_->fail(*found, concat("elements of ", found->dtype, ", expected floating-point numbers"));
-  return content_->read(*found, convert);
+  const StoredTensor& tensor = content_->find(name);
+  if (!is_floating(tensor.dtype))
+    content_->fail(tensor, concat("elements of ", tensor.dtype, ", expected floating-point numbers"));
+  return floats_of(tensor.dtype, content_->read(tensor));
+}
+
+std::string TorchFile::read_bytes(const std::string& name) const {
+  const StoredTensor& tensor = content_->find(name);
+  if (tensor.bytes_of_element == 0) content_->fail(tensor, concat("elements of the type ", tensor.dtype));
+  return content_->read(tensor);
 }
 
 bool begins_torch_file(std::string_view bytes) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libdtrain/io/element_types.h"
 #include "libdtrain/io/torch_types.h"
 
 namespace dtrain {
@@ -214,7 +215,7 @@ class Reader {
   static void set_type(StoredTensor& tensor, std::string_view name) {
     const ElementType* const type = element_type(name);
     tensor.dtype = type ? type->dtype : name;
-    tensor.bytes_of_element = type ? type->bytes : 0;
+    tensor.bytes_of_element = type ? bytes_of_dtype(type->dtype) : 0;
   }
   void set_extent(const std::string& name, StoredTensor& tensor) const {
     if (tensor.strides.size() != static_cast<size_t>(tensor.shape.rank()))
@@ -269,14 +270,10 @@ class Reader {
       if (const Value& order = argument(name, state, 1); order.kind == Kind::text && order.text == ">")
         fail(name, "big-endian elements are not supported");
     }
-    constexpr std::pair<std::string_view, std::string_view> kCodes[] = {
-        {"f4", "F32"}, {"f8", "F64"}, {"f2", "F16"},  {"i8", "I64"}, {"i4", "I32"}, {"i2", "I16"},
-        {"i1", "I8"},  {"u1", "U8"},  {"b1", "BOOL"}, {"u2", "U16"}, {"u4", "U32"}, {"u8", "U64"}};
-    for (const auto& [numpy, own] : kCodes)
-      if (code.text == numpy) tensor.dtype = own;
+    tensor.dtype = dtype_of_numpy(code.text);
     if (tensor.dtype.empty())
       fail(name, concat("elements of NumPy's type ", printable(code.text), " are not supported"));
-    tensor.bytes_of_element = bytes_of(tensor.dtype);
+    tensor.bytes_of_element = bytes_of_dtype(tensor.dtype);
   }
   static void set_dense_strides(StoredTensor& tensor, bool column_major) {
     tensor.strides.assign(static_cast<size_t>(tensor.shape.rank()), 1);

@@ -3,25 +3,27 @@
 #include <algorithm>
 #include <vector>
 
+#include "libdtrain/io/element_types.h"
+
 namespace dtrain {
 namespace {
 
 constexpr ElementType kElementTypes[] = {
-    {"torch.float32", "torch.FloatStorage", "F32", 4},
-    {"torch.float64", "torch.DoubleStorage", "F64", 8},
-    {"torch.float16", "torch.HalfStorage", "F16", 2},
-    {"torch.bfloat16", "torch.BFloat16Storage", "BF16", 2},
-    {"torch.int64", "torch.LongStorage", "I64", 8},
-    {"torch.int32", "torch.IntStorage", "I32", 4},
-    {"torch.int16", "torch.ShortStorage", "I16", 2},
-    {"torch.int8", "torch.CharStorage", "I8", 1},
-    {"torch.uint8", "torch.ByteStorage", "U8", 1},
-    {"torch.bool", "torch.BoolStorage", "BOOL", 1},
-    {"torch.uint16", "", "U16", 2},
-    {"torch.uint32", "", "U32", 4},
-    {"torch.uint64", "", "U64", 8},
-    {"torch.float8_e4m3fn", "", "F8_E4M3", 1},
-    {"torch.float8_e5m2", "", "F8_E5M2", 1},
+    {"torch.float32", "torch.FloatStorage", "F32"},
+    {"torch.float64", "torch.DoubleStorage", "F64"},
+    {"torch.float16", "torch.HalfStorage", "F16"},
+    {"torch.bfloat16", "torch.BFloat16Storage", "BF16"},
+    {"torch.int64", "torch.LongStorage", "I64"},
+    {"torch.int32", "torch.IntStorage", "I32"},
+    {"torch.int16", "torch.ShortStorage", "I16"},
+    {"torch.int8", "torch.CharStorage", "I8"},
+    {"torch.uint8", "torch.ByteStorage", "U8"},
+    {"torch.bool", "torch.BoolStorage", "BOOL"},
+    {"torch.uint16", "", "U16"},
+    {"torch.uint32", "", "U32"},
+    {"torch.uint64", "", "U64"},
+    {"torch.float8_e4m3fn", "", "F8_E4M3"},
+    {"torch.float8_e5m2", "", "F8_E5M2"},
 };
 
 constexpr std::string_view kUntypedStorages[] = {"torch.storage.UntypedStorage", "torch.UntypedStorage",
@@ -93,17 +95,11 @@ const ElementType* element_type(std::string_view name) {
   return nullptr;
 }
 
-size_t bytes_of(std::string_view dtype) {
-  for (const ElementType& type : kElementTypes)
-    if (type.dtype == dtype) return type.bytes;
-  return 0;
-}
-
 size_t storage_bytes(std::string_view storage) {
   if (storage == "torch.ComplexFloatStorage") return 8;
   if (storage == "torch.ComplexDoubleStorage") return 16;
   const ElementType* const type = element_type(storage);
-  return type ? type->bytes : 0;
+  return type ? bytes_of_dtype(type->dtype) : 0;
 }
 
 bool is_untyped_storage(std::string_view name) {

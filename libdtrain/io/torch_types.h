@@ -11,14 +11,11 @@ struct ElementType {
   std::string_view name;     // of torch.dtype
   std::string_view storage;  // of a typed storage; empty if there is none
   std::string_view dtype;    // of safetensors
-  size_t bytes;
 };
 
 // Type by its torch.dtype or its storage, "torch.float32" or "torch.FloatStorage"; null if unknown.
 const ElementType* element_type(std::string_view name);
-// Size in bytes of an element of a safetensors type; 0 if unknown.
-size_t bytes_of(std::string_view dtype);
-// The same for a storage of PyTorch, complex ones included.
+// Size in bytes of an element of a storage of PyTorch, complex ones included; 0 if unknown.
 size_t storage_bytes(std::string_view storage);
 // Whether the element type is an argument of the tensor.
 bool is_untyped_storage(std::string_view name);

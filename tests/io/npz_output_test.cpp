@@ -8,6 +8,8 @@
 namespace dtrain {
 namespace {
 
+using namespace std::string_literals;
+
 class NpzWritten : public testing::Test {
  protected:
   std::string path() const { return (folder_.path() / "x.npz").string(); }
@@ -18,6 +20,17 @@ class NpzWritten : public testing::Test {
     output.finish();
     file.commit();
     return read_file(path());
+  }
+
+  // Two elements of one byte.
+  std::vector<float> values_of(const std::string& type) const {
+    AtomicFile written(path());
+    NpzOutput output(written.output());
+    output.add(SafetensorsEntry{"x", type, {2}}, type == "BOOL" ? "\1\0" : "\xff\x7f");
+    output.finish();
+    written.commit();
+    const NpzFile file(path());
+    return file.read(file.entries()[0]);
   }
 
   TempDirectory folder_;
@@ -43,6 +56,37 @@ TEST_F(NpzWritten, IsReadBack) {
   EXPECT_EQ(counts.read(counts.entries()[0]), std::vector<float>{7});
 }
 
+TEST_F(NpzWritten, HoldsAllTypesOfNumpy) {
+  const std::string elements = "\1\0\xff\x7f\x80\3\0\1\x40\2\xfe\0\5\6\7\x3f"s;
+  for (const auto& [type, numpy, bytes] :
+       std::vector<std::tuple<std::string, std::string, size_t>>{{"BOOL", "|b1", 1},
+                                                                 {"U8", "|u1", 1},
+                                                                 {"I8", "|i1", 1},
+                                                                 {"I16", "<i2", 2},
+                                                                 {"U16", "<u2", 2},
+                                                                 {"F16", "<f2", 2},
+                                                                 {"I32", "<i4", 4},
+                                                                 {"U32", "<u4", 4},
+                                                                 {"F32", "<f4", 4},
+                                                                 {"I64", "<i8", 8},
+                                                                 {"U64", "<u8", 8},
+                                                                 {"F64", "<f8", 8}}) {
+    SCOPED_TRACE(type);
+    AtomicFile written(path());
+    NpzOutput output(written.output());
+    output.add(SafetensorsEntry{"x", type, {2}}, elements.data());
+    output.finish();
+    written.commit();
+    EXPECT_TRUE(contains(read_file(path()), "{'descr': '" + numpy + "'"));
+    const NpzFile file(path());
+    EXPECT_EQ(file.entries()[0].array.dtype, numpy.substr(1));
+    EXPECT_EQ(file.read_bytes(file.entries()[0]), elements.substr(0, 2 * bytes));
+    EXPECT_EQ(file.read(file.entries()[0]).size(), 2u);
+  }
+  EXPECT_EQ(values_of("BOOL"), (std::vector<float>{1, 0}));
+  EXPECT_EQ(values_of("I8"), (std::vector<float>{-1, 127}));
+}
+
 // As numpy.lib.format writes it, with elements at a multiple of 64 bytes in the member.
 TEST_F(NpzWritten, HasNumpysHeader) {
   const float value = 1;
@@ -63,7 +107,11 @@ TEST_F(NpzWritten, RefusesWhatItCannotHold) {
   expect_error([&] { output.add({"a", DType::i64, {}}, &zero); }, Fault::config, "expected another name");
   expect_error([&] { output.add({"", DType::i64, {}}, &zero); }, Fault::config, "expected another name");
   expect_error([&] { output.add({std::string(1001, 'n'), DType::i64, {}}, &zero); }, Fault::config, "1000");
-  expect_error([&] { output.add({"half", DType::f16, {}}, &zero); }, Fault::config, "expected f32 or i64");
+  expect_error(
+      [&] {
+        output.add({"brain", DType::bf16, {}}, &zero);
+      },
+      Fault::config, "array brain: NumPy does not have the type BF16");
   expect_error([&] { output.add({"large", DType::i64, {1 << 29}}, &zero); }, Fault::config, "4 GiB");
 }
 

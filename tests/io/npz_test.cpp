@@ -83,7 +83,8 @@ TEST(Npz, HeadersOfAllVersions) {
   expect_header_error("{'descr': '<f4', 'descr': '<f4', 'shape': ()}", "once each");
   expect_header_error("{'descr': '<f4', 'fortran_order': False, 'shape': (), 'x': 1}", "once each");
   expect_header_error("{'descr': '<f4', 'fortran_order': False, 'shape': ()} x", "once each");
-  expect_header_error("{'descr': '>f4', 'fortran_order': False, 'shape': ()}", "type '>f4', expected <f2, <f4");
+  expect_header_error("{'descr': '>f4', 'fortran_order': False, 'shape': ()}",
+                      "type '>f4', expected <f2, <f4, <f8, |b1");
   expect_header_error("{'descr': '|O', 'fortran_order': False, 'shape': ()}", "pickled");
   expect_header_error("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}", "records");
   expect_header_error("{'descr': '<f4', 'fortran_order': 0, 'shape': ()}", "True or False");

@@ -60,6 +60,9 @@ TEST(TorchFile, ReadsTensorsOfAllTypesAndStrides) {
     EXPECT_EQ(file.read_floats("parameter"), (Values{0, .25, .5, .75, 1, 1.25, 1.5, 1.75}));
     EXPECT_EQ(entry(file, "batches").dtype, "I64");
     EXPECT_EQ(entry(file, "flags").dtype, "BOOL");
+    EXPECT_EQ(file.read_bytes("batches"), "\7\0\0\0\0\0\0\0"s);
+    EXPECT_EQ(file.read_bytes("flags"), "\1\0"s);
+    EXPECT_EQ(file.read_bytes("half"), "\x00\x00\x00\x34\x00\x38\x00\x3a"s);  // 0, 0.25, 0.5, 0.75
     expect_error([&] { file.read_floats("batches"); }, Fault::data, "elements of I64");
     expect_error([&] { file.read_floats("other"); }, Fault::config, "there is no tensor other");
   }

@@ -49,6 +49,12 @@ class ArrayFile {
   static bool is_cast(const ArrayEntry& entry) { return entry.dtype != "F32" && entry.dtype != "f4"; }
   // Elements of one of entries(), row-major, rounded to nearest f32.
   std::vector<float> read(const ArrayEntry& entry) const;
+  // The type of one of entries() in safetensors' spelling; empty for types that safetensors do not have.
+  std::string safetensors_type(const ArrayEntry& entry) const;
+  // Elements of one of entries() with a safetensors_type(), row-major, in that type.
+  std::string read_bytes(const ArrayEntry& entry) const;
+  // Of a safetensors file; empty for other formats.
+  SafetensorsMetadata metadata() const;
 
  private:
   std::string path_;
@@ -58,11 +64,14 @@ class ArrayFile {
   std::string left_out_;
 };
 
-// Writes f32 and i64 arrays in the order of `plan`, as safetensors or .npz.
+// Writes arrays in the order of `plan`, as safetensors or .npz.
 class ArrayOutput {
  public:
   // `metadata`: for safetensors only. Throws Error as safetensors_header() and NpzOutput do.
   ArrayOutput(OutputFile& file, ArrayFormat format, std::span<const TensorSpec> plan,
+              const SafetensorsMetadata& metadata = {{"format", "pt"}});
+  // The same for types in safetensors' spelling.
+  ArrayOutput(OutputFile& file, ArrayFormat format, std::span<const SafetensorsEntry> plan,
               const SafetensorsMetadata& metadata = {{"format", "pt"}});
   // Writes the next array of the plan.
   void write(const void* data);
@@ -71,7 +80,7 @@ class ArrayOutput {
 
  private:
   OutputFile& file_;
-  std::vector<TensorSpec> plan_;
+  std::vector<SafetensorsEntry> plan_;
   std::optional<NpzOutput> archive_{};
   size_t written_ = 0;
 };

@@ -15,7 +15,7 @@ namespace dtrain {
 class ZipFile;
 
 struct NpyHeader {
-  std::string dtype{};   // "f2", "f4", "f8", "i4", "i8" or "u1"
+  std::string dtype{};   // "f4": a float, an integer or b1 (boolean) of 1 to 8 bytes
   bool fortran = false;  // column-major
   Shape shape{};
   size_t bytes_of_element() const { return static_cast<size_t>(dtype[1] - '0'); }
@@ -42,6 +42,8 @@ class NpzFile {
   const NpzEntry* find(const std::string& name) const;
   // Elements in row-major order, whatever their order in the file, rounded to nearest f32.
   std::vector<float> read(const NpzEntry& entry) const;
+  // The same in the array's own type.
+  std::string read_bytes(const NpzEntry& entry) const;
 
  private:
   NpzEntry read_header(size_t member) const;

@@ -15,9 +15,11 @@ class NpzOutput {
   // Writes to `file`, which must be empty and not be written otherwise before finish().
   explicit NpzOutput(OutputFile& file) : file_(file) {}
 
-  // Adds an f32 or i64 array, row-major, with the elements of its shape at `data`. Throws Error for another type, an
-  // empty, duplicate or overlong name (1000 bytes), and an archive beyond 4 GiB or 65,535 members.
+  // Adds an array, row-major, with the elements of its shape at `data`. Throws Error for a type that NumPy does not
+  // have (BF16, F8), an empty, duplicate or overlong name (1000 bytes), and an archive beyond 4 GiB or 65,535 members.
   void add(const TensorSpec& array, const void* data);
+  // The same for a type in safetensors' spelling; `offset` and `bytes` are not read.
+  void add(const SafetensorsEntry& array, const void* data);
   // Writes the central directory.
   void finish();
 

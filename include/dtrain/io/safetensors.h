@@ -43,6 +43,8 @@ class SafetensorsFile {
   // Elements of an F32, F16, BF16 or F64 tensor, rounded to nearest f32; overflow gives infinity. Throws Error for
   // another type.
   std::vector<float> read_floats(const SafetensorsEntry& entry) const;
+  // Elements of a tensor in its own type.
+  std::string read_bytes(const SafetensorsEntry& entry) const;
 
  private:
   InputFile file_;
@@ -62,8 +64,12 @@ class SafetensorsShards {
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
   // As SafetensorsFile::read_floats(), by name.
   std::vector<float> read_floats(const std::string& name) const;
+  // As SafetensorsFile::read_bytes(), by name.
+  std::string read_bytes(const std::string& name) const;
 
  private:
+  const SafetensorsFile& file_of(const std::string& name) const;
+
   std::deque<SafetensorsFile> files_;
   std::vector<SafetensorsEntry> entries_;
   std::map<std::string, size_t> file_of_;
@@ -83,5 +89,7 @@ struct TensorSpec {
 // Header of a file with `tensors`, whose data follows contiguously in the same order. Names must be unique and UTF-8.
 // Put wide element types first, so that all data is aligned to its element size.
 std::string safetensors_header(std::span<const TensorSpec> tensors, const SafetensorsMetadata& metadata = {});
+// The same for tensors of any type of the format; `offset` and `bytes` are not read.
+std::string safetensors_header(std::span<const SafetensorsEntry> tensors, const SafetensorsMetadata& metadata = {});
 
 }  // namespace dtrain

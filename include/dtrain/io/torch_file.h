@@ -36,6 +36,8 @@ class TorchFile {
   const std::vector<std::string>& others() const;
   // Elements of a tensor, row-major, rounded to nearest f32. Throws Error for a type other than F32, F16, BF16 and F64.
   std::vector<float> read_floats(const std::string& name) const;
+  // The same in the tensor's own type. Throws Error for a type that safetensors do not have, such as complex numbers.
+  std::string read_bytes(const std::string& name) const;
 
  private:
   struct Content;

@@ -35,4 +35,12 @@ LoadedWeights load_classifier(ParameterStore& store, const ClassifierInfo& info,
   return load_by_names(store, names_of(info), path, fault);
 }
 
+Renaming rename_classifier(const ParameterStore& store, const ClassifierInfo& info, const ArrayFile& file,
+                           const std::string& program) {
+  DT_CHECK(program == "torchvision" || program == "timm", "classifiers have no names of ", program,
+           "; expected torchvision or timm");
+  const auto names = names_of(info);
+  return rename_arrays(store, names, program == "timm" ? *names.back() : *names.front(), file);
+}
+
 }  // namespace dtrain::models

@@ -88,8 +88,11 @@ std::string renamed(std::string name, std::span<const Renaming> renamings) {
   return name;
 }
 
+// Our linear layers that are convolutions in timm.
+constexpr std::string_view kVggConvolutions[] = {"classifier.0.", "classifier.3."}, kResNetV2Convolutions[] = {"fc."};
+
 template <const auto& renamings>
-const WeightNames& names_by() {
+const WeightNames& names_by(std::span<const std::string_view> convolutions = {}) {
   static const WeightNames names{
       "timm",
       "timm",
@@ -100,7 +103,8 @@ const WeightNames& names_by() {
       {},
       torchvision_names().extras,
       {},
-      [](const ParameterStore&, const std::string& ours, std::string) { return renamed(ours, renamings); }};
+      [](const ParameterStore&, const std::string& ours, std::string) { return renamed(ours, renamings); },
+      convolutions};
   return names;
 }
 
@@ -108,8 +112,9 @@ const WeightNames& names_by() {
 
 const WeightNames* timm_names(const ClassifierInfo& info) {
   if (info.dataset != "imagenet") return nullptr;
-  if (info.name.starts_with("vgg")) return &names_by<kVgg>();
-  if (info.name.starts_with("official_resnet") && info.name.ends_with("_v2")) return &names_by<kResNetV2>();
+  if (info.name.starts_with("vgg")) return &names_by<kVgg>(kVggConvolutions);
+  if (info.name.starts_with("official_resnet") && info.name.ends_with("_v2"))
+    return &names_by<kResNetV2>(kResNetV2Convolutions);
   if (info.name == "mobilenet") return &names_by<kMobileNet>();
   if (info.name == "nasnetlarge") return &names_by<kNasNet>();
   return nullptr;

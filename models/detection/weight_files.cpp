@@ -141,6 +141,19 @@ std::vector<Planned> plan_of(const ParameterStore& store, const std::set<std::st
   return plan;
 }
 
+// Shape in a file with these names.
+Shape named_shape(const WeightNames& names, const Parameter& parameter) {
+  const Shape shape = torch_shape(parameter);
+  const bool convolves = shape.rank() == 2 && std::ranges::any_of(names.convolutions, [&](std::string_view layer) {
+                           return parameter.name.starts_with(layer);
+                         });
+  if (!convolves) return shape;
+  const bool over_image = parameter.options().layout == Layout::flat;
+  const int64_t channels = over_image ? parameter.options().channels : shape[1], pixels = shape[1] / channels;
+  const auto side = static_cast<int64_t>(std::lround(std::sqrt(static_cast<double>(pixels))));
+  return side * side == pixels ? Shape{shape[0], channels, side, side} : shape;
+}
+
 }  // namespace
 
 std::optional<int64_t> classes_of_weights(const std::string& path, Fault fault) {
@@ -173,12 +186,40 @@ LoadedWeights load_by_names(ParameterStore& store, std::span<const WeightNames* 
   return loaded;
 }
 
+Renaming rename_arrays(const ParameterStore& store, std::span<const WeightNames* const> candidates,
+                       const WeightNames& to, const ArrayFile& file) {
+  const ByName entries = by_name(file);
+  Renaming renaming{names_in(entries, store, candidates), {}};
+  DT_CHECK(renaming.from.order == to.order, "arrays of ", renaming.from.program,
+           " are laid out otherwise than those of ", to.program);
+  const auto add = [&](const std::string& ours, const Shape* shape, std::string_view before, std::string_view after) {
+    const auto renamed = [&](const WeightNames& names) {
+      std::string name = foreign_name(names, store, ours).text;
+      if (name.ends_with(before)) name.replace(name.size() - before.size(), before.size(), after);
+      return name;
+    };
+    const auto found = entries.find(renamed(renaming.from));
+    if (found != entries.end())
+      renaming.arrays.push_back({found->second, renamed(to), shape ? *shape : found->second->shape});
+  };
+  for (const Parameter& parameter : store.parameters()) {
+    const Shape shape = named_shape(to, parameter);
+    add(parameter.name, &shape, "", "");
+  }
+  for (const Buffer& buffer : store.buffers()) {
+    add(buffer.name, &buffer.shape, "", "");
+    if (buffer.name.ends_with(kRunningMean)) add(buffer.name, nullptr, kRunningMean, kBatches);
+  }
+  return renaming;
+}
+
 LoadedWeights load_detector(ParameterStore& store, const std::string& path, Fault fault) {
   return load_by_names(store, all_weight_names(), path, fault);
 }
 
-void save_detector(const ParameterStore& store, const std::set<std::string>& only, const WeightNames& names,
-                   ArrayFormat format, const std::string& path, const WeightsRecord& record) {
+std::vector<TensorSpec> save_detector(const ParameterStore& store, const std::set<std::string>& only,
+                                      const WeightNames& names, ArrayFormat format, const std::string& path,
+                                      const WeightsRecord& record) {
   DT_CHECK(store.allocated(), "save_detector: the store holds no values before ParameterStore::allocate()");
   const std::vector<Planned> plan = plan_of(store, only, names);
   std::vector<TensorSpec> specs;
@@ -199,6 +240,7 @@ void save_detector(const ParameterStore& store, const std::set<std::string>& onl
   }
   output.finish();
   file.commit();
+  return specs;
 }
 
 }  // namespace dtrain::models

@@ -78,5 +78,39 @@ TEST(ClassifierWeights, ConvolutionOverImageLoadsAsLinear) {
                Fault::checkpoint, "no weight fc.weight of the last layer of mobilenet");
 }
 
+// The head of timm's ResNet v2 and the first two linear layers of its VGG are convolutions.
+TEST(ClassifierWeights, RenamesToTimmsShapes) {
+  struct Case {
+    const char *model, *ours, *theirs;
+    Shape shape;
+  };
+  const auto context = make_cpu_context();
+  const TempDirectory folder;
+  const std::string path = (folder.path() / "w.safetensors").string();
+  for (const Case& one : {Case{"vgg11", "classifier.0.weight", "pre_logits.fc1.weight", {4096, 512, 7, 7}},
+                          Case{"vgg11", "classifier.3.weight", "pre_logits.fc2.weight", {4096, 4096, 1, 1}},
+                          Case{"vgg11", "classifier.6.weight", "head.fc.weight", {1000, 4096}},
+                          Case{"official_resnet50_v2", "fc.weight", "head.fc.weight", {1000, 2048, 1, 1}},
+                          Case{"official_resnet50_v2", "fc.bias", "head.fc.bias", {1000}},
+                          Case{"mobilenet", "classifier.1.weight", "classifier.weight", {1000, 1280}},
+                          Case{"resnet50_v1.5", "conv1.weight", "conv1.weight", {64, 3, 7, 7}}}) {
+    SCOPED_TRACE(one.ours);
+    const ClassifierInfo& info = classifier_info(one.model, "imagenet");
+    ParameterStore store(*context);
+    make_classifier(store, info, {.classes = 1000, .image_size = 0});
+    const std::vector<TensorSpec> specs = {{concat("module.", one.ours), DType::u8, {1}}};
+    AtomicFile file(path);
+    file.write(safetensors_header(specs) + "x");
+    file.commit();
+    const ArrayFile arrays(path);
+    const Renaming renaming = rename_classifier(store, info, arrays, "timm");
+    EXPECT_EQ(renaming.from.id, "torchvision");
+    ASSERT_EQ(renaming.arrays.size(), 1u);
+    EXPECT_EQ(renaming.arrays[0].from, &arrays.entries()[0]);
+    EXPECT_EQ(renaming.arrays[0].to, one.theirs);
+    EXPECT_EQ(renaming.arrays[0].shape, one.shape);
+  }
+}
+
 }  // namespace
 }  // namespace dtrain::models

@@ -19,4 +19,9 @@ int64_t classes_of_weights(const ParameterStore& store, const ClassifierInfo& in
 LoadedWeights load_classifier(ParameterStore& store, const ClassifierInfo& info, const std::string& path,
                               Fault fault = Fault::data);
 
+// Names and shapes of the arrays of a classifier's file in `program`, "torchvision" or "timm". Where timm has no names
+// of its own for the model, both are the same.
+Renaming rename_classifier(const ParameterStore& store, const ClassifierInfo& info, const ArrayFile& file,
+                           const std::string& program);
+
 }  // namespace dtrain::models

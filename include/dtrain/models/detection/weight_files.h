@@ -31,11 +31,29 @@ LoadedWeights load_by_names(ParameterStore& store, std::span<const WeightNames* 
 // their values; they are never read.
 LoadedWeights load_detector(ParameterStore& store, const std::string& path, Fault fault = Fault::data);
 
+// An array of a file, and its name and shape in another program.
+struct RenamedArray {
+  const ArrayEntry* from;
+  std::string to;
+  Shape shape;
+};
+
+struct Renaming {
+  const WeightNames& from;  // the file's
+  std::vector<RenamedArray> arrays;
+};
+
+// Names of the model's arrays in `file`, as load_by_names() finds them, by the table `to`, which must have the array
+// order of the file's. Includes `num_batches_tracked`. Arrays that the file lacks are left out.
+Renaming rename_arrays(const ParameterStore& store, std::span<const WeightNames* const> names, const WeightNames& to,
+                       const ArrayFile& file);
+
 // Writes the parameters and buffers listed in `only` with another program's names, without background outputs that it
 // does not predict. With torchvision's names the file also has an i64 scalar 0 `num_batches_tracked` per batch norm.
-// `record` becomes safetensors metadata. The file is a ResultFile. Throws Error for an entry without such a name, and
-// as ArrayOutput does.
-void save_detector(const ParameterStore& store, const std::set<std::string>& only, const WeightNames& names,
-                   ArrayFormat format, const std::string& path, const WeightsRecord& record = {});
+// `record` becomes safetensors metadata. The file is a ResultFile. Returns the written arrays. Throws Error for an
+// entry without such a name, and as ArrayOutput does.
+std::vector<TensorSpec> save_detector(const ParameterStore& store, const std::set<std::string>& only,
+                                      const WeightNames& names, ArrayFormat format, const std::string& path,
+                                      const WeightsRecord& record = {});
 
 }  // namespace dtrain::models

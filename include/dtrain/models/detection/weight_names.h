@@ -47,6 +47,8 @@ struct WeightNames {
   // Their name of `ours` in the variant of this store's detector, given the name `theirs` in a detector with FPN and
   // batch norm; null: the names do not depend on the variant.
   std::string (*in_form)(const ParameterStore& store, const std::string& ours, std::string theirs) = nullptr;
+  // Prefixes of our linear layers that are convolutions over the whole image there. Read are both.
+  std::span<const std::string_view> convolutions{};
 };
 
 // Names of Detector, which are torchvision's.

@@ -129,6 +129,7 @@ const std::vector<Level> kLevels = {
     {"apps/serve/",
      {"apps/cli/", "apps/detection/", "libdtrain/", "models/", "data/"},
      {"apps/mask_rcnn/predictor.h", "apps/ssd/predictor.h"}},
+    {"apps/convert/", {"apps/cli/", "libdtrain/", "models/"}, {"apps/mask_rcnn/exchange.h"}},
     {"apps/", {"apps/cli/", "apps/observers/", "libdtrain/", "models/", "data/"}, {}},
 };
 

@@ -15,8 +15,6 @@
 #include "apps/cli/ranking.h"
 #include "dtrain/io/input_file.h"
 #include "dtrain/io/record_file.h"
-#include "dtrain/models/conventions.h"
-#include "dtrain/models/onnx/classifier.h"
 #include "dtrain/ops/loss.h"
 
 namespace dtrain::classify {
@@ -144,19 +142,6 @@ int classify(const Options& options, const cli::FlagSet& set, const std::vector<
   }
   count.report(files.size());
   return code;
-}
-
-void export_model(const Options& options, const cli::FlagSet& set, std::ostream& out) {
-  cli::Machine machine = cli::inference_machine(options.device, options.threads);
-  machine.gpu = false;
-  machine.precision = DType::f32;
-  const cli::LoadedClassifier loaded(options.model, set, machine);
-  const models::Classifier& model = loaded.model();
-  models::export_onnx(loaded.store(), model, loaded.normalization(), options.onnx);
-  out << fmt::format("{}: {}{}, {} classes, images of {} x {}\n", cli::escaped(options.onnx), model.name,
-                     models::describe(options.model.conventions.conventions()), model.classes, model.image_size,
-                     model.image_size)
-      << std::flush;
 }
 
 }  // namespace dtrain::classify

@@ -1,4 +1,4 @@
-// Classification of image files, and export of the model.
+// Classification of image files.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,5 @@ struct Options {
 // Prints the most probable classes of each image on `out`, and a message for each unreadable image. Returns the exit
 // code: 0, or that of a data fault if an image failed. `set`: the flags that were given.
 int classify(const Options& options, const cli::FlagSet& set, const std::vector<std::string>& files, std::ostream& out);
-
-// Exports the model to `options.onnx`, see models::export_onnx, and reports it on `out`.
-void export_model(const Options& options, const cli::FlagSet& set, std::ostream& out);
 
 }  // namespace dtrain::classify

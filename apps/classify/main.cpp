@@ -7,6 +7,7 @@
 #include "apps/classify/classify.h"
 #include "apps/cli/command_line.h"
 #include "apps/cli/environment.h"
+#include "apps/cli/export_classifier.h"
 #include "apps/cli/run_main.h"
 #include "dtrain/core/error.h"
 
@@ -51,7 +52,7 @@ int run(const std::vector<std::string>& argv) {
   options.model.check();
   DT_CHECK(options.onnx.empty() || options.model.precision == "fp32",
            "--onnx: the graph is of fp32; --precision=", options.model.precision, " may not be given with it");
-  if (!options.onnx.empty()) classify::export_model(options, flags, std::cout);
+  if (!options.onnx.empty()) cli::export_classifier(options.model, flags, options.threads, options.onnx, std::cout);
   return images->empty() ? 0 : classify::classify(options, flags, *images, std::cout);
 }
 

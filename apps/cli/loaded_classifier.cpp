@@ -22,12 +22,17 @@ Machine with_precision(Machine machine, const ClassifierFlags& flags) {
 }  // namespace
 
 void ClassifierFlags::declare(FlagSet& flags) {
+  declare_model(flags);
   flags.group("Model");
-  flags.add("model", model,
-            fmt::format("{}; default: the checkpoint's model", fmt::join(models::classifier_names(), ", ")));
   flags.add("weights", weights,
             "weights: a file (.safetensors, .npz, .pth, .pt, .ckpt) with torchvision's or timm's tensor names, a "
             "checkpoint folder, or a train_dir, whose newest checkpoint is used");
+}
+
+void ClassifierFlags::declare_model(FlagSet& flags) {
+  flags.group("Model");
+  flags.add("model", model,
+            fmt::format("{}; default: the checkpoint's model", fmt::join(models::classifier_names(), ", ")));
   flags.add("data_name", data_name, "data set that the model was made for, if the model has several variants");
   flags.add("num_classes", num_classes, "outputs of the model; 0: as in the weights", kClasses);
   flags.group("Images");
@@ -124,7 +129,7 @@ models::Classifier LoadedClassifier::build(const ClassifierFlags& flags, const F
   const auto [names, report] = models::load_classifier(store_, info, flags.weights, Fault::checkpoint);
   if (!report.missing.empty() || !report.mismatched.empty())
     throw Error(Fault::checkpoint, fmt::format("{}: does not fit {}: {}", flags.weights, info.name, report.summary()));
-  print_notices(report, flags.weights);
+  if (flags.prints_notices) print_notices(report, flags.weights);
   return model;
 }
 

@@ -30,8 +30,11 @@ struct ClassifierFlags {
   std::string precision = "fp32", calibration;  // if declare_precision() was called
   // Whether the calibration applies to other weights of the model too, such as later checkpoints.
   bool ranges_for_any_weights = false;
+  bool prints_notices = true;  // about tensors that were cast, unwrapped or not used
 
+  // All flags, or all but --weights.
   void declare(FlagSet& flags);
+  void declare_model(FlagSet& flags);
   void declare_precision(FlagSet& flags);
   // Throws Error for missing or conflicting flags.
   void check() const;

@@ -40,8 +40,8 @@ Arguments ModelFlags::take_config(const Arguments& argv, std::vector<std::string
   return rest;
 }
 
-void ModelFlags::declare_conventions(cli::FlagSet& flags) {
-  flags.group("Model and data");
+void ModelFlags::declare_conventions(cli::FlagSet& flags, const std::string& group) {
+  flags.group(group);
   flags.add_choice("preset", preset, preset_names(),
                    "conventions of the program that the weights or the configuration come from; default: as recorded "
                    "with the weights");

@@ -23,7 +23,7 @@ struct ModelFlags {
   static Arguments take_config(const Arguments& argv, std::vector<std::string>& assignments);
   // All, or --preset and --config_file alone, or --load.
   void declare(cli::FlagSet& flags);
-  void declare_conventions(cli::FlagSet& flags);
+  void declare_conventions(cli::FlagSet& flags, const std::string& group = "Model and data");
   void declare_load(cli::FlagSet& flags);
   // Purpose of the weights. as_trained and to_convert: a flag or key that contradicts their record is an Error.
   // to_train: initial weights of a training, which may differ from the recorded one.

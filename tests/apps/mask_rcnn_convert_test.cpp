@@ -153,6 +153,31 @@ TEST_F(MaskRcnnConvert, ReportsErrors) {
   EXPECT_FALSE(std::filesystem::exists(path("x.safetensors")));
 }
 
+TEST_F(MaskRcnnConvert, DtrainConvertWritesTheSame) {
+  const auto by_dtrain_convert = [&](const std::string& from, const std::string& to, const Arguments& more) {
+    Arguments words = {path(from), path(to)};
+    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), kTinyDetector.begin(), kTinyDetector.end());
+    const ProgramResult done = run_program("dtrain-convert", words);
+    EXPECT_EQ(done.code, 0) << done.err;
+    return done.out;
+  };
+  ASSERT_EQ(convert("w.safetensors", "tp.npz").code, 0);
+  ASSERT_EQ(convert("w.safetensors", "d2.safetensors", {"--names=detectron2"}).code, 0);
+  const std::string listed = by_dtrain_convert("w.safetensors", "a.npz", {"--names=tensorpack"});
+  EXPECT_NE(listed.find("conv0/W  F32 [7, 7, 3, 64]\n"), std::string::npos) << listed;
+  EXPECT_TRUE(read_file(path("a.npz")) == read_file(path("tp.npz")));
+  by_dtrain_convert("tp.npz", "b.safetensors", {"--names=detectron2", "--summary"});
+  EXPECT_TRUE(read_file(path("b.safetensors")) == read_file(path("d2.safetensors")));
+  by_dtrain_convert("b.safetensors", "c.safetensors", {"--model=mask_rcnn"});
+  EXPECT_TRUE(read_file(path("c.safetensors")) == read_file(path("w.safetensors")));
+  by_dtrain_convert("d2.safetensors", "m.onnx", {"--height=50", "--width=60"});  // recognised by its tensors
+  ASSERT_EQ(
+      run("export", {"--load=" + path("w.safetensors"), "--onnx=" + path("e.onnx"), "--height=50", "--width=60"}).code,
+      0);
+  EXPECT_TRUE(read_file(path("m.onnx")) == read_file(path("e.onnx")));
+}
+
 TEST_F(MaskRcnnConvert, ExportsTheSameModelFromAllForms) {
   ASSERT_EQ(convert("w.safetensors", "d2.safetensors", {"--names=detectron2"}).code, 0);
   std::string first;

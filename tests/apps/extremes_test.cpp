@@ -46,6 +46,7 @@ TEST(ExtremeValues, EveryNumberHasARange) {
   const std::set<std::string> unlimited = {"tf_random_seed"}, above = {"seed"};
   const std::vector<Arguments> programs = {{"dtrain-cnn-benchmarks"},
                                            {"dtrain-classify"},
+                                           {"dtrain-convert"},
                                            {"dtrain-report"},
                                            {"dtrain-serve"},
                                            {"dtrain-scale"},

@@ -68,6 +68,10 @@ ROWS = [
      6, r"full: No space left"),
     ("a plot through a link", "echo old > target; ln -s target link; scale --plot=link && [ -L link ] && "
      "grep -q svg target", 0, r""),
+    ("a conversion to a full device", "train lenet; mknod full c 1 7; dtrain-convert $W full --to=npz; code=$?; "
+     "[ -c full ] || exit 99; exit $code", 6, r"full: No space left"),
+    ("a conversion over another file", "train lenet; echo dear > w.npz; dtrain-convert $W w.npz; code=$?; "
+     "grep -q dear w.npz || exit 99; exit $code", 1, r"error: w\.npz: exists; give --force to replace it, or another name$"),
     ("metrics over another file", "echo dear > letter; cnn --num_batches=1 --metrics_file=letter; code=$?; "
      "grep -q dear letter || exit 99; exit $code", 2, r"error: metrics file letter, line 1: not a JSON object"),
     ("a report to a full device", "mknod full c 1 7 && echo '{\"step\":1,\"loss\":2}' > m.jsonl && dtrain-report m.jsonl "

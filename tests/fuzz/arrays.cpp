@@ -6,7 +6,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace dtrain;
   return fuzz::expect(Fault::data, [&] {
     const ArrayFile file(fuzz::file_of("weights", fuzz::text_of(data, size)));
-    for (const ArrayEntry& entry : file.entries())
+    for (const ArrayEntry& entry : file.entries()) {
       if (file.readable(entry)) file.read(entry);
+      if (!file.safetensors_type(entry).empty()) file.read_bytes(entry);
+    }
   });
 }

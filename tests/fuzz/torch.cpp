@@ -2,7 +2,6 @@
 #include "dtrain/io/torch_file.h"
 
 #include "dtrain/io/safetensors.h"
-
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

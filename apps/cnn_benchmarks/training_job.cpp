@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/fine_tuning.h"
+#include "apps/cli/messages.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/recorded_weights.h"
 #include "apps/cli/vision.h"
@@ -60,6 +62,12 @@ TrainingJob::TrainingJob(Settings job_settings, TrainingSchedule job_schedule, D
   if (!backbone.empty()) weights_summary = detector->load_backbone(backbone) + " (backbone)";
   if (const std::string& weights = settings.flags.checkpoints.weights; !weights.empty())
     load_weights(weights_file(weights));
+  const cli::FineTuningFlags& fine_tuning = settings.flags.fine_tuning;
+  note(cli::fine_tune(store, fine_tuning.freeze, fine_tuning.head_learning_rate_factor));
+}
+
+void TrainingJob::note(const std::string& text) const {
+  if (is_chief() && !text.empty()) cli::print_message("note", text);
 }
 
 void TrainingJob::load_weights(const std::string& path) {
@@ -67,6 +75,7 @@ void TrainingJob::load_weights(const std::string& path) {
                                        : models::load_classifier(store, settings.info, path, Fault::checkpoint).report;
   weights_summary = fmt::format("{} ({})", path, report.summary());
   if (is_chief()) cli::print_notices(report, path);
+  if (settings.trains()) note(cli::initial_values(report));
   // Fine-tuning often replaces the classifier layer; evaluation needs all weights.
   if (!settings.trains() && !(report.missing.empty() && report.mismatched.empty()))
     throw Error(Fault::checkpoint, fmt::format("{}: does not fit {}: {}", path, settings.info.name, report.summary()));

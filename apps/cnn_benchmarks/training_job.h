@@ -39,6 +39,7 @@ struct TrainingJob {
 
  private:
   void load_weights(const std::string& path);
+  void note(const std::string& text) const;  // by the chief, unless empty
 };
 
 }  // namespace dtrain::cnn_benchmarks

@@ -116,6 +116,7 @@ void TrainFlags::declare(cli::FlagSet& flags) {
   machine.declare(flags);
   ranks.declare(flags);
   checkpoints.declare_saving(flags).former_name("logdir");
+  fine_tuning.declare(flags);
   display.declare(flags);
   summaries.declare(flags, /*always=*/true);
   tracing.declare(flags);

@@ -39,6 +39,7 @@ std::string length_line(const TrainingJob& job) {
 void print_header(cli::Log& log, const TrainingJob& job) {
   if (!job.settings.machine.gpu) log.line("Computing:   " + cli::describe(*job.model.context));
   if (!job.weights_summary.empty()) log.line("Weights:     " + job.weights_summary);
+  for (const std::string& notice : job.notices) log.notice(notice);
   for (const std::string& line : job.schedule.lines()) log.line(line);
   log.line(length_line(job));
 }

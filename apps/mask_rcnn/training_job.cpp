@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "apps/cli/fine_tuning.h"
 #include "apps/cli/ranks.h"
 #include "apps/cli/recorded_weights.h"
 #include "apps/cli/run_main.h"
@@ -92,6 +93,7 @@ TrainingSettings make_settings(TrainFlags flags, const cli::FlagSet& set, Group&
                             cli::ranks_of(group)};
   const TrainFlags& f = settings.flags;
   settings.flag_identity = set.recorded_identity();
+  settings.flag_settings = set.recorded_settings();
   settings.machine = f.machine.resolve(set, settings.ranks, notices);
   settings.shape = {.batch = f.run.batch_size > 0 ? f.run.batch_size : settings.batch,
                     .micro_steps = static_cast<int>(f.run.gradient_accumulation),
@@ -124,11 +126,26 @@ TrainingJob::TrainingJob(TrainingSettings job_settings, Datasets job_datasets, G
       datasets(std::move(job_datasets)),
       group(job_group),
       model(settings, settings.machine, settings.random_seed(), /*gradients=*/true, &group),
-      weights_summary(settings.weights.empty() ? "" : model.load(settings.weights, /*complete=*/false).summary()),
+      weights_summary(load_weights()),
       faults(cli::injected_faults(group)),
       communicator(faults.around(make_communicator(group, *model.context, settings.shape.gradients), *model.context)),
       schedule(make_schedule(settings, settings.flags.run, datasets.training->size(), settings.global_batch())),
       total_steps(steps_of(schedule, settings.flags.run)) {}
+
+std::string TrainingJob::load_weights() {
+  std::string summary;
+  const auto note = [&](std::string text) {
+    if (!text.empty()) notices.push_back(std::move(text));
+  };
+  if (!settings.weights.empty()) {
+    const WeightReport report = model.load(settings.weights, /*complete=*/false);
+    summary = report.summary();
+    note(cli::initial_values(report));
+  }
+  const cli::FineTuningFlags& flags = settings.flags.fine_tuning;
+  note(cli::fine_tune(model.store, flags.freeze, flags.head_learning_rate_factor));
+  return summary;
+}
 
 detection::TaskOptions TrainingJob::task_options() {
   detection::TaskOptions options;
@@ -144,6 +161,7 @@ detection::TaskOptions TrainingJob::task_options() {
   options.identity["seed"] = fmt::format("{}", options.seed);
   for (const auto& [key, value] : settings.described())
     if (!options.identity.contains(key)) options.settings.insert({key, value});
+  options.settings.insert(settings.flag_settings.begin(), settings.flag_settings.end());
   options.settings.insert({"version", cli::version()});
   options.weights = settings.recorded_with_weights();
   options.paste = settings.paste();

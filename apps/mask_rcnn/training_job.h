@@ -24,6 +24,7 @@ struct TrainingSettings : Settings {
   cli::Machine machine{};
   RunShape shape{};                                    // by the flags or the resumed checkpoint
   std::map<std::string, std::string> flag_identity{};  // flags that are part of the run's identity
+  std::map<std::string, std::string> flag_settings{};  // other recorded flags
 
   int64_t eval_batch() const { return flags.run.eval_batch_size > 0 ? flags.run.eval_batch_size : evaluation_batch; }
   uint64_t random_seed() const { return seed ? static_cast<uint64_t>(*seed) : flags.run.seed(); }
@@ -65,11 +66,16 @@ struct TrainingJob {
   Datasets datasets;
   Group& group;
   Model model;
-  std::string weights_summary;  // summary of loaded weights; empty if none
+  std::vector<std::string> notices{};  // about fine-tuning
+  std::string weights_summary;         // summary of loaded weights; empty if none
   Faults faults;
   std::unique_ptr<Communicator> communicator;  // for gradients
   TrainingSchedule schedule;
   uint64_t total_steps;
+
+ private:
+  // Loads the initial weights, if any, and applies the flags of fine-tuning. Returns the summary.
+  std::string load_weights();
 };
 
 OptimizerOptions optimizer_options(const RateSettings& rate);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dtrain/models/parts.h"
 #include "dtrain/ops/concat_channels.h"
 #include "dtrain/ops/crop_masks.h"
 #include "dtrain/ops/gating.h"
@@ -111,9 +112,10 @@ Detector::Detector(ParameterStore& store, const DetectorOptions& options)
 }
 
 void freeze(ParameterStore& store, const DetectorOptions& options) {
-  if (options.freeze_at >= 1)
-    for (const char* part : {"conv1.", "bn1."}) store.freeze(kBody + part);
-  for (int stage = 1; stage < options.freeze_at; ++stage) store.freeze(kBody + "layer" + std::to_string(stage) + ".");
+  for (int part = 0; part < options.freeze_at; ++part) {
+    const std::string name = part == 0 ? "stem" : concat("layer", part);
+    DT_CHECK(freeze_part(store, name), "freeze_at ", options.freeze_at, ": the backbone has no ", name);
+  }
   if (options.freeze_norms)
     store.freeze([](const std::string& name) {
       return name.starts_with(kBody) && (name.find(".bn") != name.npos || name.find(".downsample.1.") != name.npos);

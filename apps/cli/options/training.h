@@ -3,6 +3,7 @@
 
 #include "apps/cli/options/checkpoints.h"
 #include "apps/cli/options/display.h"
+#include "apps/cli/options/fine_tuning.h"
 #include "apps/cli/options/machine.h"
 #include "apps/cli/options/ranks.h"
 #include "apps/cli/options/run.h"
@@ -18,6 +19,7 @@ struct TrainingFlags {
   MachineFlags machine;
   RankFlags ranks;
   CheckpointFlags checkpoints;
+  FineTuningFlags fine_tuning;
   DisplayFlags display;
   SummaryFlags summaries;
   TracingFlags tracing;

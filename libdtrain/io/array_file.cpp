@@ -6,6 +6,7 @@
 #include "dtrain/io/input_file.h"
 #include "libdtrain/io/element_types.h"
 #include "libdtrain/io/foreign_file.h"
+#include "libdtrain/io/safetensors_header.h"
 #include "libdtrain/io/zip.h"
 
 namespace dtrain {
@@ -40,12 +41,6 @@ std::string left_out_of(const TorchFile& file) {
   for (const std::string& key : file.others()) text += (text.empty() ? "" : ", ") + key;
   return file.location().empty() ? text
                                  : concat(text, text.empty() ? "" : "; ", "the weights are under ", file.location());
-}
-
-std::vector<SafetensorsEntry> entries_of(std::span<const TensorSpec> plan) {
-  std::vector<SafetensorsEntry> entries;
-  for (const TensorSpec& one : plan) entries.push_back({one.name, safetensors_dtype(one.dtype), one.shape});
-  return entries;
 }
 
 }  // namespace

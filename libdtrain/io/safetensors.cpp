@@ -95,9 +95,13 @@ std::string safetensors_dtype(DType dtype) {
 }
 
 std::string safetensors_header(std::span<const TensorSpec> tensors, const SafetensorsMetadata& metadata) {
+  return safetensors_header(entries_of(tensors), metadata);
+}
+
+std::vector<SafetensorsEntry> entries_of(std::span<const TensorSpec> tensors) {
   std::vector<SafetensorsEntry> entries;
   for (const TensorSpec& one : tensors) entries.push_back({one.name, safetensors_dtype(one.dtype), one.shape});
-  return safetensors_header(entries, metadata);
+  return entries;
 }
 
 std::string safetensors_header(std::span<const SafetensorsEntry> tensors, const SafetensorsMetadata& metadata) {

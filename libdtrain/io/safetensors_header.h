@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,5 +20,8 @@ struct SafetensorsHeader {
 // duplicate or unknown keys, unknown dtype, negative, fractional or overflowing numbers, a size that is not shape x
 // element size.
 SafetensorsHeader parse_safetensors_header(std::string_view json, const std::string& path, Fault fault);
+
+// The same tensors with their types in safetensors' spelling, without place in a file.
+std::vector<SafetensorsEntry> entries_of(std::span<const TensorSpec> tensors);
 
 }  // namespace dtrain

@@ -50,8 +50,8 @@ struct Flags : cli::TrainingFlags {
   template <class Self>
   static auto groups(Self& f) {
     return std::tie(f.recipe, f.model, f.mode, f.run, f.input, f.pixels, f.augment, f.optimizer, f.schedule, f.machine,
-                    f.ranks, f.distribution, f.checkpoints, f.fine_tuning, f.display, f.performance, f.summaries, f.benchmark_log,
-                    f.rate_finder, f.tracing, f.graph, f.ssd, f.tf);
+                    f.ranks, f.distribution, f.checkpoints, f.fine_tuning, f.display, f.performance, f.summaries,
+                    f.benchmark_log, f.rate_finder, f.tracing, f.graph, f.ssd, f.tf);
   }
   // Checks across groups.
   void check_across_groups() const;

@@ -4,14 +4,14 @@ namespace dtrain::models {
 namespace {
 
 // Substring replacement; '^' at the start of `ours` anchors it to the start of the name.
-struct Renaming {
+struct NameRule {
   std::string_view ours, theirs;
 };
 
-constexpr Renaming kVgg[] = {
+constexpr NameRule kVgg[] = {
     {"^classifier.0.", "pre_logits.fc1."}, {"^classifier.3.", "pre_logits.fc2."}, {"^classifier.6.", "head.fc."}};
 
-constexpr Renaming kResNetV2[] = {{"^conv1.", "stem.conv."},
+constexpr NameRule kResNetV2[] = {{"^conv1.", "stem.conv."},
                                   {"^layer1.", "stages.0.blocks."},
                                   {"^layer2.", "stages.1.blocks."},
                                   {"^layer3.", "stages.2.blocks."},
@@ -22,7 +22,7 @@ constexpr Renaming kResNetV2[] = {{"^conv1.", "stem.conv."},
                                   {"^fc.", "head.fc."}};
 
 // MobileNet v2: timm numbers blocks within their stage.
-constexpr Renaming kMobileNet[] = {
+constexpr NameRule kMobileNet[] = {
     {"^features.0.0.", "conv_stem."},
     {"^features.0.1.", "bn1."},
     {"^features.1.conv.0.0.", "blocks.0.0.conv_dw."},
@@ -56,7 +56,7 @@ constexpr Renaming kMobileNet[] = {
     {"^classifier.1.", "classifier."},
 };
 
-constexpr Renaming kNasNet[] = {
+constexpr NameRule kNasNet[] = {
     {"^conv0.", "conv0.conv."},
     {"^conv0_bn.", "conv0.bn."},
     {".left.", "_left."},
@@ -78,7 +78,7 @@ constexpr Renaming kNasNet[] = {
     {"^final_layer.FC.", "last_linear."},
 };
 
-std::string renamed(std::string name, std::span<const Renaming> renamings) {
+std::string renamed(std::string name, std::span<const NameRule> renamings) {
   for (const auto& [ours, theirs] : renamings) {
     const bool anchored = ours.front() == '^';
     const std::string_view part = ours.substr(anchored ? 1 : 0);

@@ -129,7 +129,7 @@ const std::vector<Level> kLevels = {
     {"apps/serve/",
      {"apps/cli/", "apps/detection/", "libdtrain/", "models/", "data/"},
      {"apps/mask_rcnn/predictor.h", "apps/ssd/predictor.h"}},
-    {"apps/convert/", {"apps/cli/", "libdtrain/", "models/"}, {"apps/mask_rcnn/exchange.h"}},
+    {"apps/convert/", {"apps/cli/", "apps/mask_rcnn/exchange.h", "libdtrain/", "models/"}, {}},
     {"apps/", {"apps/cli/", "apps/observers/", "libdtrain/", "models/", "data/"}, {}},
 };
 

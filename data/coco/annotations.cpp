@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "data/coco/image_record.h"
+#include "data/coco/object_checks.h"
 #include "data/coco/object_record.h"
 #include "data/coco/read_records.h"
 #include "dtrain/core/error.h"

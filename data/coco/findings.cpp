@@ -14,6 +14,16 @@ void Findings::add(std::string_view kind, std::string_view action, const std::st
     all_.push_back({std::string(kind), std::string(action), 1, first, is_fault});
 }
 
+void Findings::merge(const Findings& others) {
+  for (const Finding& one : others.all_) {
+    const auto found = std::ranges::find(all_, one.kind, &Finding::kind);
+    if (found != all_.end())
+      found->count += one.count;
+    else
+      all_.push_back(one);
+  }
+}
+
 uint64_t Findings::count(std::string_view kind) const {
   const auto found = std::ranges::find(all_, kind, &Finding::kind);
   return found == all_.end() ? 0 : found->count;

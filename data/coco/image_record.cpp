@@ -4,6 +4,7 @@
 #include <cctype>
 #include <filesystem>
 
+#include "data/coco/object_checks.h"
 #include "data/coco/object_record.h"
 #include "dtrain/core/error.h"
 

@@ -1,22 +1,14 @@
 #include "data/coco/object_record.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "data/coco/object_checks.h"
 #include "dtrain/core/error.h"
 
 namespace dtrain::data::coco {
 namespace {
 
-constexpr std::string_view kShortPolygon = "polygons of fewer than 3 corners or an odd count of numbers";
-constexpr std::string_view kFarPolygon = "polygons with coordinates that are not finite or beyond 1e6";
-constexpr double kMaxBoxNumber = 1e9;  // larger numbers are errors
-
 bool is_training(const AnnotationOptions& options) { return options.use == AnnotationOptions::Use::training; }
-
-bool has_far_corner(const std::vector<double>& polygon) {
-  return !std::ranges::all_of(polygon, [](double number) { return std::abs(number) <= kMaxCoordinate; });
-}
 
 // Id from the file, or one that no file has.
 void take_id(const Record& record, PendingObject& object, Findings& findings) {
@@ -29,27 +21,6 @@ void take_id(const Record& record, PendingObject& object, Findings& findings) {
     object.has_id = false;
     findings.add("annotations without an id", "used all the same", record.title());
   }
-}
-
-// Returns false if the box makes the object unusable for training.
-bool check_box(const Record& record, const BoundingBox& box, Findings& findings) {
-  const auto is_bounded = [](double number) { return std::abs(number) <= kMaxBoxNumber; };
-  if (!(is_bounded(box.x) && is_bounded(box.y) && is_bounded(box.width) && is_bounded(box.height))) {
-    findings.add("boxes with numbers that are not finite or beyond 1e9", kLeftOut, record.title());
-    return false;
-  }
-  if (box.width >= 0 && box.height >= 0) return true;
-  findings.add("boxes of negative width or height", kLeftOut, record.title());
-  return false;
-}
-
-// Keeps valid polygons as detectron2 does.
-void keep_polygons(Polygons& polygons, const Record& record, Findings& findings) {
-  std::erase_if(polygons, [&](const std::vector<double>& polygon) {
-    const bool is_short = polygon.size() < 6 || polygon.size() % 2 != 0, is_far = has_far_corner(polygon);
-    if (is_short || is_far) findings.add(is_short ? kShortPolygon : kFarPolygon, kLeftOut, record.title());
-    return is_short || is_far;
-  });
 }
 
 // Keeps the polygons that pycocotools rasterises. It drops a trailing odd coordinate, two vertices have no interior,
@@ -74,10 +45,7 @@ bool take_training_mask(Record& record, Annotation& annotation, Findings& findin
   annotation.segmentation = record.take_segmentation();
   Polygons* const polygons = std::get_if<Polygons>(&annotation.segmentation);
   if (!polygons) return true;
-  keep_polygons(*polygons, record, findings);
-  if (!polygons->empty()) return true;
-  findings.add("objects of which no polygon remains", kLeftOut, record.title());
-  return false;
+  return keep_polygons(*polygons, record.title(), findings);
 }
 
 void take_scoring_mask(Record& record, PendingObject& object, const AnnotationOptions& options, Findings& findings) {
@@ -110,7 +78,7 @@ std::optional<PendingObject> read_object(Record& record, const AnnotationOptions
   object.has_area = !record.lacks(Key::area);
   if (object.has_area) annotation.area = record.number(Key::area);
   if (const std::optional<BoundingBox> box = record.take_box()) {
-    if (is_training(options) && !check_box(record, *box, findings)) return {};
+    if (is_training(options) && !check_box(*box, record.title(), findings)) return {};
     annotation.box = *box;
     object.has_box = true;
   }

@@ -21,8 +21,6 @@ struct PendingObject {
   std::string title() const;
 };
 
-inline constexpr std::string_view kLeftOut = "left out";
-
 // Parses the usable parts of an object; nothing if it is unusable. Skipped parts are added to the findings.
 std::optional<PendingObject> take_object(Record& record, const AnnotationOptions& options, Findings& findings);
 

@@ -20,6 +20,8 @@ class Findings {
  public:
   // Counts a finding; keeps `first` of the first one of its kind.
   void add(std::string_view kind, std::string_view action, const std::string& first, bool is_fault = true);
+  // Adds findings of another file.
+  void merge(const Findings& others);
 
   const std::vector<Finding>& all() const { return all_; }  // in order of first occurrence
   uint64_t count(std::string_view kind) const;

@@ -16,7 +16,7 @@ find_path(WEBP_INCLUDE_DIR webp/demux.h REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(Protobuf 3.21 REQUIRED)  # lite runtime and protoc
 find_package(prometheus-cpp REQUIRED)  # 1.0; its CMake package states no version
-find_package(Boost 1.74 CONFIG REQUIRED)  # headers only: Asio and Beast, for the server
+find_package(Boost 1.74 CONFIG REQUIRED)  # headers only: Asio and Beast for the server, PropertyTree for XML
 find_library(SODIUM_LIBRARY sodium REQUIRED)  # has no CMake package
 find_path(SODIUM_INCLUDE_DIR sodium.h REQUIRED)
 find_library(HWLOC_LIBRARY hwloc REQUIRED)  # has no CMake package

@@ -126,6 +126,26 @@ ImageView PngDecoder::decode(const Window& window) {
           window.width, window.height, static_cast<int64_t>(stride)};
 }
 
+std::vector<uint8_t> PngDecoder::decode_values() {
+  State& s = *state_;
+  DT_CHECK(s.png, "PNG decode: no image is open, or it was decoded before");
+  const int color = png_get_color_type(s.png, s.info);
+  if ((color != PNG_COLOR_TYPE_PALETTE && color != PNG_COLOR_TYPE_GRAY) || png_get_bit_depth(s.png, s.info) > 8)
+    return {};
+  const auto stride = static_cast<size_t>(s.width);
+  std::vector<uint8_t> values(stride * static_cast<size_t>(s.height));
+  s.run_or_throw(guarded(s.errors, [&] {
+    png_set_packing(s.png);
+    const int passes = png_set_interlace_handling(s.png);
+    png_read_update_info(s.png, s.info);
+    if (png_get_rowbytes(s.png, s.info) != stride) png_error(s.png, "unexpected row size");
+    for (int pass = 0; pass < passes; ++pass)
+      for (int y = 0; y < s.height; ++y) png_read_row(s.png, values.data() + static_cast<size_t>(y) * stride, nullptr);
+  }));
+  s.close();
+  return values;
+}
+
 namespace {
 
 struct Sink {

@@ -113,6 +113,7 @@ const std::vector<Level> kLevels = {
     {"libdtrain/", {"libdtrain/core/", "libdtrain/autograd/", "libdtrain/ops/"}, {}},  // layers
     {"models/", {"libdtrain/", "models/"}, {}},
     {"data/coco/", {"libdtrain/core/", "libdtrain/io/"}, {}},
+    {"data/annotations/", {"libdtrain/core/", "libdtrain/io/", "data/"}, {}},
     {"data/", {"libdtrain/core/", "libdtrain/io/", "data/coco/"}, {}},
     {"apps/cli/options/", {"apps/cli/", "libdtrain/", "data/"}, {}},
     {"apps/cli/", {"libdtrain/", "models/", "data/"}, {}},

@@ -13,6 +13,9 @@ class PngDecoder {
 
   ImageInfo open(std::span<const std::byte> encoded);
   ImageView decode(const Window& window);
+  // Stored values of the opened image, [height * width]: palette indices or grey levels of up to 8 bits, not scaled.
+  // Empty for other colours and depths, which decode() may still read.
+  std::vector<uint8_t> decode_values();
 
  private:
   struct State;

@@ -1,50 +1,56 @@
 #include "apps/detection/splits.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
-#include <string_view>
 
 #include <fmt/format.h>
 
+#include "data/coco_layout.h"
 #include "dtrain/core/error.h"
 
 namespace dtrain::detection {
 namespace {
 
-namespace fs = std::filesystem;
+std::string lower_case(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
 
-constexpr std::string_view kBefore = "instances_", kAfter = ".json";
-
-std::vector<std::string> splits_in(const std::string& folder, const std::string& part, std::error_code& failure) {
+std::vector<std::string> splits_in(const std::string& folder, const std::string& part) {
+  const std::vector<std::string> all = data::coco_splits(folder);
   std::vector<std::string> splits;
-  for (const auto& entry : fs::directory_iterator(folder + "/annotations", failure)) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with(kBefore) || !name.ends_with(kAfter)) continue;
-    const std::string split = name.substr(kBefore.size(), name.size() - kBefore.size() - kAfter.size());
-    if (split.find(part) != split.npos) splits.push_back(split);
-  }
-  std::ranges::sort(splits);
+  for (const std::string& split : all)
+    if (lower_case(split).find(part) != split.npos) splits.push_back(split);
+  if (splits.empty() && part == "train" && std::ranges::find(all, "default") != all.end()) return {"default"};
   return splits;
 }
 
 }  // namespace
 
 std::vector<std::string> annotated_splits(const std::string& folder, const std::string& part) {
-  std::error_code failure;
-  std::vector<std::string> splits = splits_in(folder, part, failure);
-  if (splits.empty())
-    throw Error(Fault::data, fmt::format("{}/annotations: no file instances_*{}*.json{}", folder, part,
-                                         failure ? ": " + failure.message() : ""));
+  std::vector<std::string> splits = splits_in(folder, part);
+  if (splits.empty()) {
+    std::error_code failure;
+    const std::filesystem::directory_iterator listed(folder + "/annotations", failure);
+    throw Error(Fault::data, fmt::format("{0}/annotations: no file instances_*{1}*.json{2}, and no {0}/*{1}*/"
+                                         "_annotations.coco.json",
+                                         folder, part, failure ? ": " + failure.message() : ""));
+  }
   return splits;
 }
 
 bool has_annotated_split(const std::string& folder, const std::string& part) {
-  std::error_code failure;
-  return !splits_in(folder, part, failure).empty();
+  return !splits_in(folder, part).empty();
 }
 
 std::string annotations_in(const std::string& folder, const std::string& split) {
-  return fmt::format("{}/annotations/{}{}{}", folder, kBefore, split, kAfter);
+  return data::coco_annotations(folder, split);
+}
+
+std::string images_in(const std::string& folder, const std::string& split) {
+  const std::string found = data::coco_images(folder, split);
+  return found.empty() ? folder + "/" + split : found;
 }
 
 }  // namespace dtrain::detection

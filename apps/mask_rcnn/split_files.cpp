@@ -31,8 +31,9 @@ std::string annotations_of(const DataSettings& settings, const std::string& spli
 }
 
 std::string images_of(const DataSettings& settings, const std::string& split) {
-  const std::string name = file_split(settings, split), own = settings.base_dir + "/" + name;
-  return std::filesystem::is_directory(own) ? own : settings.base_dir + "/" + folder_of_split(name);
+  const std::string name = file_split(settings, split), own = detection::images_in(settings.base_dir, name);
+  if (folder_of_split(name) == name || std::filesystem::is_directory(settings.base_dir + "/" + name)) return own;
+  return detection::images_in(settings.base_dir, folder_of_split(name));
 }
 
 }  // namespace dtrain::mask_rcnn

@@ -8,6 +8,7 @@
 #include "apps/cli/stop_signals.h"
 #include "apps/detection/splits.h"
 #include "data/coco_categories.h"
+#include "data/coco_layout.h"
 #include "data/shard_files.h"
 #include "dtrain/core/error.h"
 #include "dtrain/data/coco/evaluate.h"
@@ -23,14 +24,15 @@ std::shared_ptr<const data::DetectionSource> open_annotated(const std::string& f
     throw Error(Fault::data, fmt::format("{}/annotations: several splits, {}; expected one whose name contains {}",
                                          folder, fmt::join(splits, ", "), part));
   using Use = data::coco::AnnotationOptions::Use;
-  return data::open_coco(detection::annotations_in(folder, splits[0]), folder + "/" + splits[0],
+  return data::open_coco(detection::annotations_in(folder, splits[0]), detection::images_in(folder, splits[0]),
                          {.use = training ? Use::training : Use::scoring, .masks = false, .stop = cli::stop_requested});
 }
 
 std::shared_ptr<const data::DetectionSource> open_source(const std::string& folder, bool training,
                                                          const data::CacheOptions& cache) {
   const std::string split = training ? "train" : "validation";
-  const bool annotated = !data::has_shards(folder, split) && std::filesystem::exists(folder + "/annotations");
+  const bool has_annotations = std::filesystem::exists(folder + "/annotations") || !data::coco_splits(folder).empty();
+  const bool annotated = !data::has_shards(folder, split) && has_annotations;
   auto source = annotated ? open_annotated(folder, training) : data::open_detection_records(folder, split, cache);
   return data::with_coco_classes(std::move(source), folder);
 }

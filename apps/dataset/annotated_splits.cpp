@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <regex>
-#include <vector>
 
 #include "apps/cli/messages.h"
-#include "apps/dataset/writing.h"
+#include "data/coco_layout.h"
 #include "dtrain/core/error.h"
 #include "dtrain/io/file_system.h"
 
@@ -15,52 +14,61 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Captured groups of the file names in annotations/ that match `name`, sorted.
-std::vector<std::string> annotations_like(const std::string& input, const std::string& name) try {
-  const std::regex pattern(name);
-  std::vector<std::string> found;
-  for (const auto& entry : fs::directory_iterator(fs::path(input) / "annotations")) {
-    const std::string file = entry.path().filename().string();
-    if (std::smatch match; std::regex_match(file, match, pattern)) found.push_back(match[1]);
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-} catch (const fs::filesystem_error& error) {
-  throw Error(fault_of_errno(error.code().value(), Fault::data),
-              concat(input, "/annotations: cannot be listed: ", error.code().message()));
+struct Kind {
+  const char* name;
+  std::regex pattern;  // captures the year
+};
+
+// valminusminival2014 is training data, not a split of a year. CVAT names the only subset of a task "default".
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {
+      {"train", std::regex("(?:train|training|default)((?!minus|ing).*)", std::regex::icase)},
+      {"val", std::regex("(?:val|valid|validation)((?!minus|id|ation).*)", std::regex::icase)},
+      {"test", std::regex("(?:test|testing)((?!minus|ing|_|-).*)", std::regex::icase)}};
+  return all;
 }
 
-// Years of annotations/instances_SPLIT<year>.json. valminusminival2014 is training data, not a split of a year.
-std::vector<std::string> years_of(const std::string& input, const std::string& split) {
-  return annotations_like(input, "instances_" + split + "(?!minus)(.*)\\.json");
+void require_listable(const std::string& folder) {
+  std::error_code failure;
+  const fs::directory_iterator listed(folder, failure);
+  if (failure)
+    throw Error(fault_of_errno(failure.value(), Fault::data), folder + ": cannot be listed: " + failure.message());
+}
+
+AnnotatedSplit files_of(const std::string& input, const char* kind, const std::string& split) {
+  AnnotatedSplit files{kind, data::coco_annotations(input, split), data::coco_images(input, split)};
+  if (files.images.empty())
+    throw Error(Fault::data, concat(files.annotations, ": no folder ", input, "/", split, " or ", input, "/images/",
+                                    split, " with its images"));
+  return files;
 }
 
 }  // namespace
 
-std::optional<AnnotatedSplit> find_split(const std::string& input, const std::string& split, const std::string& year) {
-  std::vector<std::string> years = years_of(input, split);
-  if (!year.empty()) std::erase_if(years, [&](const std::string& found) { return found != year; });
-  if (years.empty()) return {};
-  if (years.size() > 1)
-    throw Error(Fault::data, concat(input, "/annotations: instances_", split, years[0], ".json and instances_", split,
-                                    years[1], ".json; choose one by --year"));
-  const std::string name = split + years.front();
-  AnnotatedSplit files{concat(input, "/annotations/instances_", name, ".json"),
-                       existing_folder(input, {name.c_str(), ("images/" + name).c_str(), split.c_str()})};
-  if (files.images.empty())
-    throw Error(Fault::data, concat(files.annotations, ": no folder ", input, "/", name, " with its images"));
-  return files;
-}
-
-void report_others(const std::string& input, const std::optional<AnnotatedSplit>& train,
-                   const std::optional<AnnotatedSplit>& validation) {
-  std::string others;
-  for (const std::string& file : annotations_like(input, "(instances_.*\\.json)")) {
-    const std::string path = concat(input, "/annotations/", file);
-    if ((train && path == train->annotations) || (validation && path == validation->annotations)) continue;
-    others += (others.empty() ? "" : ", ") + file;
+std::vector<AnnotatedSplit> find_splits(const std::string& input, const std::string& year) {
+  std::vector<std::string> others = data::coco_splits(input);
+  if (others.empty()) require_listable(input + "/annotations");
+  std::vector<AnnotatedSplit> splits;
+  for (const Kind& kind : kinds()) {
+    std::vector<std::string> found;
+    for (const std::string& split : others)
+      if (std::smatch match; std::regex_match(split, match, kind.pattern) && (year.empty() || match[1] == year))
+        found.push_back(split);
+    if (found.size() > 1)
+      throw Error(Fault::data, concat(input, "/annotations: instances_", found[0], ".json and instances_", found[1],
+                                      ".json; choose one by --year"));
+    if (found.empty()) continue;
+    splits.push_back(files_of(input, kind.name, found.front()));
+    std::erase(others, found.front());
   }
-  if (!others.empty()) cli::print_message("note", concat(input, "/annotations: not converted: ", others));
+  if (splits.empty())
+    throw Error(Fault::data, concat(input, "/annotations: neither instances_train", year, "*.json nor instances_val",
+                                    year, "*.json in it, nor train/_annotations.coco.json beside it"));
+  std::string rest;
+  for (const std::string& split : others)
+    rest += (rest.empty() ? "" : ", ") + fs::path(data::coco_annotations(input, split)).filename().string();
+  if (!rest.empty()) cli::print_message("note", concat(input, "/annotations: not converted: ", rest));
+  return splits;
 }
 
 }  // namespace dtrain::dataset

@@ -1,22 +1,20 @@
 // Splits of a COCO data set.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <vector>
 
 namespace dtrain::dataset {
 
-// A split in COCO's folder layout.
+// A split in a layout of data/coco_layout.h.
 struct AnnotatedSplit {
-  std::string annotations, images;
+  std::string name{};  // "train", "val" or "test"
+  std::string annotations{}, images{};
 };
 
-// annotations/instances_SPLIT<year>.json of `input` and its image folder; none if missing. Throws Error(Fault::data) if
-// there are several years and `year` is empty, or if there is no image folder.
-std::optional<AnnotatedSplit> find_split(const std::string& input, const std::string& split, const std::string& year);
-
-// Prints a notice about annotations that belong to neither split.
-void report_others(const std::string& input, const std::optional<AnnotatedSplit>& train,
-                   const std::optional<AnnotatedSplit>& validation);
+// Training, validation and test split of `input`, those that exist. A note names annotations that belong to none.
+// Throws Error(Fault::data) without training and validation split, if there are several years and `year` is empty, and
+// if a split has no image folder.
+std::vector<AnnotatedSplit> find_splits(const std::string& input, const std::string& year);
 
 }  // namespace dtrain::dataset

@@ -20,7 +20,7 @@ constexpr std::array kCommands = {
             "generates synthetic images as TFRecord shards, to test training or to measure reading"},
     Command{"shapes", dataset::shapes, "generates synthetic shapes with boxes and masks in COCO format"},
     Command{"cifar10", dataset::cifar10, "converts CIFAR-10, from image folders or binary batches, to TFRecord shards"},
-    Command{"coco", dataset::coco, "converts images with COCO annotations to TFRecord shards"},
+    Command{"coco", dataset::coco, "converts images with annotations of COCO, VOC, YOLO or labelme"},
     Command{"inspect", dataset::inspect, "describes TFRecord and IDX files: one JSON line per file"},
     Command{"verify", dataset::verify, "verifies every checksum, record and image of TFRecord and IDX files"},
     Command{"check", dataset::check, "reports all problems of images, archives, records, annotations and labels"},

@@ -1,6 +1,5 @@
 // dtrain-data shapes: generates a synthetic detection data set in COCO format.
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -8,19 +7,18 @@
 #include "apps/cli/stop_signals.h"
 #include "apps/cli/values.h"
 #include "apps/dataset/files.h"
+#include "apps/dataset/new_folder.h"
 #include "apps/dataset/writing.h"
 #include "data/coco/write_annotations.h"
 #include "data/shapes.h"
 #include "dtrain/core/error.h"
 #include "dtrain/data/jpeg.h"
 #include "dtrain/data/png.h"
-#include "dtrain/io/atomic_file.h"
 
 namespace dtrain::dataset {
 namespace {
 
 namespace coco = data::coco;
-namespace fs = std::filesystem;
 
 struct ShapesFlags {
   CommonFlags common;
@@ -60,37 +58,6 @@ struct ShapesFlags {
   }
 };
 
-// A folder that is published atomically by commit(), else removed.
-class NewFolder {
- public:
-  explicit NewFolder(const std::string& path) : path_(fs::absolute(path).lexically_normal().string()) {
-    while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
-    std::error_code absent;
-    if (fs::exists(path_, absent) && !(fs::is_directory(path_, absent) && fs::is_empty(path_, absent)))
-      throw Error(Fault::config, path + ": is there already; choose another name or remove it");
-    make_directories(system_files(), directory_of(path_));
-    part_ = temporary_name(path_);
-  }
-  ~NewFolder() {
-    std::error_code left;
-    fs::remove_all(part_, left);
-  }
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-
-  void write(const std::string& name, const auto& bytes) const {
-    const std::string path = part_ + "/" + name;
-    make_directories(system_files(), directory_of(path));
-    OutputFile file(system_files(), path);
-    file.write(bytes.data(), bytes.size());
-    file.close();
-  }
-  void commit() const { commit_directory(system_files(), part_, path_); }
-
- private:
-  std::string path_, part_;
-};
-
 // "000000000001.jpg", as in COCO.
 std::string file_name(uint64_t id, const std::string& format) {
   return fmt::format("{:012}.{}", id, format == "png" ? "png" : "jpg");
@@ -99,6 +66,10 @@ std::string file_name(uint64_t id, const std::string& format) {
 std::vector<std::byte> encoded(const ShapesFlags& flags, const data::Image& image) {
   if (flags.format == "png") return data::encode_png(image.view());
   return data::encode_jpeg(image.view(), {.quality = static_cast<int>(flags.quality)});
+}
+
+std::string_view text_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 // The caller assigns ids.
@@ -150,7 +121,8 @@ void write_shapes(const ShapesFlags& flags, const data::SceneOptions& scene) {
     if (cli::stop_requested()) throw Error("stopped");
     const data::Scene drawn = data::draw_scene(scene, i);
     for (const data::SceneObject& object : drawn.objects) objects[i].push_back(annotation_of(object));
-    folder.write(parts[i < training ? 0 : 1].name + "/" + file_name(i + 1, flags.format), encoded(flags, drawn.image));
+    folder.write(parts[i < training ? 0 : 1].name + "/" + file_name(i + 1, flags.format),
+                 text_of(encoded(flags, drawn.image)));
   });
   std::string report;
   for (const Part& part : parts) {

@@ -34,7 +34,14 @@ void CommonFlags::declare(cli::FlagSet& flags, const char* input_meaning, bool n
 }
 
 bool CommonFlags::parse(cli::FlagSet& flags, const Arguments& argv) {
-  if (!cli::read_flags(flags, argv)) return false;
+  if (takes_folder) {
+    const auto places = cli::read_command_line(flags, argv);
+    if (!places) return false;
+    DT_CHECK(places->size() + (input.empty() ? 0 : 1) <= 1, "several folders are given, expected one");
+    if (!places->empty()) input = places->front();
+  } else if (!cli::read_flags(flags, argv)) {
+    return false;
+  }
   DT_CHECK(!needs_input_ || !input.empty(), "--input is missing; see --help");
   DT_CHECK(!output.empty(), "--output is missing; see --help");
   return true;

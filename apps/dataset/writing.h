@@ -20,10 +20,12 @@ struct CommonFlags {
   std::string on_bad_image = "fail";  // fail, skip or list
   bool has_seed = true;               // whether the command generates or shuffles
   bool reads_images = false;          // whether it has --on_bad_image
+  bool takes_folder = false;          // whether --input may be given as an argument
 
   // Declares --input only if the command has it; it is optional if others can replace it.
   void declare(cli::FlagSet& flags, const char* input_meaning, bool needs_input = true);
-  // Parses argv without positional arguments; false after printing help or the version. Throws Error if --input or
+  // Parses argv, which has no positional arguments but that of takes_folder; false after printing help or the version.
+  // Throws Error if --input or
   // --output is missing.
   bool parse(cli::FlagSet& flags, const Arguments& argv);
 

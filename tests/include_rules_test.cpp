@@ -131,6 +131,10 @@ const std::vector<Level> kLevels = {
      {"apps/cli/", "apps/detection/", "libdtrain/", "models/", "data/"},
      {"apps/mask_rcnn/predictor.h", "apps/ssd/predictor.h"}},
     {"apps/convert/", {"apps/cli/", "apps/mask_rcnn/exchange.h", "libdtrain/", "models/"}, {}},
+    // Draws objects.
+    {"apps/dataset/",
+     {"apps/cli/", "libdtrain/", "data/"},
+     {"apps/mask_rcnn/canvas.h", "apps/mask_rcnn/draw_objects.h", "apps/mask_rcnn/text.h"}},
     {"apps/", {"apps/cli/", "apps/observers/", "libdtrain/", "models/", "data/"}, {}},
 };
 

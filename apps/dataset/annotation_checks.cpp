@@ -5,8 +5,8 @@
 
 #include "apps/cli/stop_signals.h"
 #include "apps/dataset/files.h"
-#include "apps/dataset/writing.h"
 #include "data/coco_images.h"
+#include "data/coco_layout.h"
 #include "data/orientation.h"
 #include "dtrain/core/error.h"
 #include "dtrain/data/coco/annotations.h"
@@ -19,13 +19,13 @@ namespace {
 
 constexpr const char* kUnreadableListed = "image of annotations that cannot be read";
 
-// Image folder of annotations: NAME or images/NAME beside the folder of instances_NAME.json, or the file's own folder
-// if it contains the images; "" if neither exists.
+// Image folder of annotations: that of the split beside the folder of instances_NAME.json, or the file's own folder if
+// it contains the images; "" if neither exists.
 std::string image_folder_of(const std::string& path, Found how) {
   if (std::string name = std::filesystem::path(path).stem().string(); name.starts_with("instances_")) {
     name.erase(0, std::string_view("instances_").size());
     const std::string root = std::filesystem::path(path).parent_path().parent_path().string();
-    const std::string folder = existing_folder(root, {name.c_str(), ("images/" + name).c_str()});
+    const std::string folder = data::coco_images(root, name);
     if (!folder.empty()) return folder;
   }
   return how == Found::beside_images ? directory_of(path) : "";

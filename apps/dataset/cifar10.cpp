@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "apps/dataset/files.h"
 #include "apps/dataset/writing.h"
 #include "dtrain/core/error.h"
 #include "dtrain/data/cifar10.h"

@@ -109,6 +109,13 @@ std::optional<DataFiles> parse_data_files(const Arguments& argv, const std::stri
 
 bool is_idx_file(const std::string& path) { return data::has_idx_name(fs::path(path).filename().string()); }
 
+std::string existing_folder(const std::string& root, std::initializer_list<const char*> names) {
+  std::error_code unreadable;
+  for (const char* name : names)
+    if (const fs::path folder = fs::path(root) / name; fs::is_directory(folder, unreadable)) return folder.string();
+  return "";
+}
+
 int report(const std::vector<std::optional<Error>>& errors) {
   int code = 0;
   for (const std::optional<Error>& error : errors) {

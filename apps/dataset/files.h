@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string>
@@ -39,6 +40,9 @@ bool has_record_name(const std::string& name);
 
 // Whether the name is of an IDX file.
 bool is_idx_file(const std::string& path);
+
+// The first of the names that exists as a folder in `root`, or "".
+std::string existing_folder(const std::string& root, std::initializer_list<const char*> names);
 
 // Prints each on stderr; returns the exit code of the first.
 int report(const std::vector<std::optional<Error>>& errors);

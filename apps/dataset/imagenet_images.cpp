@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "apps/cli/messages.h"
+#include "apps/dataset/files.h"
 #include "data/image_tar.h"
 #include "data/label_file.h"
 #include "dtrain/core/error.h"

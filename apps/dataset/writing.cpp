@@ -195,13 +195,4 @@ data::Split split_of_tree(const std::string& name, int64_t shards, std::vector<d
           }};
 }
 
-std::string existing_folder(const std::string& root, std::initializer_list<const char*> names) {
-  std::error_code unreadable;
-  for (const char* name : names)
-    if (const std::filesystem::path folder = std::filesystem::path(root) / name;
-        std::filesystem::is_directory(folder, unreadable))
-      return folder.string();
-  return "";
-}
-
 }  // namespace dtrain::dataset

@@ -69,7 +69,4 @@ void write_class_names(const CommonFlags& common, const std::vector<std::string>
 data::Split split_of_tree(const std::string& name, int64_t shards, std::vector<data::TreeImage> images, int64_t seed,
                           std::string (*make)(const data::TreeImage&, std::string& warning), KeptWarnings& warnings);
 
-// The first of the names that exists as a folder in `root`, or "".
-std::string existing_folder(const std::string& root, std::initializer_list<const char*> names);
-
 }  // namespace dtrain::dataset

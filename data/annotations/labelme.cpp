@@ -28,7 +28,7 @@ using nlohmann::json;
 
 constexpr size_t kMaxFileBytes = size_t{kMaxRecordBytes} * 3 / 2;  // an image in base64, and its shapes
 
-json parse(std::string_view text, const std::string& where) {
+json document_of(std::string_view text, const std::string& where) {
   const json document = parse_json<json>(
       text, where, Fault::data, {.bytes = kMaxFileBytes, .depth = 8, .keys = 1000, .values = 2'000'000, .seconds = 60});
   if (!document.is_object() || !document.contains("shapes") || !document["shapes"].is_array())
@@ -104,7 +104,7 @@ ImageSize size_of_embedded(const std::string& bytes) {
 }  // namespace
 
 std::string embedded_image(const std::string& path) {
-  const json document = parse(read_text(path, kMaxFileBytes), path);
+  const json document = document_of(read_text(path, kMaxFileBytes), path);
   const std::string text = text_at(document, "imageData");
   if (text.empty()) throw Error(Fault::data, path + ": no imageData");
   try {
@@ -115,7 +115,7 @@ std::string embedded_image(const std::string& path) {
 }
 
 LabelledImage parse_labelme(std::string_view text, const std::string& title, const LabelmeFiles& files) {
-  const json document = parse(text, title);
+  const json document = document_of(text, title);
   LabelledImage image;
   const std::string stated = text_at(document, "imagePath"), data = text_at(document, "imageData");
   if (!stated.empty()) image.file_name = files.find(stated);

@@ -1,10 +1,9 @@
 #include "data/annotations/yaml.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdint>
 #include <set>
 
+#include "data/annotations/yaml_escapes.h"
 #include "dtrain/core/error.h"
 
 namespace dtrain::data::annotations {
@@ -215,38 +214,14 @@ class YamlParser {
         ++at_;
         if (quote == '"' || here() != '\'' || at_end()) return text;
       } else if (quote == '"' && here() == '\\') {
-        ++at_;
-        text += escaped();
+        const size_t length = append_escape(text_.substr(at_ + 1), text);
+        if (length == 0) fail("an escape that is not supported");
+        at_ += length;
         continue;
       }
       text += here();
     }
     fail("a quoted text without an end in its line");
-  }
-
-  // Text of an escape, whose last character is skipped by the caller.
-  std::string escaped() {
-    constexpr std::string_view kNames = "\\\"/ tnr", kValues = "\\\"/ \t\n\r";
-    const char name = here();
-    if (const size_t found = kNames.find(name); !at_end() && found != kNames.npos) return {kValues[found]};
-    const size_t digits = name == 'x' ? 2 : name == 'u' ? 4 : name == 'U' ? 8 : 0;
-    uint32_t code = 0;
-    const std::string_view text = rest().substr(std::min<size_t>(1, rest().size()), digits);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), code, 16);
-    if (digits == 0 || text.size() != digits || error != std::errc() || end != text.data() + digits || code == 0 ||
-        code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-      fail("an escape that is not supported");
-    at_ += digits;
-    return utf8_of(code);
-  }
-
-  static std::string utf8_of(uint32_t code) {
-    const auto byte = [](uint32_t bits) { return static_cast<char>(static_cast<unsigned char>(bits)); };
-    const auto next = [&](int shift) { return byte(0x80 | ((code >> shift) & 0x3f)); };
-    if (code < 0x80) return {byte(code)};
-    if (code < 0x800) return {byte(0xc0 | (code >> 6)), next(0)};
-    if (code < 0x10000) return {byte(0xe0 | (code >> 12)), next(6), next(0)};
-    return {byte(0xf0 | (code >> 18)), next(12), next(6), next(0)};
   }
 
   void skip_in_flow() {

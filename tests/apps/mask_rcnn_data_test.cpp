@@ -23,6 +23,11 @@ class MaskRcnnData : public MaskRcnn {
   ProgramResult train(const Words& more = {}) const {
     return run_program("dtrain-mask-rcnn", joined_words(train_words("run", 1), more));
   }
+  // Whether a training finds training and validation data.
+  bool trains() const {
+    const ProgramResult result = train();
+    return result.code == 0 && !contains(result.err, "no validation data");
+  }
   static void expect(const ProgramResult& result, int code, const std::string& part) {
     EXPECT_EQ(result.code, code) << result.out << result.err;
     EXPECT_TRUE(contains(result.err, part)) << part << " is missing in\n" << result.err;
@@ -54,6 +59,20 @@ TEST_F(MaskRcnnData, FaultyObjectsAreLeftOutAndCounted) {
   const std::string refused = "error: " + annotations("train") + ": boxes of negative width or height: 1 (first: ";
   expect(run_program("dtrain-data", joined_words(convert, {"--strict"})), 2, refused);
   expect(train({"--strict"}), 2, refused);
+}
+
+TEST_F(MaskRcnnData, LayoutsOfRoboflowAndCvatAreRead) {
+  fs::rename(annotations("train"), path("data/train/_annotations.coco.json"));
+  fs::rename(path("data/val"), path("data/valid"));
+  fs::rename(annotations("val"), path("data/valid/_annotations.coco.json"));
+  EXPECT_TRUE(trains()) << "Roboflow";
+  fs::create_directories(path("data/images"));
+  for (const auto& [from, to] : {std::pair("train", "Train"), {"valid", "Validation"}}) {
+    fs::rename(path(std::string("data/") + from + "/_annotations.coco.json"), annotations(to));
+    fs::rename(path(std::string("data/") + from), path(std::string("data/images/") + to));
+  }
+  fs::remove_all(path("run"));
+  EXPECT_TRUE(trains()) << "CVAT";
 }
 
 TEST_F(MaskRcnnData, ImagesAreFoundAndMeasured) {

@@ -52,7 +52,8 @@ TEST_F(DatasetStats, NamesDuplicates) {
   const Outcome outcome = run("stats " + folder);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const std::string& part :
-       {std::string("train: 7 images, 9 objects, "), std::string("  images without objects: 1; that cannot be used: 0\n"),
+       {std::string("train: 7 images, 9 objects, "),
+        std::string("  images without objects: 1; that cannot be used: 0\n"),
         std::string("       5         6         5  cat\n"),
         concat("images with the bytes of another one: 1; groups of them in several splits: 0\n  ", coco.folder(),
                "/im3.png = ", coco.folder(), "/im6.png\n"),
@@ -89,7 +90,8 @@ TEST_F(DatasetStats, ShowNamesUnusableImages) {
   expect("show " + folder + "--output=sheet.png", 2, "error: ");
   EXPECT_TRUE(std::filesystem::exists(root / "sheet.png"));
   expect("show " + folder, 1, "--output is missing");
-  expect("show " + folder + "--output=sheet.png --split=test", 1, "--split=test: no such split; the first one is train");
+  expect("show " + folder + "--output=sheet.png --split=test", 1,
+         "--split=test: no such split; the first one is train");
 }
 
 }  // namespace

@@ -11,9 +11,9 @@
 #include "apps/cli/run_main.h"
 #include "apps/cli/stop_signals.h"
 #include "apps/dataset/file_checks.h"
-#include "apps/dataset/file_tree.h"
 #include "apps/dataset/files.h"
 #include "apps/dataset/writing.h"
+#include "data/file_tree.h"
 #include "dtrain/core/error.h"
 #include "dtrain/io/atomic_file.h"
 
@@ -38,7 +38,7 @@ std::vector<FoundFile> files_of(const std::vector<std::string>& places, FileProb
       continue;
     }
     const size_t problems_before = found.problems.size();
-    const std::vector<fs::path> inner = files_below(place, [&](const std::string& folder, const Error& error) {
+    const std::vector<fs::path> inner = data::files_below(place, [&](const std::string& folder, const Error& error) {
       found.add("folder that cannot be listed", folder, error.what());
     });
     if (inner.empty() && found.problems.size() == problems_before) found.add("empty folder", place, "holds no file");

@@ -15,8 +15,8 @@
 #include "apps/cli/messages.h"
 #include "apps/cli/run_main.h"
 #include "apps/cli/stop_signals.h"
-#include "apps/dataset/file_tree.h"
 #include "apps/dataset/files.h"
+#include "data/file_tree.h"
 #include "dtrain/core/error.h"
 #include "dtrain/data/bad_record.h"
 #include "dtrain/io/atomic_file.h"
@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 class ResizedFiles {
  public:
   ResizedFiles(const CommonFlags& common, const data::ShrinkOptions& options)
-      : common_(common), options_(options), files_(files_below(common.input)) {
+      : common_(common), options_(options), files_(data::files_below(common.input)) {
     if (files_.empty()) throw Error(Fault::data, common.input + ": neither TFRecord shards nor images in it");
   }
   ~ResizedFiles() { remove_staged(); }
@@ -80,7 +80,7 @@ class ResizedFiles {
 
   void stage() {
     make_directories(system_files(), common_.output);
-    require_no_linked_folders(common_.output, files_);
+    data::require_no_linked_folders(common_.output, files_);
     std::error_code unknown;
     DT_CHECK(!fs::is_symlink(folder(), unknown), folder().string(),
              ": is a link, expected a folder of unfinished images; move it away");

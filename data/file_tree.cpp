@@ -1,4 +1,4 @@
-#include "apps/dataset/file_tree.h"
+#include "data/file_tree.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "dtrain/data/bad_record.h"
 #include "dtrain/io/file_system.h"
 
-namespace dtrain::dataset {
+namespace dtrain::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,6 +26,8 @@ class FileTree {
     std::ranges::sort(files_);
     return std::move(files_);
   }
+
+  uint64_t left_out() const { return left_out_; }
 
  private:
   // `inner`: path relative to the root.
@@ -56,7 +58,8 @@ class FileTree {
   void take(const fs::directory_entry& entry, const fs::path& inner) {
     const std::string name = entry.path().filename().string();
     std::error_code unknown;
-    if (data::is_left_out(name) || (inner.empty() && name == data::kSkippedFile)) return;
+    if (is_left_out(name)) ++left_out_;
+    if (is_left_out(name) || (inner.empty() && name == kSkippedFile)) return;
     if (entry.is_directory(unknown))
       list(inner / name);
     else
@@ -64,6 +67,7 @@ class FileTree {
   }
 
   const std::string root_;
+  uint64_t left_out_ = 0;
   const FolderProblem& problem_;
   fs::path real_root_;
   std::vector<fs::path> files_;
@@ -73,8 +77,11 @@ class FileTree {
 
 }  // namespace
 
-std::vector<fs::path> files_below(const std::string& folder, const FolderProblem& problem) {
-  return FileTree(folder, problem).files();
+std::vector<fs::path> files_below(const std::string& folder, const FolderProblem& problem, uint64_t* left_out) {
+  FileTree tree(folder, problem);
+  std::vector<fs::path> files = tree.files();
+  if (left_out != nullptr) *left_out += tree.left_out();
+  return files;
 }
 
 std::vector<fs::path> files_below(const std::string& folder) {
@@ -93,4 +100,4 @@ void require_no_linked_folders(const std::string& root, const std::vector<fs::pa
     }
 }
 
-}  // namespace dtrain::dataset
+}  // namespace dtrain::data

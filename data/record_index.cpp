@@ -1,16 +1,16 @@
 #include "dtrain/data/record_index.h"
 
 #include <cstring>
-#include <filesystem>
+#include <optional>
 
+#include "data/index_file.h"
 #include "dtrain/data/cache.h"
-#include "dtrain/io/atomic_file.h"
 #include "libdtrain/io/crc32c.h"
 
 namespace dtrain::data {
 namespace {
 
-// Layout of an index file: header, `count` + 1 offsets, CRC-32C of all before.
+// Body of an index file: header, `count` + 1 offsets.
 struct IndexHeader {
   char magic[8] = {'D', 'T', 'I', 'D', 'X', '0', '0', '2'};
   uint64_t file_bytes = 0;
@@ -40,59 +40,32 @@ RecordIndex RecordIndex::scan(const RecordFile& file) {
 
 RecordIndex RecordIndex::open(const RecordFile& file, const std::string& cache_directory) {
   const int64_t modified = modified_at(file.path());
-  const std::filesystem::path path(file.path());
-  std::vector<std::string> places{path.parent_path() / concat(".", path.filename().string(), ".dtidx")};
-  if (!cache_directory.empty()) places.push_back(cache_directory + "/index/" + cached_name(file.path()) + ".dtidx");
   RecordIndex index;
-  for (const std::string& place : places)
+  for (const std::string& place : index_places(file.path(), cache_directory))
     if (index.load(place, file.size(), modified)) return index;
   index = scan(file);
-  if (!index.fault_.empty()) return index;
-  // Root can write despite read-only modes.
-  using std::filesystem::perms;
-  constexpr perms kWritable = perms::owner_write | perms::group_write | perms::others_write;
-  std::error_code unknown;
-  if ((std::filesystem::status(std::filesystem::absolute(path).parent_path(), unknown).permissions() & kWritable) ==
-      perms::none)
-    places.erase(places.begin());
-  for (const std::string& place : places) {
-    try {
-      index.save(place, modified);
-      break;
-    } catch (const Error&) {
-      // Read-only or full: try the next place. The index is only a cache.
-    }
-  }
+  if (index.fault_.empty()) save_index(file.path(), cache_directory, index.body(modified));
   return index;
 }
 
 bool RecordIndex::load(const std::string& path, uint64_t file_bytes, int64_t modified) {
-  std::string text;
-  try {
-    // Every record has at least its framing.
-    const uint64_t records = file_bytes / (kRecordHeader + kRecordFooter);
-    text = read_text(path, sizeof(IndexHeader) + (records + 1) * sizeof(uint64_t) + sizeof(uint32_t));
-  } catch (const Error&) {
-    return false;
-  }
+  // Every record has at least its framing.
+  const uint64_t records = file_bytes / (kRecordHeader + kRecordFooter);
+  const std::optional<std::string> body = load_index(path, sizeof(IndexHeader) + (records + 1) * sizeof(uint64_t));
   IndexHeader header;
   const IndexHeader expected;
-  if (text.size() < sizeof header + sizeof(uint64_t) + sizeof(uint32_t)) return false;
-  std::memcpy(&header, text.data(), sizeof header);
-  uint32_t crc;
-  const size_t body = text.size() - sizeof crc;
-  std::memcpy(&crc, text.data() + body, sizeof crc);
+  if (!body || body->size() < sizeof header + sizeof(uint64_t)) return false;
+  std::memcpy(&header, body->data(), sizeof header);
   if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0 || header.file_bytes != file_bytes ||
-      header.modified != modified || header.count != (body - sizeof header) / sizeof(uint64_t) - 1 ||
-      crc != crc32c(text.data(), body))
+      header.modified != modified || header.count != (body->size() - sizeof header) / sizeof(uint64_t) - 1)
     return false;
   checksum_ = static_cast<uint32_t>(header.checksum);
   offsets_.resize(header.count + 1);
-  std::memcpy(offsets_.data(), text.data() + sizeof header, offsets_.size() * sizeof(uint64_t));
+  std::memcpy(offsets_.data(), body->data() + sizeof header, offsets_.size() * sizeof(uint64_t));
   return true;
 }
 
-void RecordIndex::save(const std::string& path, int64_t modified) const {
+std::string RecordIndex::body(int64_t modified) const {
   IndexHeader header;
   header.file_bytes = offsets_.back();
   header.modified = modified;
@@ -100,12 +73,7 @@ void RecordIndex::save(const std::string& path, int64_t modified) const {
   header.checksum = checksum_;
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
   text.append(reinterpret_cast<const char*>(offsets_.data()), offsets_.size() * sizeof(uint64_t));
-  const uint32_t crc = crc32c(text.data(), text.size());
-  text.append(reinterpret_cast<const char*>(&crc), sizeof crc);
-  make_directories(system_files(), directory_of(path));
-  AtomicFile file(path);
-  file.write(text);
-  file.commit(/*durable=*/false);
+  return text;
 }
 
 }  // namespace dtrain::data

@@ -3,52 +3,18 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <filesystem>
 #include <iomanip>
 #include <mutex>
-#include <optional>
 #include <sstream>
-#include <thread>
-#include <unordered_map>
 #include <utility>
 
+#include "data/kept_records.h"
+#include "data/parallel.h"
 #include "data/unpacked_file.h"
 
 namespace dtrain::data {
 namespace {
-
-// Scanning headers is bound by I/O latency, not by the CPU.
-constexpr size_t kOpeningThreads = 16;
-
-// Parallel for: calls body(i) for i < count; rethrows the error of the smallest i.
-template <class Body>
-void for_each_in_parallel(size_t count, Body body) {
-  std::atomic<size_t> next = 0;
-  std::mutex mutex;
-  size_t first_bad = SIZE_MAX;
-  std::exception_ptr error;
-  const auto work = [&] {
-    for (size_t i; (i = next++) < count;) {
-      try {
-        body(i);
-      } catch (...) {
-        std::lock_guard lock(mutex);
-        if (i < first_bad) {
-          first_bad = i;
-          error = std::current_exception();
-        }
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> helpers;
-    for (size_t i = 1; i < std::min(count, kOpeningThreads); ++i) helpers.emplace_back(work);
-    work();
-  }
-  if (error) std::rethrow_exception(error);
-}
 
 // Leaves half of the file descriptor limit to the rest of the process.
 bool can_keep_open(size_t files) {
@@ -58,30 +24,10 @@ bool can_keep_open(size_t files) {
 
 }  // namespace
 
-// In-memory cache of records.
-class RecordShards::Kept {
- public:
-  std::optional<std::span<const std::byte>> find(uint64_t record) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = records_.find(record);
-    return found == records_.end() ? std::nullopt : std::optional(std::span(found->second));
-  }
-  // If two threads read the same record, the first copy is kept.
-  std::span<const std::byte> keep(uint64_t record, std::span<const std::byte> bytes) {
-    std::vector<std::byte> copy(bytes.begin(), bytes.end());
-    const std::lock_guard lock(mutex_);
-    return records_.try_emplace(record, std::move(copy)).first->second;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::unordered_map<uint64_t, const std::vector<std::byte>> records_;
-};
-
 RecordShards::RecordShards(const std::vector<std::string>& paths, const CacheOptions& cache)
     : shards_(paths.size()),
       first_only_(cache.first_record_only),
-      kept_(cache.keeps_records ? std::make_shared<Kept>() : nullptr) {
+      kept_(cache.keeps_records ? std::make_shared<KeptRecords>() : nullptr) {
   const bool keep = can_keep_open(paths.size());
   std::mutex mutex;
   uint64_t opened = 0;

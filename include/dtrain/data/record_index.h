@@ -31,7 +31,7 @@ class RecordIndex {
 
  private:
   bool load(const std::string& path, uint64_t file_bytes, int64_t modified);
-  void save(const std::string& path, int64_t modified) const;
+  std::string body(int64_t modified) const;  // of its file
 
   std::vector<uint64_t> offsets_{0};  // begin of each record, and end of the last one
   uint32_t checksum_ = 0;

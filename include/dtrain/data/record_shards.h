@@ -13,6 +13,8 @@
 
 namespace dtrain::data {
 
+class KeptRecords;
+
 // Thread-safe for reading.
 class RecordShards {
  public:
@@ -43,7 +45,6 @@ class RecordShards {
     std::unique_ptr<RecordFile> file;  // null if too many files are open
     RecordIndex index;
   };
-  class Kept;
   const Shard& shard_of(uint64_t record) const;
   std::span<const std::byte> read_file(uint64_t record, std::vector<std::byte>& buffer) const;
 
@@ -51,7 +52,7 @@ class RecordShards {
   std::vector<uint64_t> begins_{0};
   std::vector<std::string> faults_;
   bool first_only_ = false;
-  std::shared_ptr<Kept> kept_;  // null: no memory cache
+  std::shared_ptr<KeptRecords> kept_;  // null: no memory cache
 };
 
 }  // namespace dtrain::data

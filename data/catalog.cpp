@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "data/image_folder.h"
 #include "data/shard_files.h"
 #include "data/whole_image.h"
 #include "dtrain/core/error.h"
@@ -37,8 +38,16 @@ PreprocessorFactory make_whole(const PreprocessOptions& options) {
 }
 
 std::shared_ptr<Dataset> open_imagenet(const DatasetInfo& info, const SplitOptions& options, const Pixels& pixels) {
+  if (has_image_folders(options.directory))
+    return open_image_folder({options.directory, options.training, options.cache, options.notice}, options.classes,
+                             options.label_offset, pixels.make(options.augments));
+  const std::string split = options.training ? "train" : "validation";
+  if (!has_shards(options.directory, split))
+    throw Error(Fault::data, concat(options.directory, ": no ", split, "-*-of-* files in it or in its folder ", split,
+                                    ", and no class folders ", split, "/CLASS; make shards with dtrain-data, or put ",
+                                    "images into class folders"));
   const ImagenetOptions files{.directory = options.directory,
-                              .split = options.training ? "train" : "validation",
+                              .split = split,
                               .classes = options.classes > 0 ? options.classes : info.classes,
                               .label_offset = options.label_offset,
                               .cache = options.cache};
@@ -46,7 +55,8 @@ std::shared_ptr<Dataset> open_imagenet(const DatasetInfo& info, const SplitOptio
 }
 
 std::shared_ptr<Dataset> open_cifar(const DatasetInfo& info, const SplitOptions& options, const Pixels& pixels) {
-  if (!has_shards(options.directory, options.training ? "train" : "validation"))
+  if (!has_shards(options.directory, options.training ? "train" : "validation") &&
+      !has_image_folders(options.directory))
     if (const std::string form = other_cifar_form(options.directory); !form.empty())
       throw Error(Fault::data, options.directory + ": holds " + form);
   return open_imagenet(info, options, pixels);
@@ -173,7 +183,7 @@ std::optional<FilesKind> kind_of_files(const std::string& directory) {
     if (const std::string name = entry.path().filename().string();
         name.starts_with("instances_") && name.ends_with(".json"))
       return FilesKind::objects;
-  return kind_of_records(directory);
+  return has_image_folders(directory) ? FilesKind::labelled_images : kind_of_records(directory);
 }
 
 constexpr std::pair<const char*, TfResize> kResizeMethods[] = {

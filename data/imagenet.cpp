@@ -1,5 +1,6 @@
 #include "dtrain/data/imagenet.h"
 
+#include "data/image_source.h"
 #include "data/shard_files.h"
 #include "dtrain/data/example.h"
 
@@ -68,12 +69,8 @@ class ImagenetDataset::Reader final : public SampleReader {
   std::span<const std::byte> encoded() const { return std::as_bytes(std::span(example_.bytes("image/encoded"))); }
 
   int32_t label() const {
-    const int64_t stored = example_.int64("image/class/label");
-    const int64_t first = -dataset_.label_offset_, last = first + dataset_.classes_ - 1;
-    if (stored < first || stored > last)
-      throw Error(Fault::data, concat("image/class/label is ", stored, ", expected ", first, " to ", last, " (",
-                                      dataset_.classes_, " classes, label offset ", dataset_.label_offset_, ")"));
-    return static_cast<int32_t>(stored - first);
+    return output_of_label(example_.int64("image/class/label"), dataset_.classes_, dataset_.label_offset_,
+                           "image/class/label");
   }
 
   const ImagenetDataset& dataset_;

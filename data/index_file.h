@@ -8,7 +8,8 @@
 
 namespace dtrain::data {
 
-// Places of the index of `path`, in order of preference: beside it (.NAME.dtidx), and in `cache_directory`, unless empty.
+// Places of the index of `path`, in order of preference: beside it (.NAME.dtidx), and in `cache_directory`, unless
+// empty.
 std::vector<std::string> index_places(const std::string& path, const std::string& cache_directory);
 // Reads the body of an index file; nothing if it is missing, damaged or larger than `limit` bytes.
 std::optional<std::string> load_index(const std::string& place, size_t limit);

@@ -7,6 +7,7 @@
 #include "apps/cli/progress.h"
 #include "apps/cli/synthetic_batch.h"
 #include "apps/ssd/data.h"
+#include "data/image_folder.h"
 #include "dtrain/data/catalog.h"
 #include "dtrain/data/class_names.h"
 #include "dtrain/data/imagenet.h"
@@ -26,7 +27,8 @@ data::CacheOptions cache_options(const Settings& settings, bool training, std::o
 }
 
 // With images of `size` pixels a side.
-std::shared_ptr<data::Dataset> open_split(const Settings& settings, bool training, int64_t size) {
+std::shared_ptr<data::Dataset> open_split(const Settings& settings, bool training, int64_t size,
+                                          const std::function<void(const std::string&)>& notice = {}) {
   data::Pixels pixels = settings.pixels();
   pixels.size = static_cast<int>(size);
   if (settings.decodes_on_gpu()) {
@@ -41,7 +43,27 @@ std::shared_ptr<data::Dataset> open_split(const Settings& settings, bool trainin
                                    .classes = settings.options.classes,
                                    .label_offset = settings.flags.model.label_offset,
                                    .augmentation = settings.flags.augment.sample(),
-                                   .cache = cache_options(settings, training, progress)});
+                                   .cache = cache_options(settings, training, progress),
+                                   .notice = notice});
+}
+
+// From the class folders or the file of names.
+data::ClassNames class_names_in(const std::string& directory) {
+  if (!data::has_image_folders(directory)) return data::read_class_names(directory);
+  data::ClassNames names;
+  for (const std::string& name : data::classes_of_folders(directory)) names.emplace(names.size(), name);
+  return names;
+}
+
+void open_classification_data(const Settings& settings, Datasets& datasets) {
+  datasets.class_names = data::names_by_output(class_names_in(settings.flags.input.data_dir), settings.options.classes,
+                                               settings.flags.model.label_offset);
+  std::vector<std::string> notices;
+  const auto notice = [&](const std::string& line) { notices.push_back(line); };
+  if (settings.mode != RunMode::evaluation)
+    datasets.training = open_split(settings, true, settings.stages.front().size, notice);
+  if (settings.evaluates()) datasets.validation = open_split(settings, false, settings.options.image_size, notice);
+  if (settings.ranks.is_chief()) cli::print_notes(notices);
 }
 
 void open_detection_data(const Settings& settings, Datasets& datasets) {
@@ -97,11 +119,7 @@ Datasets open_datasets(const Settings& settings) {
   if (settings.detects()) {
     open_detection_data(settings, datasets);
   } else {
-    datasets.class_names = data::names_by_output(data::read_class_names(settings.flags.input.data_dir),
-                                                 settings.options.classes, settings.flags.model.label_offset);
-    if (settings.mode != RunMode::evaluation)
-      datasets.training = open_split(settings, true, settings.stages.front().size);
-    if (settings.evaluates()) datasets.validation = open_split(settings, false, settings.options.image_size);
+    open_classification_data(settings, datasets);
   }
   if (datasets.training) datasets.sizes.training = datasets.training->size();
   if (datasets.validation) datasets.sizes.validation = datasets.validation->size();

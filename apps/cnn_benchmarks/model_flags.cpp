@@ -1,9 +1,12 @@
 #include "apps/cnn_benchmarks/model_flags.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "apps/cli/vision.h"
 #include "apps/ssd/model.h"
+#include "data/image_folder.h"
 #include "dtrain/data/catalog.h"
 #include "dtrain/models/conventions.h"
 
@@ -21,7 +24,9 @@ void ModelFlags::declare(cli::FlagSet& flags) {
   flags.add("image_size", image_size, "side of the images in pixels; 0: the model's default", cli::kImageSize)
       .identity_once_resolved("image size");
   flags
-      .add("num_classes", num_classes, "outputs of the model; 0: the data set's default, where class 0 is background",
+      .add("num_classes", num_classes,
+           "outputs of the model; 0: the number of class folders, or the data set's default, where "
+           "class 0 is background",
            cli::kClasses)
       .identity_once_resolved("classes");
   flags
@@ -63,10 +68,18 @@ models::ClassifierInfo ModelFlags::info(const std::string& dataset) const {
   return info;
 }
 
-models::ClassifierOptions ModelFlags::options(const models::ClassifierInfo& info, const std::string& dataset) const {
+int64_t ModelFlags::classes(const std::string& dataset, const std::string& data_dir) const {
+  if (num_classes > 0) return num_classes;
+  const data::DatasetInfo& known = data::dataset_info(dataset);
+  const bool counts = known.files == data::FilesKind::labelled_images && data::has_image_folders(data_dir);
+  return counts ? std::max<int64_t>(data::image_folder_outputs(data_dir, label_offset), 2) : known.classes;
+}
+
+models::ClassifierOptions ModelFlags::options(const models::ClassifierInfo& info, const std::string& dataset,
+                                              const std::string& data_dir) const {
   models::ClassifierOptions options;
   options.image_size = image_size > 0 ? image_size : info.image_size;
-  options.classes = num_classes > 0 ? num_classes : data::dataset_info(dataset).classes;
+  options.classes = classes(dataset, data_dir);
   options.auxiliary_head = auxiliary_head;
   options.conventions = conventions.conventions();
   return options;

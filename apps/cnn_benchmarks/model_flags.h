@@ -29,8 +29,11 @@ struct ModelFlags {
   // The model variant for the data set. Throws Error naming the nearest known model, and if --resnet_base_lr or
   // --auxiliary_head does not apply to the model.
   models::ClassifierInfo info(const std::string& dataset) const;
-  // Classes, image size, auxiliary head and conventions.
-  models::ClassifierOptions options(const models::ClassifierInfo& info, const std::string& dataset) const;
+  // Classes, image size, auxiliary head and conventions. The classes of an image folder are counted.
+  models::ClassifierOptions options(const models::ClassifierInfo& info, const std::string& dataset,
+                                    const std::string& data_dir) const;
+  // --num_classes, or the number for the data.
+  int64_t classes(const std::string& dataset, const std::string& data_dir) const;
   // The model's default learning-rate schedule.
   Schedule default_schedule(const models::ClassifierInfo& info, int64_t global_batch, double steps_per_epoch) const;
 };

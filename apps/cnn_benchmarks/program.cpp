@@ -12,8 +12,11 @@
 #include "apps/cli/stop_signals.h"
 #include "apps/cnn_benchmarks/log_header.h"
 #include "apps/cnn_benchmarks/modes.h"
+#include "data/image_folder.h"
 #include "libdtrain/train/agreement.h"
 #include "libdtrain/train/checkpoint_files.h"
+
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -66,6 +69,22 @@ std::string recorded_weights(const Flags& values) {
   return newest_checkpoint(f.train_dir, looks_complete).value_or("");
 }
 
+// Labels of class folders follow from the names of the folders: in other folders they may have another meaning than in
+// the recorded training. Throws Error(Fault::data) naming the first class that differs.
+void check_class_folders(const Settings& settings, const std::vector<std::string>& names) {
+  const std::string weights = recorded_weights(settings.flags), folder = settings.flags.input.data_dir;
+  if (settings.trains() || names.empty() || weights.empty() || !data::has_image_folders(folder)) return;
+  const std::string file = weights_file(weights);
+  const std::vector<std::string> recorded = cli::recorded_classifier(file).class_names;
+  for (size_t i = 0; i < std::min(names.size(), recorded.size()); ++i)
+    // dtrain-data may have added a description.
+    if (recorded[i] != names[i] && !recorded[i].starts_with(names[i] + " "))
+      throw Error(Fault::data,
+                  fmt::format("{}: class {} is '{}', and '{}' in {}; evaluate with the class folders of the "
+                              "training, or set --label_offset",
+                              folder, i, names[i], recorded[i], file));
+}
+
 // The run, after the ranks have connected.
 int run_rank(Settings settings, const cli::FlagSet& flags, Group& group, const std::vector<std::string>& notices,
              const FrontEnd* front) {
@@ -86,6 +105,7 @@ int run_rank(Settings settings, const cli::FlagSet& flags, Group& group, const s
     log.notice("stopped on request while opening the data");
     return cli::kStopped;
   }
+  check_class_folders(settings, datasets.class_names);
   check_machine_and_data(group, settings, datasets);
   const TrainingSchedule schedule = make_schedule(settings, datasets.sizes);
   print_header(log, settings, schedule, cli::version());

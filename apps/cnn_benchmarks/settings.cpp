@@ -19,7 +19,7 @@ Settings make_settings(const Flags& flags, const cli::FlagSet& set, const Ranks&
   settings.dataset = flags.model.dataset(flags.input.data_dir, settings.notices);
   settings.info = flags.model.info(settings.dataset);
   flags.model.conventions.check(set, settings.info);
-  settings.options = flags.model.options(settings.info, settings.dataset);
+  settings.options = flags.model.options(settings.info, settings.dataset, flags.input.data_dir);
   settings.stages = flags.augment.stages();
   if (!settings.stages.empty() && !settings.trains()) settings.stages = {{settings.stages.back().size, 0}};
   if (settings.stages.empty()) settings.stages = {{settings.options.image_size, 0}};

@@ -7,7 +7,11 @@ namespace dtrain::cli {
 
 void InputFlags::declare(FlagSet& flags) {
   flags.group("Input");
-  flags.add("data_dir", data_dir, "folder of TFRecord files train-* and validation-*; synthetic data without it")
+  flags
+      .add("data_dir", data_dir,
+           "folder of TFRecord files train-* and validation-*, or of class folders train/CLASS and validation/CLASS "
+           "(val, "
+           "valid or test); synthetic data without it")
       .may_differ_per_rank()
       .identity_once_resolved("data set");
   cache.declare(flags);

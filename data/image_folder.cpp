@@ -1,0 +1,269 @@
+#include "data/image_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "data/image_index.h"
+#include "data/image_tree.h"
+#include "data/shard_files.h"
+#include "dtrain/core/error.h"
+#include "dtrain/io/input_file.h"
+#include "libdtrain/core/lower_case.h"
+#include "libdtrain/io/crc32c.h"
+
+namespace dtrain::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kNamed = 8;  // keeps messages to one line
+
+std::string first_of(const std::vector<std::string>& names) {
+  const std::vector<std::string> few(names.begin(),
+                                     names.begin() + static_cast<ptrdiff_t>(std::min(names.size(), kNamed)));
+  return fmt::format("{}{}", fmt::join(few, ", "), names.size() > kNamed ? " and more" : "");
+}
+
+class FolderSource final : public ImageSource {
+ public:
+  FolderSource(std::string root, size_t classes, std::vector<std::string> faults)
+      : root_(std::move(root)), classes_(classes), faults_(std::move(faults)) {}
+
+  void add(const IndexedFile& file, int32_t label) {
+    entries_.push_back({names_.size(), file.bytes, static_cast<uint32_t>(file.name.size()), file.crc, label});
+    names_ += file.name;
+    begins_ = {0, entries_.size()};
+    const std::string line = fmt::format("{} {} {}\n", label, file.bytes, file.name);
+    names_crc_ = crc32c(line.data(), line.size(), names_crc_);
+    contents_crc_ = crc32c(&file.crc, sizeof file.crc, contents_crc_);
+  }
+
+  uint64_t size() const override { return entries_.size(); }
+  const std::vector<uint64_t>& shard_begins() const override { return begins_; }
+  RecordLocation locate(uint64_t image) const override {
+    return {.file = path_of(entries_[image]), .record = image, .name = fmt::format("image {}", image)};
+  }
+  const std::vector<std::string>& faults() const override { return faults_; }
+  std::string identity() const override {
+    return fmt::format("image folder: {} images, {} classes, checksum {:08x} of names, sizes and labels\n",
+                       entries_.size(), classes_, names_crc_);
+  }
+  std::string contents() const override {
+    return fmt::format("{}checksum {:08x} of the contents\n", identity(), contents_crc_);
+  }
+  int64_t label(uint64_t image) const override { return entries_[image].label; }
+
+  std::span<const std::byte> read(uint64_t image, std::vector<std::byte>& buffer) const override {
+    const Entry& entry = entries_[image];
+    const InputFile file(path_of(entry));
+    if (file.size() != entry.bytes)
+      throw Error(Fault::data, concat("the file has changed from ", entry.bytes, " to ", file.size(),
+                                      " bytes since it was indexed"));
+    if (buffer.size() < entry.bytes) buffer.resize(entry.bytes);
+    file.read(0, buffer.data(), entry.bytes);
+    if (const uint32_t crc = crc32c(buffer.data(), entry.bytes); crc != entry.crc)
+      throw Error(
+          Fault::data,
+          fmt::format("the CRC-32C of the file is {:08x}, and {:08x} in the index: it is damaged, or was changed "
+                      "with its time kept; restore it, or delete the index of {} (.dtidx)",
+                      crc, entry.crc, root_));
+    return {buffer.data(), entry.bytes};
+  }
+
+ private:
+  struct Entry {
+    uint64_t name, bytes;  // offset of the name in names_
+    uint32_t name_bytes, crc;
+    int32_t label;
+  };
+  std::string path_of(const Entry& entry) const {
+    return concat(root_, "/", std::string_view(names_).substr(entry.name, entry.name_bytes));
+  }
+
+  std::string root_;
+  size_t classes_;
+  std::vector<std::string> faults_;
+  std::string names_;  // of all files, one after the other
+  std::vector<Entry> entries_;
+  std::vector<uint64_t> begins_{0, 0};
+  uint32_t names_crc_ = 0, contents_crc_ = 0;
+};
+
+// Labels by class.
+std::map<std::string, int32_t, std::less<>> labels_of(const std::vector<std::string>& classes) {
+  std::map<std::string, int32_t, std::less<>> labels;
+  for (const std::string& name : classes) labels.emplace(name, static_cast<int32_t>(labels.size()));
+  return labels;
+}
+
+void require_equal_classes(const std::vector<std::string>& classes, const std::string& training,
+                           const std::vector<std::string>& found, const std::string& root) {
+  std::vector<std::string> unknown, missing;
+  std::ranges::set_difference(found, classes, std::back_inserter(unknown));
+  std::ranges::set_difference(classes, found, std::back_inserter(missing));
+  if (!unknown.empty())
+    throw Error(Fault::data,
+                fmt::format("{}: class folders that {} does not have: {}", root, training, first_of(unknown)));
+  if (!missing.empty())
+    throw Error(Fault::data,
+                fmt::format("{}: no class folders {}, which {} has; make empty folders for classes without "
+                            "validation images",
+                            root, first_of(missing), training));
+}
+
+// Of YOLO's layout, whose folders are no classes.
+void refuse_detection_data(const std::vector<std::string>& classes, const std::string& root) {
+  if (classes == std::vector<std::string>{"images", "labels"})
+    throw Error(Fault::data, root + ": its folders images and labels are of detection data (YOLO), not of two classes");
+}
+
+// Number of files by extension, the most frequent first: "2 .txt, 1 without extension".
+std::string by_extension(const std::map<std::string, uint64_t>& counts) {
+  std::vector<std::pair<std::string, uint64_t>> sorted(counts.begin(), counts.end());
+  std::ranges::stable_sort(sorted, std::greater<>(), &std::pair<std::string, uint64_t>::second);
+  std::vector<std::string> parts;
+  for (const auto& [extension, count] : sorted)
+    parts.push_back(fmt::format("{} {}", count, extension.empty() ? "without extension" : extension));
+  return first_of(parts);
+}
+
+// Files beside the class folders.
+std::vector<std::string> loose_files(const std::string& root, uint64_t& left_out) {
+  std::vector<std::string> names;
+  std::error_code unreadable;
+  for (fs::directory_iterator entry(root, unreadable), end; !unreadable && entry != end; entry.increment(unreadable)) {
+    const std::string name = entry->path().filename().string();
+    std::error_code unknown;
+    if (is_left_out(name))
+      ++left_out;
+    else if (!entry->is_directory(unknown))
+      names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+class Counts {
+ public:
+  explicit Counts(const std::vector<std::string>& classes) : images_(classes.size()) {}
+
+  void add(const IndexedFile& file, int32_t label) {
+    if (file.content == FileContent::image)
+      ++images_[static_cast<size_t>(label)];
+    else
+      ++others_[lower_case(fs::path(file.name).extension().string())];
+  }
+
+  std::vector<std::string> notices(const std::string& root, const std::vector<std::string>& classes,
+                                   const ImageIndex& index) const {
+    uint64_t images = 0, others = 0, left_out = index.left_out;
+    for (const uint64_t count : images_) images += count;
+    for (const auto& [extension, count] : others_) others += count;
+    const std::vector<std::string> loose = loose_files(root, left_out);
+    std::vector<std::string> lines{fmt::format("{}: {} images in {} class folders", root, images, classes.size())};
+    if (others + left_out > 0)
+      lines.push_back(fmt::format("{}: left out {} files that are no images{}, and {} hidden files and folders", root,
+                                  others, others > 0 ? fmt::format(" ({})", by_extension(others_)) : "", left_out));
+    if (!loose.empty())
+      lines.push_back(
+          fmt::format("{}: left out {} files outside of class folders: {}", root, loose.size(), first_of(loose)));
+    std::vector<std::string> empty;
+    for (size_t i = 0; i < classes.size(); ++i)
+      if (images_[i] == 0) empty.push_back(classes[i]);
+    if (!empty.empty())
+      lines.push_back(fmt::format("{}: {} classes without images: {}", root, empty.size(), first_of(empty)));
+    return lines;
+  }
+
+ private:
+  std::vector<uint64_t> images_;            // by label
+  std::map<std::string, uint64_t> others_;  // other files by extension
+};
+
+}  // namespace
+
+std::string split_folder(const std::string& directory, bool training) {
+  const std::vector<std::string> names = class_folders(directory);
+  const auto of = [&](const char* split) {
+    std::vector<std::string> found;
+    std::ranges::copy_if(names, std::back_inserter(found),
+                         [&](const std::string& name) { return split_of_folder(name) == split; });
+    if (found.size() > 1)
+      throw Error(Fault::data,
+                  concat(directory, ": two folders of one split, ", found[0], " and ", found[1], "; keep one"));
+    return found.empty() ? "" : (fs::path(directory) / found[0]).string();
+  };
+  if (training) return of("train");
+  const std::string validation = of("validation");
+  return validation.empty() ? of("test") : validation;
+}
+
+bool has_image_folders(const std::string& directory) {
+  try {
+    if (has_shards(directory, "train") || has_shards(directory, "validation")) return false;
+    return std::ranges::any_of(class_folders(directory), [&](const std::string& name) {
+      return !split_of_folder(name).empty() && !class_folders((fs::path(directory) / name).string()).empty();
+    });
+  } catch (const Error&) {  // opening the data reports the error
+    return false;
+  }
+}
+
+std::vector<std::string> classes_of_folders(const std::string& directory) {
+  const std::string training = split_folder(directory, true);
+  const std::string root = training.empty() ? split_folder(directory, false) : training;
+  std::vector<std::string> classes = class_folders(root);
+  refuse_detection_data(classes, root);
+  return classes;
+}
+
+int64_t image_folder_outputs(const std::string& directory, int64_t label_offset) {
+  return static_cast<int64_t>(classes_of_folders(directory).size()) + label_offset;
+}
+
+std::unique_ptr<const ImageSource> open_image_folder(const FolderOptions& options) {
+  const std::string root = split_folder(options.directory, options.training);
+  if (root.empty())
+    throw Error(Fault::data, concat(options.directory, ": no folder ",
+                                    options.training ? "train" : "validation (or val, valid, test)", " in it"));
+  const std::vector<std::string> classes = classes_of_folders(options.directory), found = class_folders(root);
+  if (found.empty()) throw Error(Fault::data, root + ": no class folders in it; expected " + root + "/CLASS/IMAGE");
+  if (found != classes) require_equal_classes(classes, split_folder(options.directory, true), found, root);
+  ImageIndex index = index_images(root, classes, options.cache);
+  const auto labels = labels_of(classes);
+  Counts counts(classes);
+  auto source = std::make_unique<FolderSource>(root, classes.size(), std::move(index.faults));
+  for (const IndexedFile& file : index.files) {
+    const int32_t label = labels.find(std::string_view(file.name).substr(0, file.name.find('/')))->second;
+    counts.add(file, label);
+    if (file.content == FileContent::image) source->add(file, label);
+  }
+  if (options.notice)
+    for (const std::string& line : counts.notices(root, classes, index)) options.notice(line);
+  if (source->size() == 0 && source->faults().empty())
+    throw Error(Fault::data, root + ": no images in its class folders");
+  return source;
+}
+
+std::shared_ptr<Dataset> open_image_folder(const FolderOptions& options, int64_t classes, int64_t label_offset,
+                                           PreprocessorFactory preprocessors) {
+  const int64_t needed = image_folder_outputs(options.directory, label_offset);
+  if (classes == 0) classes = needed;
+  if (label_offset < 0 || needed > classes)
+    throw Error(
+        Fault::data,
+        fmt::format("{}: {} class folders, labelled from 0, and label offset {} do not fit a model of {} classes; "
+                    "leave --num_classes and --label_offset out, or give at least {} classes",
+                    options.directory, needed - label_offset, label_offset, classes, needed));
+  return std::make_shared<ImageSourceDataset>(open_image_folder(options), classes, label_offset, options.cache,
+                                              std::move(preprocessors));
+}
+
+}  // namespace dtrain::data

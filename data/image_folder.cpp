@@ -12,9 +12,9 @@
 
 #include "data/image_index.h"
 #include "data/image_tree.h"
+#include "data/open_folder.h"
 #include "data/shard_files.h"
 #include "dtrain/core/error.h"
-#include "dtrain/io/input_file.h"
 #include "libdtrain/core/lower_case.h"
 #include "libdtrain/io/crc32c.h"
 
@@ -33,12 +33,12 @@ std::string first_of(const std::vector<std::string>& names) {
 
 class FolderSource final : public ImageSource {
  public:
-  FolderSource(std::string root, size_t classes, std::vector<std::string> faults)
-      : root_(std::move(root)), classes_(classes), faults_(std::move(faults)) {}
+  FolderSource(const std::string& root, size_t classes, std::vector<std::string> faults)
+      : root_(root), folder_(root), classes_(classes), faults_(std::move(faults)) {}
 
   void add(const IndexedFile& file, int32_t label) {
     entries_.push_back({names_.size(), file.bytes, static_cast<uint32_t>(file.name.size()), file.crc, label});
-    names_ += file.name;
+    names_.append(file.name.c_str(), file.name.size() + 1);
     begins_ = {0, entries_.size()};
     const std::string line = fmt::format("{} {} {}\n", label, file.bytes, file.name);
     names_crc_ = crc32c(line.data(), line.size(), names_crc_);
@@ -62,12 +62,9 @@ class FolderSource final : public ImageSource {
 
   std::span<const std::byte> read(uint64_t image, std::vector<std::byte>& buffer) const override {
     const Entry& entry = entries_[image];
-    const InputFile file(path_of(entry));
-    if (file.size() != entry.bytes)
-      throw Error(Fault::data, concat("the file has changed from ", entry.bytes, " to ", file.size(),
-                                      " bytes since it was indexed"));
-    if (buffer.size() < entry.bytes) buffer.resize(entry.bytes);
-    file.read(0, buffer.data(), entry.bytes);
+    if (buffer.size() <= entry.bytes) buffer.resize(entry.bytes + 1);
+    if (!folder_.read(names_.data() + entry.name, buffer.data(), entry.bytes))
+      throw Error(Fault::data, concat("the file has changed from ", entry.bytes, " bytes since it was indexed"));
     if (const uint32_t crc = crc32c(buffer.data(), entry.bytes); crc != entry.crc)
       throw Error(
           Fault::data,
@@ -88,9 +85,10 @@ class FolderSource final : public ImageSource {
   }
 
   std::string root_;
+  OpenFolder folder_;
   size_t classes_;
   std::vector<std::string> faults_;
-  std::string names_;  // of all files, one after the other
+  std::string names_;  // of all files, each with a NUL
   std::vector<Entry> entries_;
   std::vector<uint64_t> begins_{0, 0};
   uint32_t names_crc_ = 0, contents_crc_ = 0;

@@ -4,7 +4,7 @@ import re
 import statistics
 
 KINDS = ("allreduce", "cifar10", "coco-eval", "convergence-resized", "convergence", "cpu", "detection", "gpu",
-         "inference", "onednn", "ranks", "scale", "serving")
+         "inference", "input", "onednn", "ranks", "scale", "serving")
 
 
 class Result:
@@ -302,6 +302,7 @@ TABLES = {
     "ranks": plain("ranks", "", "measurement", "2 ranks x 1 thread", "1 rank x 2 threads", "ratio"),
     "scaling": scaling,
     "data": plain("cpu", r"Decode|TFRecord|images/s on real|Share of a step|Overhead"),
+    "input": plain("input", r".*processor", "measurement", "class folders", "shards", "ratio"),
     "coco-eval": plain("coco-eval", "", "measurement", "dtrain", "pycocotools", "ratio"),
     "depthwise": plain("cpu", "Depthwise", "measurement", "dtrain", "PyTorch", "ratio"),
     "onednn": onednn,

@@ -7,6 +7,7 @@
 
 #include "data/image_folder.h"
 #include "data/shard_files.h"
+#include "data/web_dataset.h"
 #include "data/whole_image.h"
 #include "dtrain/core/error.h"
 #include "dtrain/data/cifar10.h"
@@ -41,6 +42,11 @@ std::shared_ptr<Dataset> open_imagenet(const DatasetInfo& info, const SplitOptio
   if (has_image_folders(options.directory))
     return open_image_folder({options.directory, options.training, options.cache, options.notice}, options.classes,
                              options.label_offset, pixels.make(options.augments));
+  if (has_tars(options.directory))
+    return std::make_shared<ImageSourceDataset>(
+        open_web_dataset({options.directory, options.training, options.cache, options.notice}),
+        options.classes > 0 ? options.classes : info.classes, options.label_offset, options.cache,
+        pixels.make(options.augments));
   const std::string split = options.training ? "train" : "validation";
   if (!has_shards(options.directory, split))
     throw Error(Fault::data, concat(options.directory, ": no ", split, "-*-of-* files in it or in its folder ", split,
@@ -56,7 +62,7 @@ std::shared_ptr<Dataset> open_imagenet(const DatasetInfo& info, const SplitOptio
 
 std::shared_ptr<Dataset> open_cifar(const DatasetInfo& info, const SplitOptions& options, const Pixels& pixels) {
   if (!has_shards(options.directory, options.training ? "train" : "validation") &&
-      !has_image_folders(options.directory))
+      !has_image_folders(options.directory) && !has_tars(options.directory))
     if (const std::string form = other_cifar_form(options.directory); !form.empty())
       throw Error(Fault::data, options.directory + ": holds " + form);
   return open_imagenet(info, options, pixels);
@@ -183,7 +189,8 @@ std::optional<FilesKind> kind_of_files(const std::string& directory) {
     if (const std::string name = entry.path().filename().string();
         name.starts_with("instances_") && name.ends_with(".json"))
       return FilesKind::objects;
-  return has_image_folders(directory) ? FilesKind::labelled_images : kind_of_records(directory);
+  const bool has_images = has_image_folders(directory) || has_tars(directory);
+  return has_images ? FilesKind::labelled_images : kind_of_records(directory);
 }
 
 constexpr std::pair<const char*, TfResize> kResizeMethods[] = {

@@ -23,12 +23,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kNamed = 8;  // keeps messages to one line
+constexpr size_t kListed = 8;  // keeps messages to one line
 
 std::string first_of(const std::vector<std::string>& names) {
   const std::vector<std::string> few(names.begin(),
-                                     names.begin() + static_cast<ptrdiff_t>(std::min(names.size(), kNamed)));
-  return fmt::format("{}{}", fmt::join(few, ", "), names.size() > kNamed ? " and more" : "");
+                                     names.begin() + static_cast<ptrdiff_t>(std::min(names.size(), kListed)));
+  return fmt::format("{}{}", fmt::join(few, ", "), names.size() > kListed ? " and more" : "");
 }
 
 class FolderSource final : public ImageSource {
@@ -148,9 +148,9 @@ std::vector<std::string> loose_files(const std::string& root, uint64_t& left_out
   return names;
 }
 
-class Counts {
+class FolderCounts {
  public:
-  explicit Counts(const std::vector<std::string>& classes) : images_(classes.size()) {}
+  explicit FolderCounts(const std::vector<std::string>& classes) : images_(classes.size()) {}
 
   void add(const IndexedFile& file, int32_t label) {
     if (file.content == FileContent::image)
@@ -236,7 +236,7 @@ std::unique_ptr<const ImageSource> open_image_folder(const FolderOptions& option
   if (found != classes) require_equal_classes(classes, split_folder(options.directory, true), found, root);
   ImageIndex index = index_images(root, classes, options.cache);
   const auto labels = labels_of(classes);
-  Counts counts(classes);
+  FolderCounts counts(classes);
   auto source = std::make_unique<FolderSource>(root, classes.size(), std::move(index.faults));
   for (const IndexedFile& file : index.files) {
     const int32_t label = labels.find(std::string_view(file.name).substr(0, file.name.find('/')))->second;

@@ -32,12 +32,12 @@ namespace fs = std::filesystem;
 
 constexpr size_t kSniffedBytes = 64;
 
-struct IndexHeader {
+struct ImageIndexHeader {
   char magic[8] = {'D', 'T', 'I', 'M', 'G', '0', '0', '1'};
   uint64_t files = 0, name_bytes = 0;
 };
 
-struct IndexEntry {
+struct ImageIndexEntry {
   uint64_t bytes = 0;
   int64_t modified = 0;
   uint32_t crc = 0, content = 0;
@@ -107,8 +107,8 @@ std::string examine(const std::string& path, IndexedFile& file) {
 
 // More than any index of nearly these files has.
 size_t most_bytes(const std::vector<IndexedFile>& files) {
-  size_t bytes = sizeof(IndexHeader);
-  for (const IndexedFile& file : files) bytes += sizeof(IndexEntry) + file.name.size();
+  size_t bytes = sizeof(ImageIndexHeader);
+  for (const IndexedFile& file : files) bytes += sizeof(ImageIndexEntry) + file.name.size();
   return 2 * bytes + (size_t{1} << 20);
 }
 
@@ -222,13 +222,14 @@ class Indexer {
 }  // namespace
 
 std::string image_index_body(const std::vector<IndexedFile>& files) {
-  IndexHeader header;
+  ImageIndexHeader header;
   header.files = files.size();
   for (const IndexedFile& file : files) header.name_bytes += file.name.size();
   std::string body(reinterpret_cast<const char*>(&header), sizeof header);
-  body.reserve(sizeof header + files.size() * sizeof(IndexEntry) + header.name_bytes);
+  body.reserve(sizeof header + files.size() * sizeof(ImageIndexEntry) + header.name_bytes);
   for (const IndexedFile& file : files) {
-    const IndexEntry entry{file.bytes, file.modified, file.crc, static_cast<uint32_t>(file.content), file.name.size()};
+    const ImageIndexEntry entry{file.bytes, file.modified, file.crc, static_cast<uint32_t>(file.content),
+                                file.name.size()};
     body.append(reinterpret_cast<const char*>(&entry), sizeof entry);
   }
   for (const IndexedFile& file : files) body += file.name;
@@ -236,19 +237,19 @@ std::string image_index_body(const std::vector<IndexedFile>& files) {
 }
 
 std::optional<std::vector<IndexedFile>> image_index_from(std::string_view body) {
-  IndexHeader header;
-  const IndexHeader expected;
+  ImageIndexHeader header;
+  const ImageIndexHeader expected;
   if (body.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, body.data(), sizeof header);
   body.remove_prefix(sizeof header);
   if (std::memcmp(header.magic, expected.magic, sizeof header.magic) != 0 ||
-      header.files > body.size() / sizeof(IndexEntry) ||
-      header.name_bytes != body.size() - header.files * sizeof(IndexEntry))
+      header.files > body.size() / sizeof(ImageIndexEntry) ||
+      header.name_bytes != body.size() - header.files * sizeof(ImageIndexEntry))
     return std::nullopt;
-  std::string_view names = body.substr(header.files * sizeof(IndexEntry));
+  std::string_view names = body.substr(header.files * sizeof(ImageIndexEntry));
   std::vector<IndexedFile> files(header.files);
   for (size_t i = 0; i < files.size(); ++i) {
-    IndexEntry entry;
+    ImageIndexEntry entry;
     std::memcpy(&entry, body.data() + i * sizeof entry, sizeof entry);
     if (entry.name_bytes > names.size() || entry.content > static_cast<uint32_t>(FileContent::other))
       return std::nullopt;

@@ -1,7 +1,5 @@
 #include "dtrain/data/record_shards.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <iomanip>
@@ -10,19 +8,11 @@
 #include <utility>
 
 #include "data/kept_records.h"
+#include "data/open_files.h"
 #include "data/parallel.h"
 #include "data/unpacked_file.h"
 
 namespace dtrain::data {
-namespace {
-
-// Leaves half of the file descriptor limit to the rest of the process.
-bool can_keep_open(size_t files) {
-  rlimit limit{};
-  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && files <= limit.rlim_cur / 2;
-}
-
-}  // namespace
 
 RecordShards::RecordShards(const std::vector<std::string>& paths, const CacheOptions& cache)
     : shards_(paths.size()),

@@ -79,6 +79,17 @@ class TarReader {
     return std::move(members_);
   }
 
+  std::vector<TarMember> readable_members(std::string& fault) {
+    skips_others_ = true;
+    try {
+      return members();
+    } catch (const Error& error) {
+      if (error.fault() != Fault::data) throw;
+      fault = error.what();
+      return std::move(members_);
+    }
+  }
+
  private:
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(Fault::data, concat(archive_, ": member at byte ", at_, ": ", what));
@@ -133,7 +144,8 @@ class TarReader {
         members_.push_back({name_.empty() ? header.name() : name_, begin, size});
         break;
       default:
-        fail(fmt::format("'{}' is of type '{}', expected a regular file or a folder", header.name(), header.type()));
+        if (!skips_others_)
+          fail(fmt::format("'{}' is of type '{}', expected a regular file or a folder", header.name(), header.type()));
     }
     name_.clear();
     size_.reset();
@@ -172,8 +184,9 @@ class TarReader {
 
   const ReadBytes read_;
   const std::string& archive_;
-  uint64_t at_, end_;  // of the next header, of the archive
-  std::string name_;   // from an extended header, for the next member
+  bool skips_others_ = false;  // links and devices
+  uint64_t at_, end_;          // of the next header, of the archive
+  std::string name_;           // from an extended header, for the next member
   std::optional<uint64_t> size_;
   std::vector<TarMember> members_;
 };
@@ -186,6 +199,12 @@ std::vector<TarMember> tar_members(const InputFile& file, uint64_t begin, uint64
 }
 
 std::vector<TarMember> tar_members(const InputFile& file) { return tar_members(file, 0, file.size(), file.path()); }
+
+std::vector<TarMember> readable_tar_members(const InputFile& file, std::string& fault) {
+  const auto read = [&](uint64_t offset, void* to, size_t bytes) { file.read(offset, to, bytes); };
+  fault.clear();
+  return TarReader(read, 0, file.size(), file.path()).readable_members(fault);
+}
 
 std::vector<TarMember> tar_members(std::string_view archive, const std::string& name) {
   const auto read = [&](uint64_t offset, void* to, size_t bytes) {

@@ -1,6 +1,8 @@
 // Resolves interdependent defaults, and checks what this build and this machine support.
 #include "apps/cnn_benchmarks/settings.h"
 
+#include "data/web_dataset.h"
+
 namespace dtrain::cnn_benchmarks {
 
 Settings make_settings(const Flags& flags, const cli::FlagSet& set, const Ranks& ranks) {
@@ -20,6 +22,12 @@ Settings make_settings(const Flags& flags, const cli::FlagSet& set, const Ranks&
   settings.info = flags.model.info(settings.dataset);
   flags.model.conventions.check(set, settings.info);
   settings.options = flags.model.options(settings.info, settings.dataset, flags.input.data_dir);
+  const std::string& data_dir = flags.input.data_dir;
+  DT_CHECK(!settings.trains() || !settings.evaluates() || !data::has_tars(data_dir) ||
+               !data::has_tars_of_one_split(data_dir),
+           "--data_dir=", data_dir,
+           ": archives of one split; an evaluation during training needs a folder with train/*.tar "
+           "and val/*.tar");
   settings.stages = flags.augment.stages();
   if (!settings.stages.empty() && !settings.trains()) settings.stages = {{settings.stages.back().size, 0}};
   if (settings.stages.empty()) settings.stages = {{settings.options.image_size, 0}};

@@ -1,6 +1,10 @@
-// dtrain-cnn-benchmarks on class folders: classes, notices, bit-equal training and resume, evaluation as of shards.
+// dtrain-cnn-benchmarks on class folders and WebDataset archives: classes, notices, bit-equal training and resume,
+// evaluation as of shards.
+#include <algorithm>
+
 #include "tests/apps/cnn_benchmarks_fixture.h"
 #include "tests/apps/dataset_fixture.h"
+#include "tests/data/tar_files.h"
 
 namespace dtrain {
 namespace {
@@ -40,6 +44,10 @@ class CnnBenchmarksFolders : public CnnBenchmarks {
         Arguments{"--eval", "--batch_size=4", "--num_eval_epochs=1", "--device=cpu", "--train_dir=" + path(train_dir)} +
         more);
   }
+  static std::string accuracy(const ProgramResult& run) {
+    const size_t begin = std::min(run.out.find("Accuracy @ 1 = "), run.out.size());
+    return run.out.substr(begin, run.out.find('\n', begin) - begin);
+  }
   void expect_equal_weights(const std::string& a, const std::string& b) const {
     EXPECT_TRUE(read_file(checkpoint(a, 12) + "/model.safetensors") ==
                 read_file(checkpoint(b, 12) + "/model.safetensors"))
@@ -76,6 +84,42 @@ TEST_F(CnnBenchmarksFolders, TrainingIsBitEqualForThreadsRanksAndResume) {
       train(folders("ranks2", {"--batch_size=2", "--num_gpus=2", "--datasets_num_private_threads=3"}));
   ASSERT_EQ(again.code, 0) << again.err;
   expect_equal_weights("ranks", "ranks2");
+}
+
+// WebDataset archives with the images of the folders in the same order.
+TEST_F(CnnBenchmarksFolders, ArchivesTrainAsFolders) {
+  for (const char* split : {"train", "val"}) {
+    std::vector<std::pair<std::string, std::string>> members;
+    for (int label = 0; label < 3; ++label) {
+      const std::string folder = path("data") + "/" + split + "/" + kClasses[label];
+      for (const std::string& name : listing(folder)) {
+        const std::string key = std::to_string(label) + "/" + name.substr(0, name.size() - 4);
+        members.emplace_back(key + ".jpg", contents(folder + "/" + name));
+        members.emplace_back(key + ".cls", std::to_string(label));
+      }
+    }
+    const ptrdiff_t half = static_cast<ptrdiff_t>(members.size()) / 4 * 2;
+    place_file(path("tars") + "/" + split + "/0.tar", tar_of({members.begin(), members.begin() + half}));
+    place_file(path("tars") + "/" + split + "/1.tar", tar_of({members.begin() + half, members.end()}));
+  }
+  const Arguments every{"--batch_size=4", "--num_classes=3"};
+  ASSERT_EQ(train(folders("run", every)).code, 0);
+  const ProgramResult trained = train(folders("tars_run", every + Arguments{"--data_dir=" + path("tars")}));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_TRUE(contains(trained.err, path("tars/train") + ": 30 samples in 2 archives")) << trained.err;
+  EXPECT_TRUE(read_file(checkpoint("run", 12) + "/state.safetensors") ==
+              read_file(checkpoint("tars_run", 12) + "/state.safetensors"));
+  const std::string pattern = path("tars") + "/val/{0..1}.tar";
+  const ProgramResult of_pattern = evaluate("tars_run", {"--data_dir=" + pattern});
+  EXPECT_EQ(of_pattern.code, 0) << of_pattern.err;
+  const ProgramResult of_folder = evaluate("tars_run", {"--data_dir=" + path("tars")});
+  EXPECT_TRUE(contains(of_folder.out, "[12 examples]")) << of_folder.out << of_folder.err;
+  EXPECT_EQ(accuracy(of_folder), accuracy(of_pattern));
+  const ProgramResult both =
+      train(folders("both", every + Arguments{"--data_dir=" + pattern, "--eval_during_training_every_n_steps=5"}));
+  EXPECT_EQ(both.code, 1) << both.err;
+  EXPECT_TRUE(contains(both.err, "{0..1}.tar: archives of one split; an evaluation during training needs a folder"))
+      << both.err;
 }
 
 TEST_F(CnnBenchmarksFolders, ChangedDataIsAnotherDataSet) {

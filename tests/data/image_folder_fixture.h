@@ -17,7 +17,7 @@
 
 namespace dtrain::data {
 
-inline std::string jpeg(int number) {
+inline std::string numbered_jpeg(int number) {
   const std::vector<std::byte> bytes = smooth_jpeg(40, 30, number, {});
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }

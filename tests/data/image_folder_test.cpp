@@ -22,7 +22,7 @@ using ImageFolder = ImageFolderFixture;
 TEST_F(ImageFolder, OrderIsThatOfTorchvision) {
   for (const char* name :
        {"b/2.jpg", "b/10.jpg", "b/sub/1.jpg", "b/sub/deep/1.jpg", "b/sub 2/1.jpg", "B/1.jpg", "a/1.jpg"})
-    place(concat("train/", name), jpeg(1));
+    place(concat("train/", name), numbered_jpeg(1));
   EXPECT_EQ(listed(), (Lines{"0 B/1.jpg", "1 a/1.jpg", "2 b/10.jpg", "2 b/2.jpg", "2 b/sub/1.jpg", "2 b/sub 2/1.jpg",
                              "2 b/sub/deep/1.jpg"}));
   EXPECT_EQ(classes_of_folders(root.path().string()), (Lines{"B", "a", "b"}));
@@ -33,7 +33,7 @@ TEST_F(ImageFolder, RecognisesAllFormatsByContent) {
     const std::vector<std::byte> bytes = file_of(one);
     place(concat("train/", one.name, "/no-extension"), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
-  place("train/jpeg/a.txt", jpeg(1));
+  place("train/jpeg/a.txt", numbered_jpeg(1));
   const auto source = open();
   EXPECT_EQ(source->size(), std::size(kImageFiles) + 1);
   EXPECT_TRUE(source->faults().empty()) << source->faults().front();
@@ -43,7 +43,7 @@ TEST_F(ImageFolder, RecognisesAllFormatsByContent) {
 }
 
 TEST_F(ImageFolder, CountsWhatIsLeftOut) {
-  place("train/cat/1.jpg", jpeg(1));
+  place("train/cat/1.jpg", numbered_jpeg(1));
   for (const char* name : {"cat/list.txt", "cat/notes.TXT", "cat/README", "list.csv"})
     place(concat("train/", name), "text");
   for (const char* name : {"cat/.DS_Store", "cat/._1.jpg", ".hidden/1.jpg", "cat/.cache/1.jpg"})
@@ -63,8 +63,8 @@ TEST_F(ImageFolder, CountsWhatIsLeftOut) {
 }
 
 TEST_F(ImageFolder, FollowsLinks) {
-  place("elsewhere/1.jpg", jpeg(1));
-  place("train/a/1.jpg", jpeg(2));
+  place("elsewhere/1.jpg", numbered_jpeg(1));
+  place("train/a/1.jpg", numbered_jpeg(2));
   fs::create_directory_symlink(root / "elsewhere", root / "train/b");
   fs::create_symlink(root / "elsewhere/1.jpg", root / "train/a/2.jpg");
   EXPECT_EQ(listed(), (Lines{"0 a/1.jpg", "0 a/2.jpg", "1 b/1.jpg"}));
@@ -76,10 +76,10 @@ TEST_F(ImageFolder, FollowsLinks) {
 }
 
 TEST_F(ImageFolder, NamesFilesThatCannotBeUsed) {
-  place("train/a/1.jpg", jpeg(1));
+  place("train/a/1.jpg", numbered_jpeg(1));
   place("train/a/2.jpg", "<!DOCTYPE html><html>");
   place("train/a/3.jpg", "");
-  place("train/a/4.jpg", jpeg(1).substr(0, 200));
+  place("train/a/4.jpg", numbered_jpeg(1).substr(0, 200));
   ASSERT_EQ(::mkfifo((root / "train/a/5.jpg").c_str(), 0600), 0);
   const auto source = open();
   EXPECT_EQ(source->size(), 2u) << "the truncated one is a bad record";
@@ -99,7 +99,8 @@ TEST_F(ImageFolder, NamesFilesThatCannotBeUsed) {
 }
 
 TEST_F(ImageFolder, ClassesOfSplitsAreEqual) {
-  for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "val/a/1.jpg", "val/c/1.jpg"}) place(name, jpeg(1));
+  for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "val/a/1.jpg", "val/c/1.jpg"})
+    place(name, numbered_jpeg(1));
   refuses("val: class folders that " + (root / "train").string() + " does not have: c", false);
   fs::remove_all(root / "val/c");
   refuses("val: no class folders b, which " + (root / "train").string() + " has; make empty folders", false);
@@ -110,10 +111,10 @@ TEST_F(ImageFolder, ClassesOfSplitsAreEqual) {
 }
 
 TEST_F(ImageFolder, FindsSplits) {
-  place("Training/b/1.jpg", jpeg(1));
-  place("Training/a/1.jpg", jpeg(2));
+  place("Training/b/1.jpg", numbered_jpeg(1));
+  place("Training/a/1.jpg", numbered_jpeg(2));
   refuses("no folder validation (or val, valid, test) in it", false);
-  place("test/b/1.jpg", jpeg(3));
+  place("test/b/1.jpg", numbered_jpeg(3));
   fs::create_directories(root / "test/a");
   EXPECT_EQ(listed(), (Lines{"0 a/1.jpg", "1 b/1.jpg"}));
   EXPECT_EQ(listed(false), Lines{"1 b/1.jpg"});
@@ -125,11 +126,11 @@ TEST_F(ImageFolder, FindsSplits) {
 }
 
 TEST_F(ImageFolder, RefusesOtherLayouts) {
-  place("train/images/1.jpg", jpeg(1));
+  place("train/images/1.jpg", numbered_jpeg(1));
   place("train/labels/1.txt", "0 .5 .5 .1 .1");
   refuses("train: its folders images and labels are of detection data (YOLO)");
   fs::remove_all(root / "train");
-  place("train/1.jpg", jpeg(1));
+  place("train/1.jpg", numbered_jpeg(1));
   refuses("train: no class folders in it; expected ");
   EXPECT_FALSE(has_image_folders(root.path().string()));
   expect_error([&] { open_split({}, {.directory = root.path().string()}); }, Fault::data,
@@ -139,7 +140,7 @@ TEST_F(ImageFolder, RefusesOtherLayouts) {
 }
 
 TEST_F(ImageFolder, LabelsFitTheModel) {
-  for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "train/c/1.jpg"}) place(name, jpeg(1));
+  for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "train/c/1.jpg"}) place(name, numbered_jpeg(1));
   const auto label_of_last = [&](int64_t classes, int64_t offset) {
     const auto dataset =
         open_split({.size = 16}, {.directory = root.path().string(), .classes = classes, .label_offset = offset});
@@ -158,8 +159,8 @@ TEST_F(ImageFolder, LabelsFitTheModel) {
 }
 
 TEST_F(ImageFolder, IdentityDoesNotDependOnThePlace) {
-  place("train/a/1.jpg", jpeg(1));
-  place("train/b/1.jpg", jpeg(2));
+  place("train/a/1.jpg", numbered_jpeg(1));
+  place("train/b/1.jpg", numbered_jpeg(2));
   const auto here = open();
   fs::rename(root / "train", root / "training");
   EXPECT_EQ(open()->contents(), here->contents());
@@ -186,7 +187,7 @@ std::vector<std::string> rows_of(const std::shared_ptr<Dataset>& dataset, const 
 
 // Samples of a step do not depend on threads, nor, all ranks together, on their number.
 TEST_F(ImageFolder, BatchesAreEqualForAnyThreadsAndRanks) {
-  for (int i = 0; i < 21; ++i) place(fmt::format("train/{}/{}.jpg", i % 3, i), jpeg(i));
+  for (int i = 0; i < 21; ++i) place(fmt::format("train/{}/{}.jpg", i % 3, i), numbered_jpeg(i));
   const std::shared_ptr<Dataset> dataset = open_split({.size = 16}, {.directory = root.path().string()});
   const auto rows = [&](int64_t batch, int workers, int rank, int ranks) {
     return rows_of(dataset, {.batch = batch, .seed = 3, .cursor = 8, .rank = rank, .ranks = ranks, .workers = workers});
@@ -199,7 +200,7 @@ TEST_F(ImageFolder, BatchesAreEqualForAnyThreadsAndRanks) {
 }
 
 TEST_F(ImageFolder, BatchesEqualThoseOfShardsInTheSameOrder) {
-  for (int i = 0; i < 21; ++i) place(fmt::format("train/{}/{}.jpg", i % 3, i), jpeg(i));
+  for (int i = 0; i < 21; ++i) place(fmt::format("train/{}/{}.jpg", i % 3, i), numbered_jpeg(i));
   fs::create_directory_symlink(root / "train", root / "val");
   const TempDirectory shards;
   const auto source = open();

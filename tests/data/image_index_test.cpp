@@ -15,15 +15,15 @@ namespace fs = std::filesystem;
 using ImageIndexTest = ImageFolderFixture;
 
 TEST_F(ImageIndexTest, IndexIsKeptBesideTheFolder) {
-  place("train/a/1.jpg", jpeg(1));
-  place("train/a/2.jpg", jpeg(2));
+  place("train/a/1.jpg", numbered_jpeg(1));
+  place("train/a/2.jpg", numbered_jpeg(2));
   EXPECT_EQ(listed().size(), 2u);
   EXPECT_TRUE(fs::exists(root / ".train.dtidx"));
   EXPECT_TRUE(is_indexed("train/a/1.jpg"));
 }
 
 TEST_F(ImageIndexTest, IndexOfReadOnlyDataIsInTheCache) {
-  place("train/a/1.jpg", jpeg(1));
+  place("train/a/1.jpg", numbered_jpeg(1));
   fs::permissions(root.path(), fs::perms::owner_write, fs::perm_options::remove);
   open();
   fs::permissions(root.path(), fs::perms::owner_write, fs::perm_options::add);
@@ -32,18 +32,18 @@ TEST_F(ImageIndexTest, IndexOfReadOnlyDataIsInTheCache) {
 }
 
 TEST_F(ImageIndexTest, StaleIndicesAreNoticed) {
-  place("train/a/1.jpg", jpeg(1));
-  place("train/a/2.jpg", jpeg(2));
+  place("train/a/1.jpg", numbered_jpeg(1));
+  place("train/a/2.jpg", numbered_jpeg(2));
   const std::string before = open()->contents(), names = open()->identity();
   const auto modified = fs::last_write_time(root / "train/a/1.jpg");
   // Other bytes of the same size at another time.
-  std::string other = jpeg(1);
+  std::string other = numbered_jpeg(1);
   other.back() = 'x';
   std::ofstream(root / "train/a/1.jpg", std::ios::binary) << other;
   fs::last_write_time(root / "train/a/1.jpg", modified + std::chrono::seconds(1));
   EXPECT_NE(open()->contents(), before);
   EXPECT_EQ(open()->identity(), names);
-  place("train/a/0.jpg", jpeg(3));
+  place("train/a/0.jpg", numbered_jpeg(3));
   EXPECT_EQ(listed(), (Lines{"0 a/0.jpg", "0 a/1.jpg", "0 a/2.jpg"}));
   fs::remove(root / "train/a/1.jpg");
   EXPECT_EQ(listed(), (Lines{"0 a/0.jpg", "0 a/2.jpg"}));
@@ -53,20 +53,20 @@ TEST_F(ImageIndexTest, StaleIndicesAreNoticed) {
 }
 
 TEST_F(ImageIndexTest, ChangedFilesAreNotReadAsOthers) {
-  place("train/a/1.jpg", jpeg(1));
+  place("train/a/1.jpg", numbered_jpeg(1));
   const auto source = open();
   std::vector<std::byte> buffer;
-  EXPECT_EQ(source->read(0, buffer).size(), jpeg(1).size());
-  std::string other = jpeg(1);
+  EXPECT_EQ(source->read(0, buffer).size(), numbered_jpeg(1).size());
+  std::string other = numbered_jpeg(1);
   other[other.size() / 2] = static_cast<char>(other[other.size() / 2] ^ 1);
   place("train/a/1.jpg", other);
   expect_error([&] { source->read(0, buffer); }, Fault::data, "or was changed with its time kept");
-  place("train/a/1.jpg", jpeg(1) + "x");
+  place("train/a/1.jpg", numbered_jpeg(1) + "x");
   expect_error([&] { source->read(0, buffer); }, Fault::data, "the file has changed from ");
 }
 
 TEST_F(ImageIndexTest, DamagedIndicesAreMadeAgain) {
-  for (const char* name : {"a/1.jpg", "b/2.jpg", "b/3.txt"}) place(concat("train/", name), jpeg(1));
+  for (const char* name : {"a/1.jpg", "b/2.jpg", "b/3.txt"}) place(concat("train/", name), numbered_jpeg(1));
   const std::string contents = open()->contents(), path = (root / ".train.dtidx").string(), good = read_file(path);
   for (size_t at = 0; at < good.size(); ++at) {
     std::string bad = good;
@@ -81,7 +81,7 @@ TEST_F(ImageIndexTest, DamagedIndicesAreMadeAgain) {
 }
 
 TEST_F(ImageIndexTest, ProcessesIndexTogether) {
-  for (int i = 0; i < 40; ++i) place(fmt::format("train/{}/{}.jpg", i % 4, i), jpeg(i));
+  for (int i = 0; i < 40; ++i) place(fmt::format("train/{}/{}.jpg", i % 4, i), numbered_jpeg(i));
   const std::string contents = open()->contents();
   std::vector<std::jthread> ranks;
   for (int i = 0; i < 8; ++i)
@@ -96,7 +96,7 @@ TEST_F(ImageIndexTest, ProcessesIndexTogether) {
 }
 
 TEST_F(ImageIndexTest, StopEndsTheIndexing) {
-  place("train/a/1.jpg", jpeg(1));
+  place("train/a/1.jpg", numbered_jpeg(1));
   const CacheOptions stopped{.directory = (cache / "c").string(), .stop = [] { return true; }};
   expect_error(
       [&] {
@@ -106,7 +106,7 @@ TEST_F(ImageIndexTest, StopEndsTheIndexing) {
 }
 
 TEST_F(ImageIndexTest, ProgressCountsFilesThatAreRead) {
-  for (int i = 0; i < 5; ++i) place(fmt::format("train/a/{}.jpg", i), jpeg(i));
+  for (int i = 0; i < 5; ++i) place(fmt::format("train/a/{}.jpg", i), numbered_jpeg(i));
   std::vector<uint64_t> done;
   const CacheOptions shown{.progress = [&](uint64_t opened, uint64_t files) {
     done.push_back(opened);

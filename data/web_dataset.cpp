@@ -1,0 +1,212 @@
+#include "data/web_dataset.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "data/brace_pattern.h"
+#include "data/image_folder.h"
+#include "data/image_tree.h"
+#include "data/open_files.h"
+#include "data/parallel.h"
+#include "data/shard_files.h"
+#include "data/tar_samples.h"
+#include "dtrain/core/error.h"
+#include "libdtrain/io/crc32c.h"
+
+namespace dtrain::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_pattern(const std::string& data) {
+  std::error_code unknown;
+  return data.ends_with(".tar") && !fs::is_directory(data, unknown);
+}
+
+// Sorted paths of .tar files in a folder; none if it cannot be listed.
+std::vector<std::string> tars_in(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code unreadable;
+  for (fs::directory_iterator entry(folder, unreadable), end; !unreadable && entry != end; entry.increment(unreadable))
+    if (const std::string name = entry->path().filename().string(); name.ends_with(".tar") && !is_left_out(name))
+      paths.push_back(entry->path().string());
+  std::ranges::sort(paths);
+  return paths;
+}
+
+// Split that a word of the file name tells, else "".
+std::string split_of_name(const std::string& path) {
+  const std::string name = fs::path(path).stem().string();
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  for (size_t begin = 0; begin < name.size();) {
+    size_t end = begin;
+    while (end < name.size() && is_letter(name[end])) ++end;
+    if (const std::string split = split_of_folder(name.substr(begin, end - begin)); !split.empty()) return split;
+    begin = end + 1;
+  }
+  return "";
+}
+
+std::vector<std::string> of_split(const std::vector<std::string>& paths, const std::string& split) {
+  std::vector<std::string> found;
+  std::ranges::copy_if(paths, std::back_inserter(found),
+                       [&](const std::string& path) { return split_of_name(path) == split; });
+  return found;
+}
+
+// Archives in the folders of splits.
+std::vector<std::string> tars_in_split_folder(const std::string& directory, bool training) {
+  const std::string folder = split_folder(directory, training);
+  return folder.empty() ? std::vector<std::string>{} : tars_in(folder);
+}
+
+class TarSource final : public ImageSource {
+ public:
+  TarSource(const std::vector<std::string>& paths, const CacheOptions& cache) : tars_(paths.size()) {
+    const bool keep = can_keep_open(paths.size());
+    std::mutex mutex;
+    uint64_t opened = 0;
+    for_each_in_parallel(paths.size(), [&](size_t i) {
+      if (cache.stop && cache.stop()) throw Error(Fault::resource, "a stop was requested while data was opened");
+      Tar& tar = tars_[i];
+      tar.path = paths[i];
+      auto file = std::make_unique<InputFile>(paths[i]);
+      tar.bytes = file->size();
+      tar.found = open_tar_samples(*file, cache.directory);
+      if (keep) tar.file = std::move(file);
+      if (!cache.progress) return;
+      const std::lock_guard lock(mutex);
+      cache.progress(++opened, paths.size());
+    });
+    for (Tar& tar : tars_) {
+      begins_.push_back(begins_.back() + tar.found.samples.size());
+      std::ranges::move(tar.found.faults, std::back_inserter(faults_));
+    }
+  }
+
+  uint64_t size() const override { return begins_.back(); }
+  const std::vector<uint64_t>& shard_begins() const override { return begins_; }
+  const std::vector<std::string>& faults() const override { return faults_; }
+  int64_t label(uint64_t image) const override { return sample(image).label; }
+
+  RecordLocation locate(uint64_t image) const override {
+    const TarSample& one = sample(image);
+    return {.file = tar_of(image).path,
+            .offset = one.offset,
+            .record = image - begins_[static_cast<size_t>(&tar_of(image) - tars_.data())],
+            .name = fmt::format("sample {} at byte {}", one.key, one.offset)};
+  }
+
+  std::string identity() const override {
+    std::string lines;
+    for (const Tar& tar : tars_) lines += fmt::format("{} {}\n", fs::path(tar.path).filename().string(), tar.bytes);
+    return lines;
+  }
+
+  std::string contents() const override {
+    std::string lines;
+    for (const Tar& tar : tars_) {
+      uint32_t crc = 0;
+      for (const TarSample& one : tar.found.samples) {
+        const std::string line = fmt::format("{} {} {} {}\n", one.key, one.label, one.bytes, one.crc);
+        crc = crc32c(line.data(), line.size(), crc);
+      }
+      lines += fmt::format("{}: {} bytes, {} samples, checksum {:08x}\n", fs::path(tar.path).filename().string(),
+                           tar.bytes, tar.found.samples.size(), crc);
+    }
+    return lines;
+  }
+
+  std::span<const std::byte> read(uint64_t image, std::vector<std::byte>& buffer) const override {
+    const Tar& tar = tar_of(image);
+    const TarSample& one = sample(image);
+    if (buffer.size() < one.bytes) buffer.resize(one.bytes);
+    if (tar.file)
+      tar.file->read(one.offset, buffer.data(), one.bytes);
+    else
+      InputFile(tar.path).read(one.offset, buffer.data(), one.bytes);
+    if (crc32c(buffer.data(), one.bytes) != one.crc)
+      throw Error(Fault::data,
+                  "the CRC-32C of the image is not that of the index: the archive is damaged or was changed");
+    return {buffer.data(), one.bytes};
+  }
+
+  std::vector<std::string> notices() const {
+    uint64_t without_image = 0;
+    for (const Tar& tar : tars_) without_image += tar.found.without_image;
+    std::vector<std::string> lines{fmt::format(
+        "{}: {} samples in {} archives", fs::path(tars_.front().path).parent_path().string(), size(), tars_.size())};
+    if (without_image > 0) lines.push_back(fmt::format("left out {} samples without an image", without_image));
+    return lines;
+  }
+
+ private:
+  struct Tar {
+    std::string path;
+    uint64_t bytes = 0;               // when opened
+    std::unique_ptr<InputFile> file;  // null if too many files are open
+    TarSamples found;
+  };
+  const Tar& tar_of(uint64_t image) const {
+    DT_CHECK(image < size(), "image ", image, " of a data set of ", size());
+    return tars_[static_cast<size_t>(std::ranges::upper_bound(begins_, image) - begins_.begin() - 1)];
+  }
+  const TarSample& sample(uint64_t image) const {
+    const Tar& tar = tar_of(image);
+    return tar.found.samples[image - begins_[static_cast<size_t>(&tar - tars_.data())]];
+  }
+
+  std::vector<Tar> tars_;
+  std::vector<uint64_t> begins_{0};
+  std::vector<std::string> faults_;
+};
+
+}  // namespace
+
+bool has_tars(const std::string& data) {
+  if (data.empty()) return false;
+  if (is_pattern(data)) return true;
+  try {
+    if (has_shards(data, "train") || has_shards(data, "validation") || has_image_folders(data)) return false;
+    return !tars_in(data).empty() || !tars_in_split_folder(data, true).empty() ||
+           !tars_in_split_folder(data, false).empty();
+  } catch (const Error&) {  // opening the data reports the error
+    return false;
+  }
+}
+
+bool has_tars_of_one_split(const std::string& data) {
+  if (is_pattern(data)) return true;
+  if (!tars_in_split_folder(data, true).empty() || !tars_in_split_folder(data, false).empty()) return false;
+  return std::ranges::all_of(tars_in(data), [](const std::string& path) { return split_of_name(path).empty(); });
+}
+
+std::vector<std::string> find_tars(const std::string& data, bool training) {
+  if (is_pattern(data)) return expand_braces(data);
+  std::vector<std::string> paths = tars_in_split_folder(data, training);
+  if (paths.empty() && has_tars_of_one_split(data)) paths = tars_in(data);
+  if (paths.empty()) paths = of_split(tars_in(data), training ? "train" : "validation");
+  if (paths.empty() && !training) paths = of_split(tars_in(data), "test");
+  if (paths.empty())
+    throw Error(Fault::data, fmt::format("{0}: no .tar files of {1}; expected {0}/{1}/*.tar or names with the word {1}",
+                                         data, training ? "train" : "validation"));
+  return paths;
+}
+
+std::unique_ptr<const ImageSource> open_web_dataset(const TarOptions& options) {
+  const std::vector<std::string> paths = find_tars(options.data, options.training);
+  auto source = std::make_unique<TarSource>(paths, options.cache);
+  if (source->size() == 0 && source->faults().empty())
+    throw Error(Fault::data, concat(paths.front(), ": no samples KEY.jpg with KEY.cls in the archives; ImageNet's own ",
+                                    "archives are converted by dtrain-data imagenet"));
+  if (options.notice)
+    for (const std::string& line : source->notices()) options.notice(line);
+  return source;
+}
+
+}  // namespace dtrain::data

@@ -17,7 +17,7 @@ case "${1:-}" in
     libgtest-dev libbenchmark-dev libeigen3-dev libjpeg-turbo-progs python3-numpy python3-pil
     python3-torch python3-torchvision python3-yaml python3-jsonschema python3-pip python3-venv shellcheck openssh-client
     openssh-server iproute2 abigail-tools dpkg-dev file man-db curl unzip qemu-user crun skopeo libnss-extrausers
-    chromium-headless-shell nginx-light apache2-utils libnss3-tools
+    libcurl4-openssl-dev chromium-headless-shell nginx-light apache2-utils libnss3-tools
     libopenblas0-openmp) ;;  # ten times faster than the reference BLAS for PyTorch in double precision
   *) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 1 ;;
 esac

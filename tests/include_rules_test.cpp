@@ -90,8 +90,10 @@ const std::vector<Level> kLevels = {
       "libdtrain/cpu/onednn/", "libdtrain/cpu/gemm/"},
      {}},
     {"libdtrain/cpu/", {"libdtrain/core/", "libdtrain/cpu/"}, {}},
-    {"libdtrain/cuda/", {"libdtrain/core/"}, {"libdtrain/io/"}},      // what was measured once is kept in a file
-    {"libdtrain/io/", {"libdtrain/core/"}, {"libdtrain/version.h"}},  // errors name the version
+    {"libdtrain/cuda/", {"libdtrain/core/"}, {"libdtrain/io/"}},  // what was measured once is kept in a file
+    {"libdtrain/io/remote/", {"libdtrain/core/", "libdtrain/io/"}, {"libdtrain/version.h"}},  // user agent
+    // Errors name the version; InputFile opens remote files.
+    {"libdtrain/io/", {"libdtrain/core/"}, {"libdtrain/version.h", "libdtrain/io/remote/"}},
     {"libdtrain/distributed/nccl_", {"libdtrain/core/", "libdtrain/cuda/"}, {}},  // no public header among them
     {"libdtrain/distributed/", {"libdtrain/core/"}, {"libdtrain/cuda/"}},
     // All-reduce of gradients, and parameter copies in the compute type.

@@ -9,11 +9,20 @@
 #include <vector>
 
 #include "dtrain/io/file_system.h"
+#include "dtrain/io/remote_path.h"
 #include "libdtrain/io/crc32c.h"
+#include "libdtrain/io/remote/remote_file.h"
 
 namespace dtrain {
 
 InputFile::InputFile(std::string path, Fault fault) : path_(std::move(path)), fault_(fault) {
+  if (is_remote(path_)) {
+    remote_ = std::make_unique<const remote::RemoteFile>(path_, fault_);
+    path_ = remote::shown(path_);
+    size_ = remote_->size();
+    revision_ = remote_->revision();
+    return;
+  }
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
   fd_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd_ < 0) fail("open");
@@ -30,9 +39,12 @@ InputFile::InputFile(std::string path, Fault fault) : path_(std::move(path)), fa
     throw Error(fault_, problem);
   }
   size_ = static_cast<uint64_t>(info.st_size);
+  revision_ = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
 }
 
-InputFile::~InputFile() { ::close(fd_); }
+InputFile::~InputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
 
 void InputFile::fail(const char* call) const {
   const Fault fault = fault_of_errno(errno, fault_);
@@ -40,6 +52,7 @@ void InputFile::fail(const char* call) const {
 }
 
 size_t InputFile::read_some(uint64_t offset, void* to, size_t size) const {
+  if (remote_) return remote_->read_some(offset, to, size);
   size_t done = 0;
   while (done < size) {
     const ssize_t got = ::pread(fd_, static_cast<char*>(to) + done, size - done, static_cast<off_t>(offset + done));

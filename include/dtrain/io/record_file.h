@@ -73,6 +73,7 @@ class RecordFile {
   explicit RecordFile(const std::string& path, uint64_t max_record_bytes = kMaxRecordBytes);
   const std::string& path() const { return file_.path(); }
   uint64_t size() const { return file_.size(); }
+  int64_t revision() const { return file_.revision(); }
 
   // Length of the record with its header at `offset`, checksum verified; the next header is at
   // offset + kRecordHeader + length + kRecordFooter. `index`: for messages. Throws RecordError.

@@ -1,0 +1,251 @@
+#include "libdtrain/io/remote/http_client.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstring>
+#include <mutex>
+
+#include "dtrain/core/error.h"
+#include "dtrain/version.h"
+#include "libdtrain/io/remote/curl_library.h"
+
+namespace dtrain::remote {
+namespace {
+
+constexpr long kStalledBytesPerSecond = 1024, kRedirects = 5;
+constexpr size_t kMostHeaderBytes = size_t{64} << 10;
+
+struct Handle {
+  CurlHandle* curl_handle = curl().init();
+  Handle() {
+    if (curl_handle == nullptr) throw Error(Fault::resource, "libcurl: out of memory");
+  }
+  ~Handle() { curl().cleanup(curl_handle); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+};
+
+class HeaderList {
+ public:
+  explicit HeaderList(const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) add(line.c_str());
+    add("Expect:");  // no round trip before a body
+  }
+  ~HeaderList() { curl().free_list(list_); }
+  HeaderList(const HeaderList&) = delete;
+  HeaderList& operator=(const HeaderList&) = delete;
+  CurlList* get() const { return list_; }
+
+ private:
+  void add(const char* line) {
+    CurlList* const longer = curl().append(list_, line);
+    if (longer == nullptr) throw Error(Fault::resource, "libcurl: out of memory");
+    list_ = longer;
+  }
+  CurlList* list_ = nullptr;
+};
+
+// Where callbacks of libcurl put the answer. They may not throw.
+struct Exchange {
+  const HttpRequest& request;
+  HttpAnswer& answer;
+  size_t header_bytes = 0;
+  std::string overflow{};
+
+  bool to_caller() const { return answer.status / 100 == 2 && !request.into.empty(); }
+
+  void take_header(std::string_view line) {
+    if (line.starts_with("HTTP/")) {  // also after a redirect or "100 Continue"
+      answer.headers.clear();
+      answer.body.clear();
+      answer.received = 0;
+      const size_t space = line.find(' ');
+      answer.status = 0;
+      if (space != line.npos)
+        std::from_chars(line.data() + space + 1, line.data() + std::min(line.size(), space + 4), answer.status);
+      return;
+    }
+    const size_t colon = line.find(':');
+    if (colon == line.npos) return;
+    std::string name(line.substr(0, colon));
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::string_view value = line.substr(colon + 1);
+    const size_t first = value.find_first_not_of(" \t"), last = value.find_last_not_of(" \t\r\n");
+    answer.headers[name] = first == value.npos ? "" : std::string(value.substr(first, last - first + 1));
+  }
+
+  bool take_body(const char* data, size_t size) {
+    const size_t most = to_caller() ? request.into.size() : request.most_bytes;
+    if (size > most - std::min(most, answer.received)) {
+      overflow = concat("the server sends more than the expected ", most, " bytes");
+      return false;
+    }
+    if (to_caller())
+      std::memcpy(request.into.data() + answer.received, data, size);
+    else
+      answer.body.append(data, size);
+    answer.received += size;
+    return true;
+  }
+};
+
+size_t on_header(char* data, size_t size, size_t count, void* exchange) try {
+  auto& to = *static_cast<Exchange*>(exchange);
+  to.header_bytes += size * count;
+  if (to.header_bytes > kMostHeaderBytes) {
+    to.overflow = concat("the server sends more than ", kMostHeaderBytes, " bytes of headers");
+    return 0;
+  }
+  to.take_header(std::string_view(data, size * count));
+  return size * count;
+} catch (...) {
+  return 0;
+}
+
+size_t on_body(char* data, size_t size, size_t count, void* exchange) try {
+  return static_cast<Exchange*>(exchange)->take_body(data, size * count) ? size * count : 0;
+} catch (...) {
+  return 0;
+}
+
+// Reads a body of PUT.
+size_t on_upload(char* to, size_t size, size_t count, void* rest) {
+  auto& left = *static_cast<std::string_view*>(rest);
+  const size_t bytes = std::min(left.size(), size * count);
+  std::memcpy(to, left.data(), bytes);
+  left.remove_prefix(bytes);
+  return bytes;
+}
+
+void set_connection(CurlHandle* handle, const HttpRequest& request, const HttpTimeouts& timeouts) {
+  const CurlLibrary& library = curl();
+  library.set(handle, kUrl, request.url.c_str());
+  library.set(handle, kPathAsIs, 1L);  // keys may contain "/../"
+  const bool tls = request.url.starts_with("https:");
+  library.set(handle, kProtocols, tls ? kProtocolHttps : kProtocolHttp | kProtocolHttps);
+  library.set(handle, kRedirectProtocols, tls ? kProtocolHttps : kProtocolHttp | kProtocolHttps);
+  library.set(handle, kHttpVersion, kHttp11);
+  library.set(handle, kFollowLocation, request.follow_redirects ? 1L : 0L);
+  library.set(handle, kMaxRedirects, kRedirects);
+  library.set(handle, kNoSignal, 1L);
+  library.set(handle, kTcpKeepAlive, 1L);
+  library.set(handle, kSuppressConnectHeaders, 1L);
+  library.set(handle, kConnectTimeoutMs, static_cast<long>(timeouts.connect.count()));
+  library.set(handle, kTimeoutMs, static_cast<long>(timeouts.request.count()));
+  library.set(handle, kLowSpeedLimit, kStalledBytesPerSecond);
+  library.set(handle, kLowSpeedTime, static_cast<long>(timeouts.stall.count()));
+  library.set(handle, kUserAgent, "dtrain/" DTRAIN_VERSION);
+  if (request.without_proxy) library.set(handle, kNoProxy, "*");
+}
+
+// `upload`: the rest of the body; must live as long as the request.
+void set_method(CurlHandle* handle, const HttpRequest& request, std::string_view& upload) {
+  const CurlLibrary& library = curl();
+  if (request.method == "HEAD") {
+    library.set(handle, kNoBody, 1L);
+  } else if (request.method == "PUT") {
+    library.set(handle, kUpload, 1L);
+    library.set(handle, kReadFunction, on_upload);
+    library.set(handle, kReadData, &upload);
+    library.set(handle, kInFileSize, static_cast<int64_t>(request.body.size()));
+  } else if (request.method == "POST") {
+    library.set(handle, kPost, 1L);
+    library.set(handle, kPostFieldSize, static_cast<int64_t>(request.body.size()));
+    library.set(handle, kPostFields, request.body.data() == nullptr ? "" : request.body.data());
+  } else if (request.method != "GET") {
+    library.set(handle, kCustomRequest, request.method.c_str());
+  }
+}
+
+bool may_retry(CurlCode code) {
+  for (const CurlCode final : {kUnsupportedProtocol, kWriteError, kCertificate, kCaFile})
+    if (code == final) return false;
+  return true;
+}
+
+}  // namespace
+
+struct HttpClient::Connections {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Handle>> idle;
+
+  // The handle that was used last: its connection is the least likely to have been closed.
+  std::unique_ptr<Handle> take() {
+    {
+      const std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        std::unique_ptr<Handle> handle = std::move(idle.back());
+        idle.pop_back();
+        return handle;
+      }
+    }
+    return std::make_unique<Handle>();
+  }
+  void give(std::unique_ptr<Handle> handle) {
+    const std::lock_guard lock(mutex);
+    idle.push_back(std::move(handle));
+  }
+};
+
+HttpClient::HttpClient(const Variables& variables)
+    : connections_(std::make_unique<Connections>()), ca_folder_(value_of(variables, "SSL_CERT_DIR")) {
+  for (const char* name : {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"})
+    if (ca_file_.empty()) ca_file_ = value_of(variables, name);
+  const std::chrono::milliseconds total = RetryPolicy::from(variables).total;
+  timeouts_.connect = std::min(timeouts_.connect, total / 6);
+  timeouts_.request = std::min(timeouts_.request, total / 2);
+  timeouts_.stall =
+      std::clamp(std::chrono::duration_cast<std::chrono::seconds>(total / 6), std::chrono::seconds(1), timeouts_.stall);
+}
+
+HttpClient::~HttpClient() = default;
+
+HttpAnswer HttpClient::send(const HttpRequest& request) {
+  const CurlLibrary& library = curl();
+  std::unique_ptr<Handle> owner = connections_->take();
+  CurlHandle* const handle = owner->curl_handle;
+  HttpAnswer answer;
+  Exchange exchange{request, answer};
+  const HeaderList headers(request.headers);
+  std::array<char, kErrorBytes> reason{};
+  std::string_view upload = request.body;
+
+  library.reset(handle);
+  set_connection(handle, request, request.timeouts.value_or(timeouts_));
+  set_method(handle, request, upload);
+  library.set(handle, kErrorBuffer, reason.data());
+  library.set(handle, kHttpHeader, headers.get());
+  library.set(handle, kHeaderFunction, on_header);
+  library.set(handle, kHeaderData, &exchange);
+  library.set(handle, kWriteFunction, on_body);
+  library.set(handle, kWriteData, &exchange);
+  if (!ca_file_.empty()) library.set(handle, kCaInfo, ca_file_.c_str());
+  if (!ca_folder_.empty()) library.set(handle, kCaPath, ca_folder_.c_str());
+  const CurlCode code = library.perform(handle);
+  if (code != kCurlOk) {
+    const bool truncated = code == kPartialFile && answer.status != 0;
+    answer.failure = !exchange.overflow.empty() ? exchange.overflow
+                     : truncated                ? concat("the answer ends after ", answer.received, " bytes")
+                     : reason[0] != '\0'        ? std::string(reason.data())
+                                                : std::string(library.error_text(code));
+    answer.can_retry = may_retry(code);
+    answer.too_long = !exchange.overflow.empty();
+    answer.status = 0;
+  }
+  library.reset(handle);  // it must not point to this function's variables; connections stay open
+  connections_->give(std::move(owner));
+  return answer;
+}
+
+HttpAnswer HttpClient::send(const HttpRequest& request, const RetryPolicy& policy, const AnswerCheck& check) {
+  Attempts attempts(policy);
+  for (;;) {
+    HttpAnswer answer = send(request);
+    apply_check(check, answer);
+    if (!is_transient(answer) || !attempts.wait(answer)) return answer;
+  }
+}
+
+}  // namespace dtrain::remote

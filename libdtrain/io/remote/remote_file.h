@@ -1,0 +1,70 @@
+// RemoteFile: random-access reads of an object in S3 or of a file on an HTTP server.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dtrain/core/error.h"
+#include "libdtrain/io/remote/http_client.h"
+#include "libdtrain/io/remote/s3_client.h"
+
+namespace dtrain::remote {
+
+class RemoteStorage;
+
+// Parsed from s3://BUCKET/KEY; the key is not encoded. Throws Error(fault) for a name that is no bucket's, or without a
+// key unless `is_folder`, which ends a key with '/'.
+S3Address parse_s3(const std::string& text, Fault fault, bool is_folder = false);
+
+// Text of an address for messages: without the query of a URL, which may contain a signature.
+std::string shown(const std::string& address);
+
+// "bytes 0-99/1234" of Content-Range; total is absent for '*'.
+struct ByteRange {
+  uint64_t first = 0, last = 0;
+  std::optional<uint64_t> total{};
+};
+std::optional<ByteRange> parse_content_range(const std::string& text);
+
+// Thread-safe. Opening reads the first bytes. All later answers must have the ETag and size of the first: an object
+// that is replaced meanwhile is an error. Sequential reads fetch ahead in growing windows; large reads use several
+// connections.
+class RemoteFile {
+ public:
+  RemoteFile(const std::string& address, Fault fault);
+  ~RemoteFile();
+  RemoteFile(const RemoteFile&) = delete;
+  RemoteFile& operator=(const RemoteFile&) = delete;
+
+  uint64_t size() const { return size_; }
+  // Differs for contents of another ETag, time of modification or size.
+  int64_t revision() const;
+  // As InputFile::read_some.
+  size_t read_some(uint64_t offset, void* to, size_t size) const;
+
+ private:
+  HttpAnswer get(uint64_t first, std::span<char> into, const AnswerCheck& check) const;
+  void open();
+  uint64_t bytes_to_fetch(uint64_t offset, uint64_t wanted) const;
+  void fetch(uint64_t offset, std::span<char> into) const;
+  void fetch_part(uint64_t offset, std::span<char> into) const;
+  [[noreturn]] void fail(const HttpAnswer& answer) const;
+
+  const std::shared_ptr<RemoteStorage> storage_;
+  const std::string address_, shown_;
+  const Fault fault_;
+  const std::optional<S3Address> s3_;
+  const uint64_t id_;  // of its window
+  uint64_t size_ = 0;
+  std::string etag_, modified_;
+  mutable std::mutex mutex_;
+  mutable uint64_t end_ = 0, ahead_ = 0;  // of the last fetch, and its size
+};
+
+}  // namespace dtrain::remote

@@ -1,0 +1,47 @@
+#include "libdtrain/io/remote/remote_storage.h"
+
+#include <mutex>
+#include <utility>
+
+#include "dtrain/io/remote_path.h"
+
+namespace dtrain {
+namespace remote {
+namespace {
+
+constexpr size_t kMostWindowBytes = size_t{256} << 20;
+
+struct Process {
+  std::mutex mutex;
+  Variables variables;
+  std::shared_ptr<RemoteStorage> storage;
+};
+
+// Never destroyed: threads may read until the process ends.
+Process& process() {
+  static auto& one = *new Process;
+  return one;
+}
+
+}  // namespace
+
+RemoteStorage::RemoteStorage(const Variables& variables)
+    : http(variables), s3(http, variables), policy(RetryPolicy::from(variables)), windows(kMostWindowBytes) {}
+
+std::shared_ptr<RemoteStorage> remote_storage() {
+  Process& one = process();
+  const std::lock_guard lock(one.mutex);
+  if (!one.storage) one.storage = std::make_shared<RemoteStorage>(one.variables);
+  return one.storage;
+}
+
+}  // namespace remote
+
+void set_remote_variables(std::function<const char*(const char*)> variables) {
+  remote::Process& one = remote::process();
+  const std::lock_guard lock(one.mutex);
+  one.variables = std::move(variables);
+  one.storage.reset();
+}
+
+}  // namespace dtrain

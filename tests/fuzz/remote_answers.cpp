@@ -1,0 +1,19 @@
+// Answers of object storage and of credential services, and AWS's shared files.
+#include "libdtrain/io/remote/aws_config.h"
+#include "libdtrain/io/remote/aws_credentials.h"
+#include "libdtrain/io/remote/remote_file.h"
+#include "libdtrain/io/remote/s3_messages.h"
+#include "tests/fuzz/fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace dtrain;
+  const std::string text = fuzz::text_of(data, size);
+  remote::error_code_in(text);
+  remote::parse_content_range(text);
+  fuzz::expect(Fault::data, [&] { remote::parse_listing(text, "list"); });
+  fuzz::expect(Fault::config, [&] { remote::parse_session_json(text, "json"); });
+  fuzz::expect(Fault::config, [&] { remote::parse_session_xml(text, "xml"); });
+  fuzz::expect(Fault::config, [&] { remote::parse_ini(text, "file"); });
+  fuzz::expect(Fault::data, [&] { remote::parse_s3("s3://" + text, Fault::data); });
+  return 0;
+}

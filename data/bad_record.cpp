@@ -1,9 +1,9 @@
 #include "dtrain/data/bad_record.h"
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "dtrain/io/input_file.h"
+#include "dtrain/io/remote_path.h"
 #include "libdtrain/io/json_limits.h"
 
 namespace dtrain::data {
@@ -35,8 +35,7 @@ std::string to_json(const SkippedRecords& skipped) {
 
 SkippedRecords read_skipped(const std::string& path) {
   SkippedRecords skipped;
-  std::error_code unknown;
-  if (!std::filesystem::exists(path, unknown)) return skipped;
+  if (!file_exists(path)) return skipped;
   const std::string text = read_text(path, kSkippedLimits.bytes);
   const auto all = parse_json<nlohmann::json>(text, path, Fault::data, kSkippedLimits);
   try {

@@ -7,13 +7,14 @@
 
 #include "dtrain/core/error.h"
 #include "dtrain/io/file_system.h"
+#include "dtrain/io/remote_path.h"
 
 namespace dtrain::data {
 
 std::string cached_name(const std::string& path) {
   uint64_t hash = 0xcbf29ce484222325;
-  for (char c : std::filesystem::absolute(path).lexically_normal().string())
-    hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  const std::string place = is_remote(path) ? path : std::filesystem::absolute(path).lexically_normal().string();
+  for (char c : place) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
   char digits[17];
   std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
   return std::filesystem::path(path).filename().string() + "-" + digits;

@@ -6,6 +6,7 @@
 
 #include "dtrain/core/error.h"
 #include "dtrain/io/input_file.h"
+#include "dtrain/io/remote_path.h"
 
 namespace dtrain::data {
 namespace {
@@ -47,8 +48,7 @@ ClassNames class_names_from(std::string_view text, const std::string& where) {
 
 ClassNames read_class_names(const std::string& directory) {
   const std::filesystem::path path = std::filesystem::path(directory) / kClassNamesFile;
-  std::error_code none;
-  if (!std::filesystem::is_regular_file(path, none)) return {};
+  if (!file_exists(path.string())) return {};
   return class_names_from(read_text(path.string(), kMostNameBytes), path.string());
 }
 

@@ -8,6 +8,7 @@
 #include "dtrain/data/cache.h"
 #include "dtrain/io/atomic_file.h"
 #include "dtrain/io/input_file.h"
+#include "dtrain/io/remote_path.h"
 #include "libdtrain/io/crc32c.h"
 
 namespace dtrain::data {
@@ -34,7 +35,8 @@ void write_index(const std::string& place, const std::string& text) {
 
 std::vector<std::string> index_places(const std::string& path, const std::string& cache_directory) {
   const fs::path indexed(path);
-  std::vector<std::string> places{indexed.parent_path() / concat(".", indexed.filename().string(), ".dtidx")};
+  std::vector<std::string> places;
+  if (!is_remote(path)) places.push_back(indexed.parent_path() / concat(".", indexed.filename().string(), ".dtidx"));
   if (!cache_directory.empty()) places.push_back(cache_directory + "/index/" + cached_name(path) + ".dtidx");
   return places;
 }
@@ -59,7 +61,7 @@ void save_index(const std::string& path, const std::string& cache_directory, std
   const uint32_t crc = crc32c(body.data(), body.size());
   body.append(reinterpret_cast<const char*>(&crc), sizeof crc);
   std::vector<std::string> places = index_places(path, cache_directory);
-  if (is_read_only(fs::absolute(path).parent_path())) places.erase(places.begin());
+  if (!is_remote(path) && is_read_only(fs::absolute(path).parent_path())) places.erase(places.begin());
   for (const std::string& place : places) {
     try {
       write_index(place, body);

@@ -39,7 +39,7 @@ RecordIndex RecordIndex::scan(const RecordFile& file) {
 }
 
 RecordIndex RecordIndex::open(const RecordFile& file, const std::string& cache_directory) {
-  const int64_t modified = modified_at(file.path());
+  const int64_t modified = file.revision();
   RecordIndex index;
   for (const std::string& place : index_places(file.path(), cache_directory))
     if (index.load(place, file.size(), modified)) return index;

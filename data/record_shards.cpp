@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iomanip>
 #include <mutex>
 #include <sstream>
@@ -11,6 +12,7 @@
 #include "data/open_files.h"
 #include "data/parallel.h"
 #include "data/unpacked_file.h"
+#include "dtrain/io/remote_path.h"
 
 namespace dtrain::data {
 
@@ -18,7 +20,9 @@ RecordShards::RecordShards(const std::vector<std::string>& paths, const CacheOpt
     : shards_(paths.size()),
       first_only_(cache.first_record_only),
       kept_(cache.keeps_records ? std::make_shared<KeptRecords>() : nullptr) {
-  const bool keep = can_keep_open(paths.size());
+  // Remote files share connections and take no file descriptors.
+  const auto local_files = static_cast<size_t>(std::ranges::count_if(paths, std::not_fn(is_remote)));
+  const bool keep = can_keep_open(local_files);
   std::mutex mutex;
   uint64_t opened = 0;
   for_each_in_parallel(paths.size(), [&](size_t i) {

@@ -11,7 +11,7 @@
 #include "data/shard_manifest.h"
 #include "dtrain/core/error.h"
 #include "dtrain/io/atomic_file.h"
-#include "dtrain/io/file_system.h"
+#include "dtrain/io/remote_path.h"
 
 namespace dtrain::data {
 namespace {
@@ -47,15 +47,7 @@ void add_file(Family& family, const std::string& name, const std::string& number
 Family family_in(const std::string& folder, const std::string& split) {
   static const std::regex kNumbers("-(\\d{1,9})-of-(\\d{1,9}).*");
   Family family{folder, split, {}, {}};
-  std::vector<std::string> names;
-  std::error_code failure;
-  for (fs::directory_iterator entry(folder, failure), end; !failure && entry != end; entry.increment(failure))
-    names.push_back(entry->path().filename().string());
-  if (failure)
-    throw Error(fault_of_errno(failure.value(), Fault::data),
-                concat(folder, ": cannot list the directory: ", failure.message()));
-  std::ranges::sort(names);  // makes messages independent of the directory order
-  for (const std::string& name : names) {
+  for (const std::string& name : names_in_folder(folder)) {
     if (is_temporary_name(name) || !name.starts_with(split)) continue;
     const std::string rest = name.substr(split.size());
     if (std::smatch match; std::regex_match(rest, match, kNumbers)) add_file(family, name, match[1], match[2]);
@@ -105,9 +97,8 @@ std::vector<std::string> shards_in(const std::string& folder, const std::string&
 
 std::vector<std::string> shard_folders(const std::string& directory, const std::string& split) {
   std::vector<std::string> folders{directory};
-  std::error_code unreadable;  // an inaccessible folder is treated as empty
   for (const std::string& name : {split, std::string(split == "validation" ? "val" : "")})
-    if (!name.empty() && fs::is_directory(fs::path(directory) / name, unreadable))
+    if (!name.empty() && folder_exists((fs::path(directory) / name).string()))
       folders.push_back((fs::path(directory) / name).string());
   return folders;
 }

@@ -2,13 +2,13 @@
 
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
 #include <regex>
 #include <sstream>
 #include <string_view>
 
 #include "dtrain/core/error.h"
 #include "dtrain/io/input_file.h"
+#include "dtrain/io/remote_path.h"
 #include "libdtrain/io/crc32c.h"
 #include "libdtrain/io/file_format.h"
 
@@ -55,8 +55,7 @@ std::optional<ShardManifest> read_shard_manifest(const std::string& directory) {
 }
 
 std::optional<ShardManifest> read_shard_manifest_file(const std::string& path) {
-  std::error_code unknown;
-  if (!std::filesystem::exists(path, unknown)) return std::nullopt;
+  if (!file_exists(path)) return std::nullopt;
   const std::string text = read_text(path, kMaxBytes);
   std::istringstream lines(text);
   ShardManifest manifest;
@@ -84,8 +83,7 @@ std::string split_of_shard(const std::string& name) {
 
 void require_all_in_place(const std::string& directory) {
   const std::string folder = concat(directory, "/", kNewShards);
-  std::error_code unknown;
-  if (std::filesystem::exists(concat(folder, "/", kShardManifest), unknown))
+  if (file_exists(concat(folder, "/", kShardManifest)))
     throw Error(Fault::data, concat(directory, ": new shards are only partly in place, the others are in ", folder,
                                     "; wait for dtrain-data or, where it was killed, start it again as before"));
 }

@@ -46,7 +46,7 @@ std::string digest_of(const InputFile& file, const CacheOptions& cache) {
 // Digest by path, size and modification time; hashing the whole file at each start would take as long as decompression.
 std::string remembered_digest(const InputFile& file, const std::string& folder, const CacheOptions& cache) {
   const std::string note = folder + "/" + cached_name(file.path()) + ".source";
-  const std::string facts = concat(file.size(), " ", modified_at(file.path()), " ");
+  const std::string facts = concat(file.size(), " ", file.revision(), " ");
   constexpr size_t kMaxNote = 256;
   std::string text;
   try {

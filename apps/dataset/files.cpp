@@ -16,6 +16,7 @@
 #include "dtrain/data/idx.h"
 #include "dtrain/io/atomic_file.h"
 #include "dtrain/io/file_system.h"
+#include "dtrain/io/remote_path.h"
 #include "libdtrain/core/cores.h"
 
 namespace dtrain::dataset {
@@ -23,10 +24,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool is_data_file(const std::string& name, bool idx) {
+  return has_record_name(name) || (idx && data::has_idx_name(name));
+}
+
 void list_data_files(const fs::path& folder, bool idx, std::vector<std::string>& files) try {
+  if (is_remote(folder.string())) {
+    for (const std::string& name : names_in_folder(folder.string()))
+      if (is_data_file(name, idx)) files.push_back((folder / name).string());
+    return;
+  }
   for (const auto& entry : fs::directory_iterator(folder))
-    if (const std::string name = entry.path().filename().string();
-        !entry.is_directory() && (has_record_name(name) || (idx && data::has_idx_name(name))))
+    if (const std::string name = entry.path().filename().string(); !entry.is_directory() && is_data_file(name, idx))
       files.push_back(entry.path().string());
 } catch (const fs::filesystem_error& error) {
   throw Error(fault_of_errno(error.code().value(), Fault::data),
@@ -38,9 +47,8 @@ std::vector<std::string> data_files_of(const std::string& folder, bool idx) {
   std::vector<std::string> files;
   list_data_files(folder, idx, files);
   for (const char* split : {"train", "validation", "val", "valid", "test"}) {
-    std::error_code unreadable;
     const fs::path inner = fs::path(folder) / split;
-    if (fs::is_directory(inner, unreadable)) list_data_files(inner, idx, files);
+    if (folder_exists(inner.string())) list_data_files(inner, idx, files);
   }
   if (files.empty())
     throw Error(Fault::data,
@@ -95,8 +103,7 @@ std::optional<DataFiles> parse_data_files(const Arguments& argv, const std::stri
   if (!places) return std::nullopt;
   DT_CHECK(!places->empty(), "no folder or file given; see --help");
   for (const std::string& place : *places) {
-    std::error_code unreadable;  // a path that cannot be examined fails when it is opened
-    if (!fs::is_directory(place, unreadable)) {
+    if (!folder_exists(place)) {  // a path that cannot be examined fails when it is opened
       files.paths.push_back(place);
       continue;
     }

@@ -7,6 +7,7 @@
 #include "data/shard_files.h"
 #include "dtrain/io/atomic_file.h"
 #include "dtrain/io/input_file.h"
+#include "dtrain/io/remote_path.h"
 
 namespace dtrain::dataset {
 namespace {
@@ -61,8 +62,7 @@ void SetChecker::find_missing(const std::string& folder) {
   std::set<std::string> present;                            // splits
   for (const auto& [name, facts] : manifests_.at(folder)) {
     const std::string path = folder + "/" + name, split = data::split_of_shard(name);
-    std::error_code unknown;
-    if (std::filesystem::exists(path, unknown))
+    if (file_exists(path))
       present.insert(split);
     else
       missing[split].push_back(path);

@@ -171,7 +171,8 @@ int run_calibrate(const std::vector<std::string>& argv) {
   options.model.declare(flags);
   flags.group("Calibration");
   flags.add("calibration", options.model.calibration, "file to write");
-  flags.add("data_dir", options.data_dir, "folder of TFRecord files train-* and validation-*");
+  flags.add("data_dir", options.data_dir, "folder, or s3://BUCKET/PREFIX, of TFRecord files train-* and validation-*")
+      .may_be_remote();
   flags.add_choice("calibration_split", options.split, {"train", "validation"}, "split to calibrate on");
   flags.add("num_images", options.images, "number of images to calibrate on, from the first on", cli::kPositiveCount);
   flags.add("num_eval_images", options.eval_images, "number of validation images to measure the accuracy on; 0: all",

@@ -27,6 +27,10 @@ std::vector<Variable> documented_variables() {
        "the algorithm of convolutions on the processor, e.g. winograd, for tests and comparisons; others compute what "
        "it "
        "does not support: see dtrain-info --conv, and --profile for what ran"},
+      {"AWS_*, DTRAIN_REMOTE_TIMEOUT",
+       "credentials, region and endpoint of s3:// addresses, and the seconds for which failing requests are repeated: "
+       "see "
+       "docs/object-storage.md"},
       {"OMP_NUM_THREADS, OMP_WAIT_POLICY, OMP_PROC_BIND, OMP_PLACES",
        "number of compute threads, whether waiting threads spin, and the cores of the threads"},
       {"CUDA_VISIBLE_DEVICES", "GPUs that are visible to the program"},

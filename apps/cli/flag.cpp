@@ -42,6 +42,11 @@ Flag& Flag::set_by(std::string variable, Translation translate) {
   return *this;
 }
 
+Flag& Flag::may_be_remote() {
+  may_be_remote_ = true;
+  return *this;
+}
+
 Flag& Flag::no_effect(std::string reason) {
   fate_ = Fate::no_effect;
   reason_ = std::move(reason);

@@ -32,6 +32,8 @@ class Flag {
   Flag& short_name(std::string name);
   // An environment variable that sets the flag; the command line takes precedence.
   Flag& set_by(std::string variable, Translation translate);
+  // Allows the addresses s3://BUCKET/KEY and https://HOST/PATH, which InputFile reads.
+  Flag& may_be_remote();
   // A flag that only tunes internals of another program: a value other than the default has no effect, and a notice
   // gives the reason.
   Flag& no_effect(std::string reason);
@@ -58,7 +60,7 @@ class Flag {
   std::string name_, group_, type_, initial_, meaning_, reason_;
   Fate fate_ = Fate::supported;
   std::function<void(const std::string&)> set_;  // throws Error without the flag's name
-  bool given_ = false, implied_ = false, differs_ = false;
+  bool given_ = false, implied_ = false, differs_ = false, may_be_remote_ = false;
   std::string text_;    // current value
   std::string origin_;  // origin: "command line", "run.toml:12", "recipe aws"; empty: default
   std::vector<Recorded> recorded_;

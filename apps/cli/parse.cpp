@@ -11,7 +11,8 @@ namespace dtrain::cli {
 
 void FlagSet::set(Flag& flag, const std::string& text) {
   try {
-    const std::string value = flag.fate_ == Flag::Fate::supported ? with_paths(flag.type_, text) : text;
+    const std::string value =
+        flag.fate_ == Flag::Fate::supported ? with_paths(flag.type_, text, flag.may_be_remote_) : text;
     flag.set_(value);
     flag.text_ = normalised(flag.type_, value);
   } catch (const Error& error) {

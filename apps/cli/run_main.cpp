@@ -17,9 +17,11 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/environment.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/ranks.h"
 #include "dtrain/core/error.h"
+#include "dtrain/io/remote_path.h"
 #include "dtrain/version.h"
 
 namespace dtrain::cli {
@@ -109,6 +111,7 @@ int run_main(const std::function<int()>& body) {
   std::set_terminate(end_by_exception);
   try {
     open_standard_descriptors();
+    set_remote_variables(environment());
     const int code = body();
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
     if (std::ferror(stdout) != 0 || !std::cout)

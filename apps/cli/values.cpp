@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "dtrain/core/error.h"
+#include "dtrain/io/remote_path.h"
 
 namespace dtrain::cli {
 namespace {
@@ -80,7 +81,8 @@ std::string parse_choice(const std::string& text, const std::vector<std::string>
   return *found;
 }
 
-std::string parse_path(const std::string& text) {
+std::string parse_path(const std::string& text, bool may_be_remote) {
+  if (may_be_remote && is_remote(text)) return text;
   DT_CHECK(!is_url(text), "expected a local path, found the URL ", text,
            ": mount the bucket or share and give its folder, or give a local path and copy from or to the URL");
   if (!text.starts_with('~')) return text;
@@ -106,11 +108,11 @@ std::vector<std::string> split_words(const std::string& text) {
   return words;
 }
 
-std::string with_paths(const std::string& type, const std::string& text) {
-  if (type == "string") return parse_path(text);
+std::string with_paths(const std::string& type, const std::string& text, bool may_be_remote) {
+  if (type == "string") return parse_path(text, may_be_remote);
   if (type != "list") return text;
   std::vector<std::string> parts = split_list(text);
-  for (std::string& part : parts) part = parse_path(part);
+  for (std::string& part : parts) part = parse_path(part, may_be_remote);
   return fmt::format("{}", fmt::join(parts, ","));
 }
 

@@ -97,7 +97,7 @@ std::vector<ConfigKey> backbone_keys() {
       {"FPN.NORM", set_pyramid_norm, [](const Settings& s) { return s.detector.pyramid_norm ? "GN" : "None"; }},
   });
   keys.push_back({"BACKBONE.WEIGHTS",
-                  [](Settings& s, const std::string& text) { s.weights = cli::parse_path(unquoted(text)); },
+                  [](Settings& s, const std::string& text) { s.weights = cli::parse_path(unquoted(text), true); },
                   [](const Settings& s) { return s.weights; }});
   return keys;
 }

@@ -49,10 +49,12 @@ void ModelFlags::declare_conventions(cli::FlagSet& flags, const std::string& gro
 }
 
 void ModelFlags::declare_load(cli::FlagSet& flags) {
-  flags.add("load", load,
-            "weights: a file (.safetensors, .npz, .pth, .pkl) with the tensor names of torchvision, TensorPack or "
-            "detectron2, a "
-            "checkpoint folder, or a train_dir, whose newest checkpoint is used");
+  flags
+      .add(
+          "load", load,
+          "weights: a file (.safetensors, .npz, .pth, .pkl; also s3:// or https://) with the tensor names of "
+          "torchvision, TensorPack or detectron2, a checkpoint folder, or a train_dir, whose newest checkpoint is used")
+      .may_be_remote();
 }
 
 void ModelFlags::declare(cli::FlagSet& flags) {

@@ -40,10 +40,12 @@ void CheckpointFlags::declare(FlagSet& flags) {
   flags.add("clear_train_dir", clear_train_dir,
             "delete the checkpoints and TensorBoard event files in train_dir before the start");
   flags.group("Checkpoints");
-  flags.add("weights", weights,
-            "initial weights, or the weights to evaluate with --eval: a file (.safetensors, .npz, .pth, .pt, .ckpt) "
-            "with torchvision's "
-            "or timm's tensor names, a checkpoint folder, or a train_dir; model settings recorded there are used");
+  flags
+      .add("weights", weights,
+           "initial weights, or the weights to evaluate with --eval: a file (.safetensors, .npz, .pth, .pt, .ckpt; "
+           "also s3:// or https://) with torchvision's or timm's tensor names, a checkpoint folder, or a train_dir; "
+           "model settings recorded there are used")
+      .may_be_remote();
 }
 
 void CheckpointFlags::clear(const Ranks& ranks, Group& group) const {

@@ -9,11 +9,10 @@ void InputFlags::declare(FlagSet& flags) {
   flags.group("Input");
   flags
       .add("data_dir", data_dir,
-           "folder of TFRecord files train-* and validation-*, of class folders train/CLASS and validation/CLASS (val, "
-           "valid "
-           "or test), or of WebDataset archives train/*.tar and validation/*.tar; or a pattern of archives of one "
-           "split, "
-           "such as train-{000..146}.tar; synthetic data without it")
+           "folder, or s3://BUCKET/PREFIX, of TFRecord files train-* and validation-*; folder of class folders train/CLASS "
+           "and validation/CLASS (val, valid or test), or of WebDataset archives train/*.tar and validation/*.tar; or a "
+           "pattern of archives of one split, such as train-{000..146}.tar; synthetic data without it")
+      .may_be_remote()
       .may_differ_per_rank()
       .identity_once_resolved("data set");
   cache.declare(flags);

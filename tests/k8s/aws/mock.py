@@ -40,6 +40,11 @@ HOP_BY_HOP = {"connection", "transfer-encoding", "keep-alive", "content-length"}
 
 class Mock:
     """Serves on free loopback ports; `url` is the proxy's address, and `requests` holds (method, path, status)."""
+    kinds = ("error", "expired", "slow", "truncated")
+
+    def handler(self):
+        """Class of the proxy's requests."""
+        return Proxy
 
     def __enter__(self):
         self.moto_port = free_port()
@@ -47,7 +52,7 @@ class Mock:
         self.moto = subprocess.Popen([TOOLS / "bin/moto_server", "-H", "127.0.0.1", "-p", str(self.moto_port)],
                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self._wait()
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Proxy,), {"mock": self}))
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (self.handler(),), {"mock": self}))
         self.server.daemon_threads = True
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
@@ -78,7 +83,7 @@ class Mock:
         kind: "error" answers 500, "expired" 400 ExpiredToken, "slow" waits `seconds`, "truncated" sends half of the
         response body and closes. times: number of requests to apply it to; -1: all.
         """
-        if kind not in ("error", "expired", "slow", "truncated"):
+        if kind not in self.kinds:
             raise ValueError(f"no such fault: {kind}")
         with self.lock:
             self.rules.append({"kind": kind, "method": method, "path": path, "times": times, "seconds": seconds})
@@ -144,11 +149,7 @@ class Proxy(http.server.BaseHTTPRequestHandler):
         rule = self.mock.take(self.command, self.path) or {"kind": None}
         if rule["kind"] == "slow":
             time.sleep(rule["seconds"])
-        if rule["kind"] in ("error", "expired"):
-            status, answer = (500, INTERNAL) if rule["kind"] == "error" else (400, EXPIRED)
-            headers = [("Content-Type", "application/xml")]
-        else:
-            status, headers, answer = self.forward(body)
+        status, headers, answer = self.answer(rule["kind"], body)
         with self.mock.lock:
             self.mock.requests.append((self.command, self.path, status))
         self.send_response_only(status)
@@ -162,7 +163,17 @@ class Proxy(http.server.BaseHTTPRequestHandler):
         if rule["kind"] == "truncated":
             answer, self.close_connection = answer[:len(answer) // 2], True
         if self.command != "HEAD":
-            self.wfile.write(answer)
+            self.send_body(rule["kind"], answer)
+
+    def send_body(self, _, content):
+        self.wfile.write(content)
+
+    def answer(self, kind, body):
+        """Status, headers and body."""
+        if kind in ("error", "expired"):
+            status, answer = (500, INTERNAL) if kind == "error" else (400, EXPIRED)
+            return status, [("Content-Type", "application/xml")], answer
+        return self.forward(body)
 
     def forward(self, body):
         connection = http.client.HTTPConnection("127.0.0.1", self.mock.moto_port, timeout=120)

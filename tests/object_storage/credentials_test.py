@@ -1,0 +1,176 @@
+"""Sources of credentials: variables, shared files, web identity, containers, instances; refresh; secrets in no output."""
+
+import datetime
+import pathlib
+import urllib.parse
+
+import s3_server
+
+FILE = "s3://bucket/file"
+NONE = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}  # not in the environment
+ROTATED = {f"ASIAROTATED{i}": f"rotated-secret-{i}-that-no-output-may-hold" for i in range(9)}
+
+
+def prepare(server):
+    server.objects("bucket", {"file": b"content"})
+    server.secrets.update(ROTATED)
+
+
+def read(server, **variables):
+    assert server.tool("read", FILE, "0:7", **{**NONE, **variables}).stdout == b"content"
+
+
+def utc(seconds):
+    return (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def answer(i, seconds=3600):
+    return {"AccessKeyId": f"ASIAROTATED{i}", "SecretAccessKey": ROTATED[f"ASIAROTATED{i}"], "Token": f"session-token-{i}",
+            "Expiration": utc(seconds), "Code": "Success"}
+
+
+def test_variables(server):
+    prepare(server)
+    assert server.tool("read", FILE, "0:7").stdout == b"content"
+    read(server, AWS_ACCESS_KEY_ID="ASIAROTATED1", AWS_SECRET_ACCESS_KEY=ROTATED["ASIAROTATED1"], AWS_SESSION_TOKEN="t")
+    server.refused("AWS_ACCESS_KEY_ID: the key, secret or token contains a space, line feed or control character", "read",
+                   FILE, "0:7", AWS_SESSION_TOKEN="token\n")
+    server.refused("one is set; expected both", "read", FILE, "0:7", AWS_SECRET_ACCESS_KEY="")
+
+
+def test_shared_files(server):
+    prepare(server)
+    folder = pathlib.Path(server.folder())
+    (folder / "credentials").write_text(
+        f"# keys\n[default]\naws_access_key_id=ASIAROTATED1\naws_secret_access_key = {ROTATED['ASIAROTATED1']}\n\n"
+        f"[other]\r\naws_access_key_id = ASIAROTATED2\r\naws_secret_access_key = {ROTATED['ASIAROTATED2']}\r\n")
+    (folder / "config").write_text(
+        f"[default]\nregion = us-west-2\n[profile third]\naws_access_key_id = ASIAROTATED3\n"
+        f"aws_secret_access_key = {ROTATED['ASIAROTATED3']}\nendpoint_url = {server.url}\n"
+        "[profile sso]\nsso_session = company\n")
+    files = {"AWS_SHARED_CREDENTIALS_FILE": str(folder / "credentials"), "AWS_CONFIG_FILE": str(folder / "config")}
+    read(server, **files)
+    read(server, **files, AWS_PROFILE="other")
+    read(server, **files, AWS_PROFILE="third", AWS_ENDPOINT_URL=None)
+    server.refused("profile sso has sso_session, which is not supported", "read", FILE, "0:7", **files, **NONE,
+                   AWS_PROFILE="sso")
+    server.refused("AWS_PROFILE is fifth: there is no such profile", "read", FILE, "0:7", **files, **NONE,
+                   AWS_PROFILE="fifth")
+    (folder / "credentials").write_text("[default]\naws_secret_access_key rotated-secret-1-that-no-output-may-hold\n")
+    server.refused("credentials: line 2: expected NAME = VALUE or [SECTION]", "read", FILE, "0:7", **files, **NONE)
+    home = folder / "home" / ".aws"
+    home.mkdir(parents=True)
+    (home / "credentials").write_text(
+        f"[default]\naws_access_key_id=ASIAROTATED4\naws_secret_access_key={ROTATED['ASIAROTATED4']}\n")
+    read(server, HOME=str(home.parent), AWS_SHARED_CREDENTIALS_FILE=None, AWS_CONFIG_FILE=None)
+
+
+def test_anonymous(server):
+    prepare(server)
+    server.anonymous = True
+    read(server)
+    server.fault("denied")
+    server.refused("the request was anonymous, because no AWS credentials were found", "read", FILE, "0:7", **NONE)
+
+
+def test_web_identity(server):
+    prepare(server)
+    token = pathlib.Path(server.folder()) / "token"
+    token.write_text("web-identity-token\n")
+    asked = []
+
+    def sts(_, body):
+        asked.append(urllib.parse.parse_qs(body.decode()))
+        values = answer(len(asked))
+        return 200, [], (
+            "<AssumeRoleWithWebIdentityResponse xmlns='https://sts.amazonaws.com/doc/2011-06-15/'>"
+            "<AssumeRoleWithWebIdentityResult><Credentials>"
+            f"<AccessKeyId>{values['AccessKeyId']}</AccessKeyId><SecretAccessKey>{values['SecretAccessKey']}"
+            f"</SecretAccessKey><SessionToken>{values['Token']}</SessionToken><Expiration>{values['Expiration']}"
+            "</Expiration></Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>").encode()
+    server.pages["/"] = sts
+    identity = {"AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/training", "AWS_WEB_IDENTITY_TOKEN_FILE": str(token)}
+    read(server, **identity)
+    assert asked == [{"Action": ["AssumeRoleWithWebIdentity"], "Version": ["2011-06-15"], "RoleSessionName": ["dtrain"],
+                      "RoleArn": [identity["AWS_ROLE_ARN"]], "WebIdentityToken": ["web-identity-token"]}]
+    server.refused("expected AWS_ROLE_ARN as well", "read", FILE, "0:7", **{**NONE, **identity, "AWS_ROLE_ARN": ""})
+    server.pages["/"] = lambda *_: (403, [], s3_server.error_body("AccessDenied", "<Message>web-identity-token</Message>"))
+    result = server.tool("read", FILE, "0:7", check=1, **NONE, **identity)
+    assert b"AWS credentials: STS answers 403 (AccessDenied)" in result.stderr and b"-token" not in result.stderr
+
+
+def test_container(server):
+    """ECS, EKS Pod Identity: the token is in a file, which is read at each refresh."""
+    prepare(server)
+    token = pathlib.Path(server.folder()) / "token"
+    token.write_text("pod-token")
+    seen = []
+
+    def service(handler, _):
+        seen.append(handler.headers.get("Authorization"))
+        return s3_server.json_page(**answer(len(seen)))()
+    server.pages["/v1/credentials"] = service
+    url = f"{server.url}/v1/credentials"
+    read(server, AWS_CONTAINER_CREDENTIALS_FULL_URI=url, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=str(token))
+    read(server, AWS_CONTAINER_CREDENTIALS_FULL_URI=url, AWS_CONTAINER_AUTHORIZATION_TOKEN="other")
+    assert seen == ["pod-token", "other"]
+    server.refused("expected https://, or http:// and the address of this host", "read", FILE, "0:7", **NONE,
+                   AWS_CONTAINER_CREDENTIALS_FULL_URI="http://example.com/credentials")
+    server.pages["/v1/credentials"] = lambda *_: (200, [], b"<html>rotated-secret-1-that-no-output-may-hold")
+    server.refused("expected JSON with AccessKeyId", "read", FILE, "0:7", **NONE,
+                   AWS_CONTAINER_CREDENTIALS_FULL_URI=url)
+
+
+def test_instance(server):
+    """IMDSv2, also where the instance has no role, and where nothing answers."""
+    prepare(server)
+    folder = "/latest/meta-data/iam/security-credentials/"
+
+    def with_token(page):
+        return lambda handler, body: (page(handler, body) if handler.headers.get("X-aws-ec2-metadata-token") == "imds"
+                                      else (401, [], b""))
+    server.pages["/latest/api/token"] = lambda handler, _: (
+        (200, [], b"imds") if handler.command == "PUT" and handler.headers["X-aws-ec2-metadata-token-ttl-seconds"]
+        else (405, [], b""))
+    server.pages[folder] = with_token(lambda *_: (200, [], b"role"))
+    server.pages[f"{folder}role"] = with_token(s3_server.json_page(**answer(1)))
+    service = {"AWS_EC2_METADATA_DISABLED": None, "AWS_EC2_METADATA_SERVICE_ENDPOINT": server.url}
+    read(server, **service)
+    server.anonymous = True
+    server.pages[folder] = with_token(lambda *_: (404, [], b""))
+    read(server, **service)
+    read(server, **{**service, "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:9"})
+
+
+def test_refresh(server):
+    """Credentials are renewed before they expire, and when the service says that they have expired."""
+    prepare(server)
+    served = []
+
+    def service(*_):
+        served.append(1)
+        return s3_server.json_page(**answer(len(served), seconds=200 if len(served) == 1 else 3600))()
+    server.pages["/credentials"] = service
+    here = {**NONE, "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{server.url}/credentials"}
+    server.tool("read", FILE, "0:7", **here)
+    assert len(served) == 1
+    server.objects("large", {"file": bytes(20_000_000)})
+    served.clear()
+    server.tool("read", "s3://large/file", "0:20000000", **here)
+    assert len(served) == 2, served  # the first ones were about to expire
+    server.fault("expired", path="/bucket/file")
+    served.clear()
+    server.tool("read", FILE, "0:7", **here)
+    assert len(served) == 2
+
+
+def test_outage_of_the_service(server):
+    prepare(server)
+    server.pages["/credentials"] = lambda *_: (500, [], b"")
+    code = server.refused("AWS credentials: the container's service answers 500", "read", FILE, "0:7", **NONE,
+                          AWS_CONTAINER_CREDENTIALS_FULL_URI=f"{server.url}/credentials")
+    assert code == 6
+
+
+if __name__ == "__main__":
+    s3_server.run_cases(globals())

@@ -1,0 +1,120 @@
+"""Programs read data sets and weights from object storage as they do from local files."""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+
+import s3_server
+
+
+def bin_file(name):
+    return s3_server.BINARIES / name
+
+
+def made_records(folder):
+    """TFRecords of 64 synthetic images: two splits of two shards."""
+    images = pathlib.Path(folder) / "images"
+    make_images(images)
+    records = pathlib.Path(folder) / "records"
+    subprocess.run([bin_file("dtrain-data"), "imagenet", f"--input={images}", f"--output={records}", "--shards=2",
+                    "--validation_shards=2"], check=True, capture_output=True)
+    return records
+
+
+def make_images(folder):
+    for split, count in (("train", 32), ("validation", 16)):
+        for i in range(count):
+            place = folder / split / f"n{i % 4:08}"
+            place.mkdir(parents=True, exist_ok=True)
+            (place / f"n{i % 4:08}_{i}.bmp").write_bytes(bmp(48, i))
+
+
+def bmp(side, seed):
+    pixels = bytes((x * 5 + y * 3 + seed * 7 + c * 40) % 256 for y in range(side) for x in range(side) for c in range(3))
+    header = b"BM" + (54 + len(pixels)).to_bytes(4, "little") + bytes(4) + (54).to_bytes(4, "little")
+    return header + (40).to_bytes(4, "little") + side.to_bytes(4, "little") * 2 + (1).to_bytes(2, "little") + \
+        (24).to_bytes(2, "little") + bytes(24) + pixels
+
+
+def upload(server, folder, prefix):
+    server.objects("bucket", {f"{prefix}/{path.relative_to(folder)}": path.read_bytes()
+                              for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".")})
+
+
+def lines_of(result):
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_inspect(server):
+    with tempfile.TemporaryDirectory() as folder:
+        records = made_records(folder)
+        upload(server, records, "data")
+        local = lines_of(server.run([bin_file("dtrain-data"), "inspect", records], check=0))
+        remote = lines_of(server.run([bin_file("dtrain-data"), "inspect", "s3://bucket/data"], check=0))
+        assert len(local) == 4
+        for one in local:
+            one["file"] = one["file"].replace(str(records), "s3://bucket/data")
+        assert remote == local
+        one = server.run([bin_file("dtrain-data"), "inspect", "s3://bucket/none"], check=2)
+        assert one.stderr == b"error: s3://bucket/none: not found (NoSuchKey)\n", one.stderr
+
+
+def train(server, data, folder, name, *more, check=0, **variables):
+    log = pathlib.Path(folder) / f"{name}.jsonl"
+    result = server.run([bin_file("dtrain-cnn-benchmarks"), "--model=trivial", "--data_name=imagenet", "--device=cpu",
+                         "--batch_size=8", "--num_batches=4", "--num_warmup_batches=0", "--display_every=1",
+                         f"--data_dir={data}", f"--metrics_file={log}", *more],
+                        check=check, XDG_CACHE_HOME=str(pathlib.Path(folder) / "cache"), **variables)
+    if check:
+        return result
+    return [line["loss"] for line in map(json.loads, log.read_text().splitlines()) if "loss" in line]
+
+
+def test_training_and_weights(server):
+    """Losses are equal to those of local files, also under faults; the second start reads indices from the cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        records = made_records(folder)
+        upload(server, records, "data")
+        local = train(server, records, folder, "local", f"--train_dir={folder}/run")
+        assert len(local) == 4, local
+        assert train(server, "s3://bucket/data", folder, "remote") == local
+        assert list((pathlib.Path(folder) / "cache").rglob("*.dtidx"))
+        for kind in ("error", "reset", "truncated", "wrong_range", "slow_down"):
+            server.fault(kind, method="GET", path="data/", times=1)
+        assert train(server, "s3://bucket/data", folder, "faults") == local
+        weights = next(pathlib.Path(folder, "run").rglob("model.safetensors"))
+        server.objects("bucket", {"weights/model.safetensors": weights.read_bytes()})
+        continued = train(server, records, folder, "continued", f"--weights={weights}")
+        assert continued != local
+        assert train(server, "s3://bucket/data", folder, "both", "--weights=s3://bucket/weights/model.safetensors") \
+            == continued
+        server.pages["/web.safetensors"] = web_page(weights.read_bytes())
+        assert train(server, records, folder, "web", f"--weights={server.url}/web.safetensors?signature=x") == continued
+
+
+def web_page(content):
+    def page(handler, _):
+        first, last = (int(text) for text in handler.headers["Range"].removeprefix("bytes=").split("-"))
+        last = min(last, len(content) - 1)
+        return 206, [("Content-Range", f"bytes {first}-{last}/{len(content)}"), ("ETag", '"1"')], content[first:last + 1]
+    return page
+
+
+def test_errors(server):
+    with tempfile.TemporaryDirectory() as folder:
+        records = made_records(folder)
+        upload(server, records, "data")
+        result = train(server, "s3://bucket/absent", folder, "absent", check=2)
+        assert b"error: s3://bucket/absent: no train-*-of-* files in it" in result.stderr, result.stderr
+        server.ask("DELETE", "/bucket/data/train-00001-of-00002")
+        result = train(server, "s3://bucket/data", folder, "gap", check=2)
+        assert b"train-00001-of-00002 is missing" in result.stderr, result.stderr
+        result = train(server, "gs://bucket/data", folder, "gs", check=1)
+        assert b"--data_dir: expected a local path" in result.stderr, result.stderr
+        result = train(server, "s3://bucket/data", folder, "run", "--train_dir=s3://bucket/run", check=1)
+        assert b"--train_dir: expected a local path" in result.stderr, result.stderr
+
+
+if __name__ == "__main__":
+    s3_server.run_cases(globals())

@@ -1,0 +1,147 @@
+"""Reads, lists and writes through moto, which a proxy that verifies signatures stands before."""
+
+import hashlib
+import json
+import random
+import urllib.parse
+
+import s3_server
+
+CONTENT = random.Random(1).randbytes(30_000_000)
+KEYS = ["plain.txt", "with space.txt", "a+b.txt", "100%.txt", "%41.txt", "naïve/日本.txt", "a=b&c?d#e.txt", "it's (1)*!.txt",
+        "sub/../dots", "a//b", "~tilde:colon;@,$"]
+
+
+def test_ranges(server):
+    server.objects("bucket", {"file": CONTENT[:200_000]})
+    out = server.tool("read", "s3://bucket/file", "0:10", "199990:100", "65530:20", "200000:5", "100:150000").stdout
+    assert out == (CONTENT[:10] + CONTENT[199_990:200_000] + CONTENT[65_530:65_550] + CONTENT[100:150_100])
+    assert len(server.requests) == 4, server.requests  # the beginning, the end, the middle, and the rest
+
+
+def test_large_reads_use_several_connections(server):
+    server.objects("bucket", {"file": CONTENT})
+    out = server.tool("read", "s3://bucket/file", f"0:{len(CONTENT)}").stdout
+    assert out == CONTENT
+    assert len(server.requests) == 1 + 8, server.requests  # parts of 4 MiB after the first 64 KiB
+
+
+def test_sequential_reads_fetch_ahead(server):
+    server.objects("bucket", {"file": CONTENT})
+    words = [f"{at}:12" for at in range(0, len(CONTENT), 110_000)]  # as headers of records
+    out = server.tool("read", "s3://bucket/file", *words).stdout
+    assert out == b"".join(CONTENT[at:at + 12] for at in range(0, len(CONTENT), 110_000))
+    assert len(server.requests) <= 18, len(server.requests)
+
+
+def test_threads(server):
+    server.objects("bucket", {"file": CONTENT})
+    digest = server.tool("threads", "s3://bucket/file", "300000").stdout.decode().strip()
+    assert digest == hashlib.sha256(CONTENT).hexdigest()
+
+
+def test_empty(server):
+    server.objects("bucket", {"empty": b""})
+    assert server.tool("read", "s3://bucket/empty", "0:10").stdout == b""
+
+
+def test_keys(server):
+    server.objects("bucket", {key: key.encode() for key in KEYS})
+    for key in KEYS:
+        assert server.tool("read", f"s3://bucket/{key}", "0:100").stdout == key.encode(), key
+    names = json.loads(server.tool("list", "s3://bucket").stdout)
+    assert names == sorted({key.split("/")[0] for key in KEYS}, key=str.encode), names
+
+
+def test_lists_continue(server):
+    server.objects("bucket", {f"data/train-{i:05}-of-01500": b"x" for i in range(1500)} |
+                   {"data/sub/a": b"", "data/": b"", "database": b""})
+    names = json.loads(server.tool("list", "s3://bucket/data").stdout)
+    assert names == sorted([f"train-{i:05}-of-01500" for i in range(1500)] + ["sub"])
+    assert sum("list-type" in path for _, path, _ in server.requests) == 2
+    assert server.tool("exists", "s3://bucket/data").stdout == b"01\n"
+    assert server.tool("exists", "s3://bucket/database").stdout == b"10\n"
+    assert server.tool("exists", "s3://bucket/dat").stdout == b"00\n"
+
+
+def test_writes(server):
+    server.objects("bucket", {})
+    for content in (b"", b"small", CONTENT[:5 << 20], CONTENT[:(10 << 20) + 1]):
+        for key in ("key", "with space+%/日本"):
+            server.requests.clear()
+            server.tool("upload", f"s3://bucket/{key}", 5 << 20, input=content)
+            assert server.ask("GET", f"/bucket/{urllib.parse.quote(key)}") == content
+            posts = [one for one in server.methods() if one[0] == "POST"]
+            assert len(posts) == (2 if len(content) > 5 << 20 else 0), server.requests
+    server.tool("put", "s3://bucket/other", input=b"content")
+    assert server.ask("GET", "/bucket/other") == b"content"
+    server.tool("remove", "s3://bucket/other")
+    server.tool("remove", "s3://bucket/other")
+    assert "other" not in server.keys("bucket")
+
+
+def test_failed_upload_is_aborted(server):
+    server.objects("bucket", {})
+    server.fault("denied", method="PUT", path="partNumber=2")
+    server.refused("access denied (AccessDenied)", "upload", "s3://bucket/key", 5 << 20, input=CONTENT)
+    assert ("DELETE", 204) in server.methods("uploadId"), server.requests
+    assert b"<Upload>" not in server.ask("GET", "/bucket?uploads")
+    assert not server.keys("bucket")
+
+
+def test_bucket_in_host(server):
+    server.objects("bucket", {"key": b"content"})
+    with open(f"{server.folder()}/config", "w") as config:
+        config.write("[default]\ns3 =\n    addressing_style = virtual\nregion = eu-north-1\n")
+    out = server.tool("read", "s3://bucket/key", "0:100", AWS_CONFIG_FILE=config.name,
+                      AWS_ENDPOINT_URL=server.url.replace("127.0.0.1", "localhost"), AWS_DEFAULT_REGION="").stdout
+    assert out == b"content"
+    assert server.requests == [("GET", "/key", 206)], server.requests
+
+
+def test_requester_pays(server):
+    server.objects("bucket", {"key": b"content"})
+    seen = []
+    server.pages["/bucket/key"] = lambda handler, body: (
+        seen.append(handler.headers.get("x-amz-request-payer")), handler.forward(body))[1]
+    server.tool("read", "s3://bucket/key", "0:100", AWS_REQUEST_PAYER="requester")
+    assert seen == ["requester"]
+
+
+def test_web(server):
+    server.pages["/file"] = web_page(CONTENT[:200_000])
+    server.pages["/small"] = lambda *_: (200, [], b"small")
+    server.pages["/whole"] = lambda *_: (200, [], CONTENT[:200_000])
+    server.pages["/moved"] = lambda *_: (302, [("Location", "/file")], b"elsewhere")
+    for path in ("/file", "/moved", "/file?signature=secret-of-the-url"):
+        assert server.tool("read", server.url + path, "0:10", "100000:50").stdout == CONTENT[:10] + CONTENT[100_000:100_050]
+    assert server.tool("read", f"{server.url}/small", "0:10").stdout == b"small"
+    assert all("Authorization" not in headers for headers in server.web_headers)
+    server.refused("the server ignores ranges of bytes", "read", f"{server.url}/whole", "0:10")
+    server.anonymous = True
+    server.refused("/none?...: not found", "read", f"{server.url}/none?signature=secret", "0:10")
+    server.refused("percent-encoded, without a user", "read", "https://user:secret@host/path", "0:10")
+    server.refused("a web server has no list of files", "list", server.url)
+
+
+def web_page(content):
+    def page(handler, _):
+        first, last = (int(text) for text in handler.headers["Range"].removeprefix("bytes=").split("-"))
+        last = min(last, len(content) - 1)
+        return 206, [("Content-Range", f"bytes {first}-{last}/{len(content)}"), ("ETag", '"1"')], content[first:last + 1]
+    return page
+
+
+def test_wrong_addresses(server):
+    for address in ("s3://", "s3://bucket", "s3://bucket/", "s3://a/key", "s3://bad bucket/key", "s3:///key"):
+        server.refused("expected s3://BUCKET/KEY", "read", address, "0:1")
+    server.refused("expected https://HOST/PATH", "read", "https:///path", "0:1")
+    for name, value, text in (("AWS_ENDPOINT_URL", "host:9000", "expected http:// or https://"),
+                              ("AWS_REGION", "us-east-1/../x", "expected a name such as us-east-1"),
+                              ("AWS_MAX_ATTEMPTS", "many", "expected an integer"),
+                              ("AWS_PROFILE", "absent", "there is no such profile")):
+        server.refused(text, "read", "s3://bucket/key", "0:1", **{name: value})
+
+
+if __name__ == "__main__":
+    s3_server.run_cases(globals())

@@ -145,11 +145,11 @@ def test_instance(server):
 def test_refresh(server):
     """Credentials are renewed before they expire, and when the service says that they have expired."""
     prepare(server)
-    served = []
+    served, seconds = [], [200, 3600]
 
     def service(*_):
         served.append(1)
-        return s3_server.json_page(**answer(len(served), seconds=200 if len(served) == 1 else 3600))()
+        return s3_server.json_page(**answer(len(served), seconds=seconds[min(len(served), 2) - 1]))()
     server.pages["/credentials"] = service
     here = {**NONE, "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{server.url}/credentials"}
     server.tool("read", FILE, "0:7", **here)
@@ -160,6 +160,7 @@ def test_refresh(server):
     assert len(served) == 2, served  # the first ones were about to expire
     server.fault("expired", path="/bucket/file")
     served.clear()
+    seconds[0] = 3600
     server.tool("read", FILE, "0:7", **here)
     assert len(served) == 2
 

@@ -89,16 +89,8 @@ def test_training_and_weights(server):
         assert continued != local
         assert train(server, "s3://bucket/data", folder, "both", "--weights=s3://bucket/weights/model.safetensors") \
             == continued
-        server.pages["/web.safetensors"] = web_page(weights.read_bytes())
+        server.pages["/web.safetensors"] = s3_server.web_page(weights.read_bytes())
         assert train(server, records, folder, "web", f"--weights={server.url}/web.safetensors?signature=x") == continued
-
-
-def web_page(content):
-    def page(handler, _):
-        first, last = (int(text) for text in handler.headers["Range"].removeprefix("bytes=").split("-"))
-        last = min(last, len(content) - 1)
-        return 206, [("Content-Range", f"bytes {first}-{last}/{len(content)}"), ("ETag", '"1"')], content[first:last + 1]
-    return page
 
 
 def test_errors(server):

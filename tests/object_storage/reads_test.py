@@ -109,7 +109,7 @@ def test_requester_pays(server):
 
 
 def test_web(server):
-    server.pages["/file"] = web_page(CONTENT[:200_000])
+    server.pages["/file"] = s3_server.web_page(CONTENT[:200_000])
     server.pages["/small"] = lambda *_: (200, [], b"small")
     server.pages["/whole"] = lambda *_: (200, [], CONTENT[:200_000])
     server.pages["/moved"] = lambda *_: (302, [("Location", "/file")], b"elsewhere")
@@ -122,14 +122,6 @@ def test_web(server):
     server.refused("/none?...: not found", "read", f"{server.url}/none?signature=secret", "0:10")
     server.refused("percent-encoded, without a user", "read", "https://user:secret@host/path", "0:10")
     server.refused("a web server has no list of files", "list", server.url)
-
-
-def web_page(content):
-    def page(handler, _):
-        first, last = (int(text) for text in handler.headers["Range"].removeprefix("bytes=").split("-"))
-        last = min(last, len(content) - 1)
-        return 206, [("Content-Range", f"bytes {first}-{last}/{len(content)}"), ("ETag", '"1"')], content[first:last + 1]
-    return page
 
 
 def test_wrong_addresses(server):

@@ -1,12 +1,16 @@
 // Calls the client of object storage for the Python tests of this folder. Errors: one line on stderr, and the fault's
 // number as exit code.
 //     remote_tool read PATH OFFSET:SIZE...   prints the bytes
-//     remote_tool threads PATH SIZE          reads the file in blocks of this size, on eight threads; prints SHA-256
+//     remote_tool threads PATH SIZE          reads in blocks of this size, on eight threads; prints SHA-256
 //     remote_tool list PATH                  prints names_in_folder() as JSON
 //     remote_tool exists PATH                prints file_exists() and folder_exists()
-//     remote_tool wait PATH                  opens, waits for a line on standard input, and reads the last 100,000
-//     bytes remote_tool put PATH < CONTENT; upload PATH PART_BYTES < CONTENT; remove PATH remote_tool sign signs the
-//     JSON requests on standard input, one a line
+//     remote_tool wait PATH                  opens, waits for a line, and reads the last 100,000 bytes
+//     remote_tool records FOLDER SPLIT CACHE prints SHA-256 of all records, read back to front, and the shards
+//     remote_tool weights PATH               prints SHA-256 of all tensors of a safetensors file
+//     remote_tool put PATH < CONTENT         prints the ETag
+//     remote_tool upload PATH SIZE < CONTENT the same, in parts of this size
+//     remote_tool remove PATH
+//     remote_tool sign                       signs the JSON requests on standard input, one a line
 #include <atomic>
 #include <cstdlib>
 #include <iostream>
@@ -15,8 +19,11 @@
 #include <thread>
 #include <vector>
 
+#include "data/shard_files.h"
+#include "dtrain/data/record_shards.h"
 #include "dtrain/io/input_file.h"
 #include "dtrain/io/remote_path.h"
+#include "dtrain/io/safetensors.h"
 #include "libdtrain/io/remote/remote_file.h"
 #include "libdtrain/io/remote/remote_storage.h"
 #include "libdtrain/io/remote/s3_upload.h"
@@ -59,6 +66,27 @@ void read_end_later(const std::string& path) {
   file.read(file.size() - bytes.size(), bytes.data(), bytes.size());
 }
 
+void read_records(const std::string& folder, const std::string& split, const std::string& cache) {
+  const data::RecordShards shards(data::find_shards(folder, split), {.directory = cache});
+  std::vector<std::byte> buffer;
+  std::string hashes;
+  for (uint64_t record = shards.size(); record-- > 0;) {
+    const auto bytes = shards.read(record, buffer);
+    hashes += sha256_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+  std::cout << sha256_hex(hashes) << '\n' << shards.contents();
+}
+
+void read_weights(const std::string& path) {
+  const SafetensorsFile file(path, Fault::checkpoint);
+  std::string hashes;
+  for (const SafetensorsEntry& entry : file.entries()) {
+    const std::vector<float> values = file.read_floats(entry);
+    hashes += entry.name + sha256_hex({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  }
+  std::cout << sha256_hex(hashes) << '\n';
+}
+
 void upload(const std::string& path, size_t part_bytes) {
   S3Upload to(*remote_storage(), parse_s3(path, Fault::config), part_bytes);
   to.append(standard_input());
@@ -92,6 +120,8 @@ void run(const std::vector<std::string>& words) {
   if (command == "list") std::cout << nlohmann::json(names_in_folder(path)) << '\n';
   if (command == "exists") std::cout << file_exists(path) << folder_exists(path) << '\n';
   if (command == "wait") read_end_later(path);
+  if (command == "records") read_records(path, words.at(2), words.at(3));
+  if (command == "weights") read_weights(path);
   if (command == "put") std::cout << remote_storage()->s3.put(parse_s3(path, Fault::config), standard_input()) << '\n';
   if (command == "upload") upload(path, std::stoull(words.at(2)));
   if (command == "remove") remote_storage()->s3.remove(parse_s3(path, Fault::config));

@@ -171,6 +171,15 @@ def json_page(**values):
     return lambda *_: (200, [("Content-Type", "application/json")], json.dumps(values).encode())
 
 
+def web_page(content):
+    """A file on a server with ranges."""
+    def page(handler, _):
+        first, last = (int(text) for text in handler.headers["Range"].removeprefix("bytes=").split("-"))
+        last = min(last, len(content) - 1)
+        return 206, [("Content-Range", f"bytes {first}-{last}/{len(content)}"), ("ETag", '"1"')], content[first:last + 1]
+    return page
+
+
 def run_cases(cases, server_class=S3Server):
     """Runs the functions test_* of a module, each with a server of its own; names on the command line select some."""
     chosen = sys.argv[1:]

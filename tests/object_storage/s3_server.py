@@ -30,8 +30,8 @@ import mock  # noqa: E402
 TOOL = os.environ.get("DTRAIN_REMOTE_TOOL", "")
 BINARIES = pathlib.Path(os.environ.get("DTRAIN_BIN_DIR", ""))
 # kind: status and code of an answer in place of the service's.
-ANSWERS = {"error": (500, "InternalError"), "slow_down": (503, "SlowDown"), "unavailable": (502, "BadGateway"), "throttled": (429, "TooManyRequests"), "denied": (403, "AccessDenied"),
-           "body_timeout": (400, "RequestTimeout")}
+ANSWERS = {"error": (500, "InternalError"), "slow_down": (503, "SlowDown"), "unavailable": (502, "BadGateway"),
+           "throttled": (429, "TooManyRequests"), "denied": (403, "AccessDenied"), "body_timeout": (400, "RequestTimeout")}
 SECRETS = {mock.ACCESS_KEY: mock.SECRET_KEY}
 
 

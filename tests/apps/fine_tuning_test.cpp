@@ -161,8 +161,8 @@ TEST_F(DetectorFineTuning, HeadHasItsLearningRate) {
   trained("still", 2, {"--load=" + weights("base", 2), "--head_learning_rate_factor=0"});
   const Tensors before = at("base", 2), after = at("still", 2);
   for (const auto& [name, value] : after) {
-    const bool is_head = name.find(".box_predictor.") != name.npos || name.find(".mask_predictor.") != name.npos;
-    if (is_head) EXPECT_EQ(value, before.at(name)) << name;
+    if (name.find(".box_predictor.") == name.npos && name.find(".mask_predictor.") == name.npos) continue;
+    EXPECT_EQ(value, before.at(name)) << name;
   }
   EXPECT_NE(after.at("rpn.head.cls_logits.weight"), before.at("rpn.head.cls_logits.weight"));
 }

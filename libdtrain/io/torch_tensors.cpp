@@ -1,6 +1,7 @@
 #include "libdtrain/io/torch_tensors.h"
 
 #include <algorithm>
+#include <set>
 
 #include "libdtrain/io/element_types.h"
 #include "libdtrain/io/torch_types.h"
@@ -55,6 +56,7 @@ class Reader {
       dict = inner;
     }
     add_tensors(*dict, "", 0, state);
+    require_different_names(state.tensors);
     if (state.tensors.empty()) fail(concat("it holds no tensors; its keys are ", keys_of(*dict)));
     return state;
   }
@@ -125,6 +127,13 @@ class Reader {
         add_tensors(value, name + ".", depth + 1, state);
       }
     }
+  }
+
+  // Tensors are found by name: the data of one would be read with the shape of another.
+  void require_different_names(const std::vector<StoredTensor>& tensors) const {
+    std::set<std::string_view> names;
+    for (const StoredTensor& tensor : tensors)
+      if (!names.insert(tensor.name).second) fail(tensor.name, "there is another one of this name");
   }
 
   // --- Arguments ---

@@ -140,10 +140,24 @@ TEST(TorchFile, NamesDamage) {
   EXPECT_TRUE(contains(error_of(flipped), "its checksum differs"));
 }
 
-// A pickle that is a dictionary with one tensor: `size` and `stride` are opcodes of tuples.
+// Opcodes that push a tensor: `size` and `stride` are opcodes of tuples.
+std::string tensor_opcodes(const std::string& size, const std::string& stride, int elements) {
+  return "ctorch._utils\n_rebuild_tensor_v2\n((U\7storagectorch\nFloatStorage\nU\0010U\3cpuK"s +
+         static_cast<char>(elements) + "tQK\0"s + size + stride + "\x89" + "ccollections\nOrderedDict\n)RtR";
+}
+
+// A pickle that is a dictionary with one tensor.
 std::string tensor_pickle(const std::string& size, const std::string& stride, int elements) {
-  return "\x80\2}U\1wctorch._utils\n_rebuild_tensor_v2\n((U\7storagectorch\nFloatStorage\nU\0010U\3cpuK"s +
-         static_cast<char>(elements) + "tQK\0"s + size + stride + "\x89" + "ccollections\nOrderedDict\n)RtRs.";
+  return "\x80\2}U\1w" + tensor_opcodes(size, stride, elements) + "s.";
+}
+
+TEST(TorchFile, RefusesTwoTensorsOfOneName) {
+  const std::string one = tensor_opcodes("K\1\x85", "K\1\x85", 4), four = tensor_opcodes("K\4\x85", "K\1\x85", 4);
+  EXPECT_TRUE(
+      contains(error_of("\x80\2}U\1w" + one + "sU\1w" + four + "s."), "tensor w: there is another one of this name"));
+  // "a.w" of the dictionary, and "w" of its dictionary "a".
+  EXPECT_TRUE(contains(error_of("\x80\2}U\3a.w" + one + "sU\1a}U\1w" + four + "ss."),
+                       "tensor a.w: there is another one of this name"));
 }
 
 TEST(TorchFile, LimitsTensorsToTheirStorage) {

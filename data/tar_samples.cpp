@@ -49,7 +49,8 @@ int64_t label_of_text(std::string_view text) {
 int64_t label_of_json(const std::string& text) {
   const auto json = parse_json<nlohmann::json>(text, "its .json", Fault::data);
   const auto found = json.is_object() ? json.find("label") : json.end();
-  if (!json.is_object() || found == json.end() || !found->is_number_integer())
+  if (!json.is_object() || found == json.end() || !found->is_number_integer() ||
+      (found->is_number_unsigned() && found->get<uint64_t>() > INT64_MAX))
     throw Error(Fault::data, "its .json has no integer \"label\"");
   return found->get<int64_t>();
 }

@@ -95,6 +95,8 @@ TEST_F(WebDataset, NamesSamplesWithoutLabel) {
                "sample 2: its .cls has 100 bytes, expected at most 64");
   expect_fault(with({{"2.jpg", "x"}, {"2.json", "{\"label\": \"1\"}"}}),
                "sample 2: its .json has no integer \"label\"");
+  expect_fault(with({{"2.jpg", "x"}, {"2.json", "{\"label\": 18446744073709551615}"}}),  // 2^64 - 1
+               "sample 2: its .json has no integer \"label\"");
   expect_fault(with({{"2.jpg", "x"}, {"2.json", "[1]"}}), "sample 2: its .json has no integer \"label\"");
   expect_fault(with({{"2.jpg", "x"}, {"2.json", "{"}}), "sample 2: its .json: ");
   expect_fault(with({{"2.jpg", "x"}, {"2.cls", "1"}, {"2.cls", "2"}}), "sample 2: two members .cls");

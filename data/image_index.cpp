@@ -251,7 +251,9 @@ std::optional<std::vector<IndexedFile>> image_index_from(std::string_view body) 
   for (size_t i = 0; i < files.size(); ++i) {
     ImageIndexEntry entry;
     std::memcpy(&entry, body.data() + i * sizeof entry, sizeof entry);
-    if (entry.name_bytes > names.size() || entry.content > static_cast<uint32_t>(FileContent::other))
+    const bool is_image = entry.content == static_cast<uint32_t>(FileContent::image);
+    if (entry.name_bytes > names.size() || entry.content > static_cast<uint32_t>(FileContent::other) ||
+        (is_image && entry.bytes > kMaxRecordBytes))
       return std::nullopt;
     files[i] = {std::string(names.substr(0, entry.name_bytes)), entry.bytes, entry.modified, entry.crc,
                 static_cast<FileContent>(entry.content)};

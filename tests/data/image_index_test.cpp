@@ -5,6 +5,7 @@
 #include <fstream>
 #include <thread>
 
+#include "dtrain/io/record_file.h"
 #include "tests/data/image_folder_fixture.h"
 
 namespace dtrain::data {
@@ -125,6 +126,8 @@ TEST_F(ImageIndexTest, IndexBodyIsParsedStrictly) {
   EXPECT_EQ(image_index_from(body), files);
   for (size_t size = 0; size < body.size(); ++size) EXPECT_EQ(image_index_from(body.substr(0, size)), std::nullopt);
   EXPECT_EQ(image_index_from(body + "x"), std::nullopt);
+  const std::vector<IndexedFile> huge = {{"a/1.jpg", kMaxRecordBytes + 1, 0, 0, FileContent::image}};
+  EXPECT_EQ(image_index_from(image_index_body(huge)), std::nullopt);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace dtrain {
 namespace {
 
 constexpr uint32_t kMemberMark = 0x04034b50, kEntryMark = 0x02014b50, kEndMark = 0x06054b50;
-constexpr uint16_t kVersion = 20, kFlags = 0, kStored = 0;
+constexpr uint16_t kVersion = 20, kUtf8Name = 1 << 11, kStored = 0;
 constexpr uint16_t kTime = 0, kDate = 1 << 5 | 1;  // 1980-01-01 00:00, the epoch of ZIP
 constexpr uint16_t kNone = 0;
 constexpr uint32_t kNoAttributes = 0;
@@ -69,7 +69,10 @@ void NpzOutput::add(const SafetensorsEntry& array, const void* data) {
            " arrays; safetensors hold more");
   const uint32_t crc = checksum(checksum(0, header.data(), header.size()), data, elements);
   const auto small_size = static_cast<uint32_t>(size);
-  const std::string common = bytes_of(kVersion, kFlags, kStored, kTime, kDate, crc, small_size, small_size,
+  // Without the flag readers take other names than ASCII for code page 437.
+  const bool is_ascii = std::ranges::all_of(name, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  const uint16_t flags = is_ascii ? kNone : kUtf8Name;
+  const std::string common = bytes_of(kVersion, flags, kStored, kTime, kDate, crc, small_size, small_size,
                                       static_cast<uint16_t>(name.size()), kNone);
   file_.write(bytes_of(kMemberMark) + common + name);
   file_.write(header);

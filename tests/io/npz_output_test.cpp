@@ -99,6 +99,17 @@ TEST_F(NpzWritten, HasNumpysHeader) {
   EXPECT_EQ(bytes.substr(begin, 128), std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + '\n');
 }
 
+// As Python's zipfile does; else NumPy would read another name.
+TEST_F(NpzWritten, MarksNamesAsUtf8) {
+  const float value = 1;
+  for (const auto& [name, flags] : {std::pair{"w", "\0\0"s}, {"\xc3\xb6", "\0\x08"s}}) {
+    const std::string bytes = bytes_of({{name, DType::f32, {1}}}, &value);
+    EXPECT_EQ(bytes.substr(6, 2), flags) << name;
+    EXPECT_EQ(bytes.substr(bytes.find("PK\1\2") + 8, 2), flags) << name;
+    EXPECT_EQ(NpzFile(path()).entries()[0].name, name);
+  }
+}
+
 TEST_F(NpzWritten, RefusesWhatItCannotHold) {
   const int64_t zero = 0;
   AtomicFile file(path());

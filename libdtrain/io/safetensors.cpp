@@ -20,6 +20,13 @@ void refuse_foreign(const InputFile& file, Fault fault) {
     throw Error(fault, concat(file.path(), ": ", what));
 }
 
+bool is_utf8(const std::string& text) try {
+  nlohmann::json(text).dump();
+  return true;
+} catch (const nlohmann::json::exception&) {
+  return false;
+}
+
 std::string read_header(const InputFile& file, Fault fault) {
   refuse_foreign(file, fault);
   if (file.size() < kPrefix)
@@ -111,6 +118,8 @@ std::string safetensors_header(std::span<const SafetensorsEntry> tensors, const 
   for (const SafetensorsEntry& tensor : tensors) {
     DT_CHECK(tensor.name != "__metadata__" && !json.contains(tensor.name), "safetensors: tensor \"", tensor.name,
              "\" given twice, or its name is reserved");
+    if (!is_utf8(tensor.name))
+      throw Error(Fault::checkpoint, concat("safetensors: the name of tensor \"", tensor.name, "\" is not UTF-8"));
     const uint64_t end = offset + static_cast<uint64_t>(tensor.shape.count()) * bytes_of_dtype(tensor.dtype);
     auto shape = nlohmann::ordered_json::array();
     for (int i = 0; i < tensor.shape.rank(); ++i) shape.push_back(tensor.shape[i]);

@@ -170,6 +170,11 @@ TEST(Safetensors, RoundTrip) {
   EXPECT_EQ(read_count, count);
   EXPECT_EQ(std::memcmp(read_weight, weight, sizeof weight), 0);
   EXPECT_THROW(safetensors_header(std::vector<TensorSpec>{plan[0], plan[0]}), Error);
+  expect_error(
+      [] {
+        safetensors_header(std::vector<TensorSpec>{{"a\xff", DType::f32, {1}}});
+      },
+      Fault::checkpoint, "is not UTF-8");
 }
 
 }  // namespace

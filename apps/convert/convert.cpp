@@ -35,6 +35,24 @@ Kind kind_of(const Options& options) {
                           options.in, kDetector));
 }
 
+// A flag that the conversion would not use is an error.
+void refuse_unused(const Options& options, Kind kind, const cli::FlagSet& given) {
+  const char* const reason = kind == Kind::arrays     ? "needs --model: without it, tensors are copied by name"
+                             : kind == Kind::detector ? "is for classifiers, the weights are of a detector"
+                                                      : "is for detectors, the weights are of a classifier";
+  for (const auto& [group, names] : given.names()) {
+    const Kind used_for = group == kDetectorGroup ? Kind::detector : Kind::classifier;
+    if (group == kOutputGroup || used_for == kind) continue;
+    for (const std::string& name : names)
+      DT_CHECK(name == "model" || !given.given(name), "--", name, ": ", reason, "; leave the flag out");
+  }
+  DT_CHECK(kind == Kind::detector || options.detector.model.assignments.empty(), "--config: ", reason,
+           "; leave the flag out");
+  const bool is_onnx = options.target() == Target::onnx;
+  DT_CHECK(is_onnx || !(options.detector.height || options.detector.width), "--height, --width: of ONNX models only");
+  DT_CHECK(!is_onnx || options.dtype == "keep", "--dtype: ONNX models are written in f32; leave the flag out");
+}
+
 // Metadata of the output: the input's, with the record of its checkpoint.
 SafetensorsMetadata metadata_of_output(const ArrayFile& file) {
   SafetensorsMetadata metadata = file.metadata();
@@ -133,7 +151,9 @@ void convert(Options options, const cli::FlagSet& given) {
   const std::string present = replaced_file(options.out);
   DT_CHECK(options.force || present.empty(), options.out, ": exists; give --force to replace it, or another name");
   options.in = weights_file(options.in);
-  switch (kind_of(options)) {
+  const Kind kind = kind_of(options);
+  refuse_unused(options, kind, given);
+  switch (kind) {
     case Kind::arrays:
       return copy_arrays(options);
     case Kind::classifier:

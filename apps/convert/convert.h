@@ -11,6 +11,9 @@ namespace dtrain::convert {
 
 enum class Target { safetensors, npz, onnx };
 
+// Titles of groups of flags.
+inline constexpr char kOutputGroup[] = "Output", kDetectorGroup[] = "Detectors (--model=mask_rcnn)";
+
 struct Options {
   std::string in{}, out{};
   std::string to{}, names{}, dtype = "keep";

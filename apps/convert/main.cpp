@@ -21,7 +21,7 @@ int run(const std::vector<std::string>& argv) {
   convert::Options options;
   cli::FlagSet flags("dtrain-convert", "IN OUT [--to FORMAT] [--model M] [--names PROGRAM] [--config KEY=VALUE...]",
                      kAbout);
-  flags.group("Output");
+  flags.group(convert::kOutputGroup);
   flags.add_choice("to", options.to, {"", "safetensors", "npz", "onnx"}, "format of OUT; default: by its name");
   std::vector<std::string> programs = mask_rcnn::program_ids();
   programs.insert(programs.begin(), {"", "timm"});
@@ -35,7 +35,7 @@ int run(const std::vector<std::string>& argv) {
   flags.add("force", options.force, "replace OUT if it exists");
   flags.add("summary", options.summary, "do not list the tensors");
   options.classifier.declare_model(flags);
-  options.detector.model.declare_conventions(flags, "Detectors (--model=mask_rcnn)");
+  options.detector.model.declare_conventions(flags, convert::kDetectorGroup);
   options.detector.declare_size(flags);
   const auto files = mask_rcnn::read_arguments(flags, options.detector.model, argv);
   if (!files) return 0;

@@ -196,6 +196,19 @@ TEST_F(Convert, ReplacesFilesOnRequestOnly) {
   EXPECT_EQ(content_of(path("x.npz")).size(), 12u);
 }
 
+TEST_F(Convert, RefusesFlagsThatItWouldNotUse) {
+  const std::string weights = torch_path("archive.pth");
+  expect_error(convert(weights, "x.npz", {"--image_size=32"}), 1, "--image_size: needs --model");
+  expect_error(convert(weights, "x.npz", {"--preset=torchvision"}), 1, "--preset: needs --model");
+  expect_error(convert(weights, "x.npz", {"--model=lenet", "--height=32"}), 1, "--height: is for detectors");
+  expect_error(convert(weights, "x.npz", {"--model=mask_rcnn", "--image_size=32"}), 1,
+               "--image_size: is for classifiers");
+  expect_error(convert(weights, "x.npz", {"--config=MODE_MASK=False"}), 1, "--config: needs --model");
+  expect_error(convert(weights, "x.npz", {"--model=mask_rcnn", "--height=32"}), 1, "of ONNX models only");
+  expect_error(convert(weights, "x.onnx", {"--model=lenet", "--dtype=f32"}), 1,
+               "--dtype: ONNX models are written in f32");
+}
+
 TEST_F(Convert, ReportsErrors) {
   const std::string weights = torch_path("archive.pth");
   expect_error(convert(weights, "x.pth"), 1, "ends with .safetensors, .npz or .onnx, or --to");

@@ -179,7 +179,7 @@ std::optional<TarSamples> tar_index_from(std::string_view body, uint64_t file_by
 }
 
 TarSamples open_tar_samples(const InputFile& file, const std::string& cache_directory) {
-  const int64_t modified = modified_at(file.path());
+  const int64_t modified = file.revision();
   // A sample takes at least two blocks of 512 bytes; its key is shorter than the archive.
   const size_t limit = sizeof(TarIndexHeader) + file.size();
   for (const std::string& place : index_places(file.path(), cache_directory))

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "dtrain/data/cache.h"
 #include "dtrain/io/input_file.h"
 
 namespace dtrain::data {

@@ -16,7 +16,9 @@
 #include "data/shard_files.h"
 #include "data/tar_samples.h"
 #include "dtrain/core/error.h"
+#include "dtrain/io/remote_path.h"
 #include "libdtrain/io/crc32c.h"
+#include "libdtrain/io/remote/remote_file.h"
 
 namespace dtrain::data {
 namespace {
@@ -28,14 +30,11 @@ bool is_pattern(const std::string& data) {
   return data.ends_with(".tar") && !fs::is_directory(data, unknown);
 }
 
-// Sorted paths of .tar files in a folder; none if it cannot be listed.
+// Sorted paths of .tar files in a folder.
 std::vector<std::string> tars_in(const std::string& folder) {
   std::vector<std::string> paths;
-  std::error_code unreadable;
-  for (fs::directory_iterator entry(folder, unreadable), end; !unreadable && entry != end; entry.increment(unreadable))
-    if (const std::string name = entry->path().filename().string(); name.ends_with(".tar") && !is_left_out(name))
-      paths.push_back(entry->path().string());
-  std::ranges::sort(paths);
+  for (const std::string& name : names_in_folder(folder))
+    if (name.ends_with(".tar") && !is_left_out(name)) paths.push_back((fs::path(folder) / name).string());
   return paths;
 }
 
@@ -171,6 +170,7 @@ class TarSource final : public ImageSource {
 bool has_tars(const std::string& data) {
   if (data.empty()) return false;
   if (is_pattern(data)) return true;
+  if (is_remote(data)) return false;
   try {
     if (has_shards(data, "train") || has_shards(data, "validation") || has_image_folders(data)) return false;
     return !tars_in(data).empty() || !tars_in_split_folder(data, true).empty() ||
@@ -187,6 +187,9 @@ bool has_tars_of_one_split(const std::string& data) {
 }
 
 std::vector<std::string> find_tars(const std::string& data, bool training) {
+  if (is_remote(data))
+    throw Error(Fault::data,
+                remote::shown(data) + ": WebDataset archives are read from local folders; copy them first");
   if (is_pattern(data)) return expand_braces(data);
   std::vector<std::string> paths = tars_in_split_folder(data, training);
   if (paths.empty() && has_tars_of_one_split(data)) paths = tars_in(data);

@@ -18,7 +18,7 @@ bool has_tars_of_one_split(const std::string& data);
 
 // Archives of a split, sorted by name; of a pattern, in its order. In a directory: *.tar in the folder of the split,
 // else files whose name has the split as a word ("imagenet-train-0001.tar"), else, in a directory of one split, all.
-// Throws Error(Fault::data) if there are none.
+// Throws Error(Fault::data) if there are none, for a folder that cannot be listed, and for a remote path.
 std::vector<std::string> find_tars(const std::string& data, bool training);
 
 struct TarOptions {

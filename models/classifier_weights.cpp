@@ -22,12 +22,17 @@ int64_t classes_of_weights(const ParameterStore& store, const ClassifierInfo& in
   auto matrices = store.parameters() | std::views::reverse |
                   std::views::filter([](const Parameter& one) { return one.shape.rank() == 2; });
   DT_CHECK(!matrices.empty(), "model ", info.name, " has no linear layer with one row per class");
-  const std::string& last = matrices.front().name;
+  const Parameter& last = matrices.front();
   for (const WeightNames* const names : names_of(info)) {
-    const ArrayEntry* const entry = file.find(foreign_name(*names, store, last).text);
-    if (entry && entry->shape.rank() >= 2 && entry->shape[0] >= 1) return entry->shape[0];
+    const ArrayEntry* const entry = file.find(foreign_name(*names, store, last.name).text);
+    if (!entry || entry->shape.rank() < 2 || entry->shape[0] < 1) continue;
+    // Bounds the memory of the model by the size of the file.
+    if (entry->shape.count() / entry->shape[0] != last.shape[1])
+      throw Error(fault, concat(path, ": does not fit ", info.name, ": ", entry->name, " is ", entry->shape,
+                                ", expected rows of ", last.shape[1], " elements"));
+    return entry->shape[0];
   }
-  throw Error(fault, concat(path, ": no weight ", last, " of the last layer of ", info.name,
+  throw Error(fault, concat(path, ": no weight ", last.name, " of the last layer of ", info.name,
                             ": these are not the weights of this model"));
 }
 

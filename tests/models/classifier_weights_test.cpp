@@ -76,6 +76,14 @@ TEST(ClassifierWeights, ConvolutionOverImageLoadsAsLinear) {
   EXPECT_EQ(loaded.buffers().front().value.data<float>()[0], 2);
   expect_error([&] { classes_of_weights(ours, classifier_info("mobilenet", "imagenet"), path, Fault::checkpoint); },
                Fault::checkpoint, "no weight fc.weight of the last layer of mobilenet");
+  // Else a small file with a tensor of stride 0 would ask for a model of any number of classes.
+  const std::string other = (folder.path() / "other.safetensors").string();
+  ParameterStore narrow(*context);
+  narrow.add("fc.weight", {3, 1}, Init::constant(0));
+  narrow.allocate(1);
+  save_weights(narrow, other);
+  expect_error([&] { classes_of_weights(ours, info, other, Fault::checkpoint); }, Fault::checkpoint,
+               "does not fit official_resnet18_v2: fc.weight is [3, 1], expected rows of 512 elements");
 }
 
 // The head of timm's ResNet v2 and the first two linear layers of its VGG are convolutions.

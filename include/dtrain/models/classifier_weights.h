@@ -10,7 +10,7 @@
 namespace dtrain::models {
 
 // Number of classes of the last layer in the file. `store` has the model's parameters, possibly not yet allocated.
-// Throws Error(fault) with the layer's name if the file lacks it.
+// Throws Error(fault) with the layer's name if the file lacks it, or has it for another number of inputs.
 int64_t classes_of_weights(const ParameterStore& store, const ClassifierInfo& info, const std::string& path,
                            Fault fault = Fault::data);
 

@@ -22,8 +22,8 @@ struct [[nodiscard]] LoadedWeights {
   WeightReport report;
 };
 
-// Loads the weights that match by name and shape, as load_weights() does, from safetensors or NumPy .npz. Uses the name
-// table with the most matches; a trailing ":0" of TensorFlow is ignored. A linear layer may be stored as a convolution
+// Loads the weights that match by name and shape, as load_weights() does, from any ArrayFile. Uses the name table with
+// the most matches; a trailing ":0" of TensorFlow is ignored. A linear layer may be stored as a convolution
 // over the whole image. Known entries other than weights are ignored. Throws as load_weights() does.
 LoadedWeights load_by_names(ParameterStore& store, std::span<const WeightNames* const> names, const std::string& path,
                             Fault fault = Fault::data);

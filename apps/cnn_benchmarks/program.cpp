@@ -1,6 +1,10 @@
 // Executes runs, from the command line to the exit code.
 #include "apps/cnn_benchmarks/program.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "apps/cli/agreed_stop.h"
 #include "apps/cli/command_line.h"
 #include "apps/cli/messages.h"
@@ -15,10 +19,6 @@
 #include "data/image_folder.h"
 #include "libdtrain/train/agreement.h"
 #include "libdtrain/train/checkpoint_files.h"
-
-#include <algorithm>
-
-#include <fmt/format.h>
 
 namespace dtrain::cnn_benchmarks {
 namespace {

@@ -56,8 +56,10 @@ std::string row_major(std::string stored, const StoredTensor& tensor) {
 
 struct TorchFile::Content {
   struct Storage {
-    uint64_t offset = 0, elements = 0;  // in a file of the form before 1.6
-    size_t member = 0;                  // of an archive
+    uint64_t offset = 0;         // in the file; of a deflated member the compressed bytes
+    uint64_t elements = 0;       // in a file of the form before 1.6
+    size_t member = 0;           // of an archive
+    bool reads_by_parts = true;  // false for a deflated member, and before the checksum is verified
   };
 
   Content(const std::string& file_path, Fault file_fault) : file(file_path, file_fault), fault(file_fault) {}
@@ -98,7 +100,8 @@ struct TorchFile::Content {
     parse();
     for (size_t i = 0; i < members.size(); ++i)
       if (members[i].name.starts_with(folder + "data/"))
-        storages[members[i].name.substr(folder.size() + 5)] = {.member = i};
+        storages[members[i].name.substr(folder.size() + 5)] = {
+            .offset = members[i].offset, .member = i, .reads_by_parts = false};
     for (const StoredTensor& tensor : state.tensors) check_member(tensor);
   }
   void check_byte_order(const std::string& folder) const {
@@ -187,7 +190,7 @@ struct TorchFile::Content {
     DT_CHECK(found != state.tensors.end(), file.path(), ": there is no tensor ", name);
     return *found;
   }
-  std::string read(const StoredTensor& tensor) const {
+  std::string read(const StoredTensor& tensor) {
     if (tensor.shape.count() == 0) return {};
     const uint64_t begin = tensor.offset, end = tensor.end;
     std::string stored;
@@ -196,7 +199,7 @@ struct TorchFile::Content {
     };
     if (tensor.array)
       read_array(tensor, append);
-    else if (zip)
+    else if (!storages.at(tensor.storage).reads_by_parts)
       read_member(tensor, end, [&](const char* bytes, uint64_t first, uint64_t elements) {
         const uint64_t skipped = std::min(elements, begin > first ? begin - first : 0);
         append(bytes + skipped * tensor.bytes_of_element, elements - skipped);
@@ -217,10 +220,11 @@ struct TorchFile::Content {
       done += some;
     }
   }
-  // The whole member is read, so that its checksum is verified.
+  // The whole member is read, so that its checksum is verified. Tensors that share a stored member read it whole once.
   template <class Append>
-  void read_member(const StoredTensor& tensor, uint64_t end, const Append& append) const {
-    const ZipMember& member = zip->members()[storages.at(tensor.storage).member];
+  void read_member(const StoredTensor& tensor, uint64_t end, const Append& append) {
+    Storage& storage = storages.at(tensor.storage);
+    const ZipMember& member = zip->members()[storage.member];
     ZipFile::Reader reader(*zip, member);
     std::string bytes;
     for (uint64_t first = 0; reader.left() > 0;) {
@@ -230,6 +234,7 @@ struct TorchFile::Content {
       if (first < end) append(bytes.data(), first, std::min(elements, end - first));
       first += elements;
     }
+    storage.reads_by_parts = !member.deflated;
   }
   template <class Append>
   void read_array(const StoredTensor& tensor, const Append& append) const {

@@ -94,7 +94,13 @@ void write_copy(const ArrayFile& file, const CopyPlan& plan, ArrayFormat format,
   for (const ArrayCopy& copy : plan.arrays) entries.push_back(copy.to);
   ResultFile result(path);
   ArrayOutput output(result.output(), format, entries, metadata);
-  for (const ArrayCopy& copy : plan.arrays) output.write(elements_of(file, copy).data());
+  for (const ArrayCopy& copy : plan.arrays) {
+    const std::string elements = elements_of(file, copy);
+    if (elements.size() != static_cast<size_t>(copy.to.shape.count()) * bytes_of_dtype(copy.to.dtype))
+      throw Error(Fault::checkpoint, concat(file.path(), ": ", copy.from->name, " is ", copy.from->shape, ", expected ",
+                                            copy.to.shape, "; the file was changed after the model was loaded"));
+    output.write(elements.data());
+  }
   output.finish();
   result.commit();
 }

@@ -25,9 +25,10 @@ void ClassifierFlags::declare(FlagSet& flags) {
   declare_model(flags);
   flags.group("Model");
   flags
-      .add("weights", weights,
-           "weights: a file (.safetensors, .npz, .pth, .pt, .ckpt; also s3:// or https://) with torchvision's or timm's "
-           "tensor names, a checkpoint folder, or a train_dir, whose newest checkpoint is used")
+      .add(
+          "weights", weights,
+          "weights: a file (.safetensors, .npz, .pth, .pt, .ckpt; also s3:// or https://) with torchvision's or timm's "
+          "tensor names, a checkpoint folder, or a train_dir, whose newest checkpoint is used")
       .may_be_remote();
 }
 

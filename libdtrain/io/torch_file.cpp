@@ -78,7 +78,10 @@ struct TorchFile::Content {
       open_legacy(begin);
     else
       open_pickle();
-    for (const StoredTensor& tensor : state.tensors) entries.push_back({tensor.name, tensor.dtype, tensor.shape});
+    for (const StoredTensor& tensor : state.tensors) {
+      entries.push_back({tensor.name, tensor.dtype, tensor.shape});
+      by_name.emplace(tensor.name, &tensor);
+    }
   }
 
   // --- NAME/data.pkl and NAME/data/KEY ---
@@ -186,9 +189,9 @@ struct TorchFile::Content {
 
   // --- Data ---
   const StoredTensor& find(const std::string& name) const {
-    const auto found = std::ranges::find(state.tensors, name, &StoredTensor::name);
-    DT_CHECK(found != state.tensors.end(), file.path(), ": there is no tensor ", name);
-    return *found;
+    const auto found = by_name.find(name);
+    DT_CHECK(found != by_name.end(), file.path(), ": there is no tensor ", name);
+    return *found->second;
   }
   std::string read(const StoredTensor& tensor) {
     if (tensor.shape.count() == 0) return {};
@@ -270,6 +273,7 @@ struct TorchFile::Content {
   StateDict state{};
   std::map<std::string, Storage> storages{};
   std::vector<TorchEntry> entries{};
+  std::map<std::string_view, const StoredTensor*> by_name{};
 };
 
 TorchFile::TorchFile(const std::string& path, Fault fault) : content_(std::make_unique<Content>(path, fault)) {

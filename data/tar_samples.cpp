@@ -55,9 +55,9 @@ int64_t label_of_json(const std::string& text) {
   return found->get<int64_t>();
 }
 
-class SampleReaderOfTar {
+class TarSampleReader {
  public:
-  explicit SampleReaderOfTar(const InputFile& file) : file_(file) {}
+  explicit TarSampleReader(const InputFile& file) : file_(file) {}
 
   TarSamples read() {
     std::string fault;
@@ -134,7 +134,7 @@ std::optional<TarKey> tar_key(std::string_view name) {
   return TarKey{std::string(name.substr(0, dot)), lower_case(std::string(name.substr(dot + 1)))};
 }
 
-TarSamples read_tar_samples(const InputFile& file) { return SampleReaderOfTar(file).read(); }
+TarSamples read_tar_samples(const InputFile& file) { return TarSampleReader(file).read(); }
 
 std::string tar_index_body(const TarSamples& samples, uint64_t file_bytes, int64_t modified) {
   TarIndexHeader header;

@@ -11,10 +11,10 @@
 #include "data/annotations/instance_masks.h"
 #include "data/annotations/label_set.h"
 #include "data/annotations/voc_splits.h"
-#include "data/annotations/xml.h"
 #include "data/coco/object_checks.h"
 #include "dtrain/core/error.h"
 #include "dtrain/io/input_file.h"
+#include "libdtrain/io/xml.h"
 
 namespace dtrain::data::annotations {
 namespace {
@@ -57,7 +57,7 @@ class VocReader {
   }
 
   LabelledImage read(const std::string& item) const try {
-    const Tree document = parse_xml(read_text((fs::path(folder_) / item).string(), kMaxXmlBytes), item);
+    const Tree document = parse_xml(read_text((fs::path(folder_) / item).string(), XmlOptions{}.most_bytes), item);
     const auto root = document.get_child_optional("annotation");
     if (!root) throw Error(Fault::data, concat(item, ": no element annotation, expected an annotation of PASCAL VOC"));
     LabelledImage image;

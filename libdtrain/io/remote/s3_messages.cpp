@@ -2,44 +2,24 @@
 
 #include <algorithm>
 #include <boost/property_tree/ptree.hpp>
-#include <boost/property_tree/xml_parser.hpp>
 #include <charconv>
 #include <optional>
-#include <sstream>
 
 #include "dtrain/core/error.h"
+#include "libdtrain/io/xml.h"
 
 namespace dtrain::remote {
 namespace {
 
 namespace property_tree = boost::property_tree;
 
-constexpr int kMostDepth = 16;
-
-// Boost's parser is recursive. Comments, DOCTYPE and CDATA, which S3 does not send, would hide brackets from this
-// check.
-bool is_shallow(std::string_view text) {
-  int depth = 0;
-  for (size_t at = text.find('<'); at != text.npos; at = text.find('<', at + 1)) {
-    if (at + 1 == text.size() || text[at + 1] == '!') return false;
-    if (text[at + 1] == '?') continue;
-    const std::string_view tag = text.substr(at, text.find('>', at) - at);  // a quoted '>' may end it early
-    depth += tag[1] == '/' ? -1 : tag.ends_with('/') && tag.find_first_of("'\"") == tag.npos ? 0 : 1;
-    if (depth > kMostDepth) return false;
-  }
-  return true;
-}
-
-std::optional<property_tree::ptree> parse_xml(const std::string& text) {
-  if (!is_shallow(text)) return std::nullopt;
-  property_tree::ptree tree;
-  std::istringstream stream(text);
+// Nothing for text that is not XML or beyond the limits.
+std::optional<property_tree::ptree> parse_answer(const std::string& text) {
   try {
-    property_tree::read_xml(stream, tree);
-  } catch (const property_tree::xml_parser_error&) {
+    return parse_xml(text, "", {.most_depth = 16, .trims = false});
+  } catch (const Error&) {
     return std::nullopt;
   }
-  return tree;
 }
 
 int digit_of(char c) {
@@ -80,7 +60,7 @@ S3Listing parse_listing(const std::string& text, const std::string& where) {
   const auto fail = [&](const std::string& what) {
     throw Error(Fault::data, concat(where, ": the server's list of objects ", what));
   };
-  const auto tree = parse_xml(text);
+  const auto tree = parse_answer(text);
   if (!tree) fail("is not XML");
   const auto result = tree->find("ListBucketResult");
   if (result == tree->not_found()) fail("has no element ListBucketResult");
@@ -108,7 +88,7 @@ S3Listing parse_listing(const std::string& text, const std::string& where) {
 
 std::vector<std::string> flat_values(const std::string& text, const std::vector<std::string>& names) {
   std::vector<std::string> values(names.size());
-  if (const auto tree = parse_xml(text)) collect(*tree, names, values);
+  if (const auto tree = parse_answer(text)) collect(*tree, names, values);
   return values;
 }
 

@@ -1,6 +1,5 @@
 // PASCAL VOC.
 #include "data/annotations/instance_masks.h"
-#include "data/annotations/xml.h"
 #include "tests/data/annotations/label_files.h"
 
 #include <boost/property_tree/ptree.hpp>
@@ -210,27 +209,6 @@ TEST(InstanceMasks, ReadVocsColours) {
         parse_instance_masks(encode_png(image.view()), "a.png", {1, 3});
       },
       Fault::data, "a.png: the colour 128, 7, 0 at 0, 0 is not in VOC's palette");
-}
-
-TEST(Xml, HasLimits) {
-  const auto refuses = [](const std::string& text, const std::string& message) {
-    expect_error([&] { parse_xml(text, "a.xml"); }, Fault::data, "a.xml: line " + message);
-  };
-  std::string deep;
-  for (int i = 0; i < kMaxXmlDepth + 1; ++i) deep += "<a b=\"/>\">";
-  refuses(deep, "1: elements nested more than 32 deep");
-  std::string hidden;  // what looks like ends of elements, but is a comment or data
-  for (int i = 0; i < kMaxXmlDepth + 1; ++i) hidden += "<a><!-- </a> --><![CDATA[</a>]]>";
-  refuses(hidden, "1: elements nested more than 32 deep");
-  std::string many;
-  for (size_t i = 0; i <= 2 * kMaxXmlElements; ++i) many += "<a/>";
-  refuses(many, "1: more than 1000000 elements");
-  refuses(std::string(kMaxXmlBytes + 1, ' '), "1: a file of 16777217 bytes");
-  refuses("\xff\xfe<", "1: UTF-16");
-  refuses(std::string("<a>\n\0", 5), "2: a NUL byte");
-  refuses("<a>\n<!-- ", "2: a tag without '-->'");
-  EXPECT_EQ(parse_xml("<!DOCTYPE a SYSTEM \"x.dtd\"><a b='>'>&lt;&#65;&unknown;</a>", "a.xml").get<std::string>("a"),
-            "<A&unknown;");
 }
 
 }  // namespace

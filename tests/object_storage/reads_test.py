@@ -120,7 +120,8 @@ def test_web(server):
     server.refused("the server ignores ranges of bytes", "read", f"{server.url}/whole", "0:10")
     server.anonymous = True
     server.refused("/none?...: not found", "read", f"{server.url}/none?signature=secret", "0:10")
-    server.refused("percent-encoded, without a user", "read", "https://user:secret@host/path", "0:10")
+    server.refused("https://...@host/path: expected https://HOST/PATH, percent-encoded, without a user", "read",
+                   "https://user:secret@host/path", "0:10")
     server.refused("a web server has no list of files", "list", server.url)
 
 

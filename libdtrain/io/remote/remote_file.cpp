@@ -57,8 +57,11 @@ S3Address parse_s3(const std::string& text, Fault fault, bool is_folder) {
 
 std::string shown(const std::string& address) {
   if (address.starts_with("s3://")) return address;
-  const size_t query = address.find('?');
-  return query == address.npos ? address : address.substr(0, query) + "?...";
+  const size_t query = std::min(address.find('?'), address.size());
+  std::string text = address.substr(0, query) + (query < address.size() ? "?..." : "");
+  const size_t begin = text.find("://") + 3, at = text.rfind('@', text.find_first_of("/#", begin));
+  if (at != text.npos && at >= begin) text.replace(begin, at - begin, "...");
+  return text;
 }
 
 std::optional<ByteRange> parse_content_range(const std::string& text) {

@@ -28,8 +28,11 @@ TEST(RemoteFile, ParsesAddresses) {
   EXPECT_EQ(parse_s3("s3://my-bucket/a/", Fault::data, true).text(), "s3://my-bucket/a/");
 }
 
-TEST(RemoteFile, ShowsNoQuery) {
+TEST(RemoteFile, ShowsNeitherQueryNorUser) {
   EXPECT_EQ(shown("https://host/a?X-Amz-Signature=secret"), "https://host/a?...");
+  EXPECT_EQ(shown("https://user:secret@host/a@b?c@d"), "https://...@host/a@b?...");
+  EXPECT_EQ(shown("https://user:secret@host"), "https://...@host");
+  EXPECT_EQ(shown("https://host/a@b"), "https://host/a@b");
   EXPECT_EQ(shown("s3://bucket/a?b"), "s3://bucket/a?b");
 }
 

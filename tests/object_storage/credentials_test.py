@@ -115,8 +115,9 @@ def test_container(server):
     read(server, AWS_CONTAINER_CREDENTIALS_FULL_URI=url, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=str(token))
     read(server, AWS_CONTAINER_CREDENTIALS_FULL_URI=url, AWS_CONTAINER_AUTHORIZATION_TOKEN="other")
     assert seen == ["pod-token", "other"]
-    server.refused("expected https://, or http:// and the address of this host", "read", FILE, "0:7", **NONE,
-                   AWS_CONTAINER_CREDENTIALS_FULL_URI="http://example.com/credentials")
+    for other in ("http://example.com/credentials", "http://127.0.0.1:80@example.com/credentials"):
+        server.refused("expected https://, or http:// and the address of this host", "read", FILE, "0:7", **NONE,
+                       AWS_CONTAINER_CREDENTIALS_FULL_URI=other)
     server.pages["/v1/credentials"] = lambda *_: (200, [], b"<html>rotated-secret-1-that-no-output-may-hold")
     server.refused("expected JSON with AccessKeyId", "read", FILE, "0:7", **NONE,
                    AWS_CONTAINER_CREDENTIALS_FULL_URI=url)

@@ -37,8 +37,10 @@ void require_printable(const AwsSession& session) {
                                         ": the key, secret or token contains a space, line feed or control character"));
 }
 
-// The container's service sends credentials over plain HTTP only from these hosts.
+// The container's service sends credentials over plain HTTP only from these hosts. In http://127.0.0.1:80@HOST/ the
+// local address is a user's name.
 bool is_local(const std::string& url) {
+  if (url.find('@') != url.npos) return false;
   const size_t begin = std::string_view("http://").size();
   const std::string host = url.substr(begin, url.find_first_of("/?#", begin) - begin);
   const std::string name = host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));

@@ -144,6 +144,28 @@ def test_instance(server):
     read(server, **{**service, "AWS_EC2_METADATA_SERVICE_ENDPOINT": "http://127.0.0.1:9"})
 
 
+def test_instance_under_load(server):
+    """A service that answers 503 is asked again; requests do not become anonymous."""
+    prepare(server)
+    folder, asked = "/latest/meta-data/iam/security-credentials/", {}
+
+    def page(name, content):
+        def answer_later(*_):
+            asked[name] = asked.get(name, 0) + 1
+            return (503, [], b"") if asked[name] == 1 else (200, [], content)
+        return answer_later
+    server.pages["/latest/api/token"] = page("token", b"imds")
+    server.pages[folder] = page("roles", b"role")
+    server.pages[f"{folder}role"] = s3_server.json_page(**answer(1))
+    service = {"AWS_EC2_METADATA_DISABLED": None, "AWS_EC2_METADATA_SERVICE_ENDPOINT": server.url}
+    read(server, **service)
+    assert asked == {"token": 2, "roles": 2}
+    server.anonymous = True
+    server.pages["/latest/api/token"] = lambda *_: (503, [], b"")
+    code = server.refused("AWS credentials: the instance's service answers 503", "read", FILE, "0:7", **NONE, **service)
+    assert code == 6
+
+
 def test_refresh(server):
     """Credentials are renewed before they expire, and when the service says that they have expired."""
     prepare(server)

@@ -213,17 +213,20 @@ std::optional<AwsSession> AwsCredentials::from_instance() {
                       .most_bytes = kMostTokenBytes,
                       .without_proxy = true,
                       .timeouts = HttpTimeouts{.connect = std::chrono::seconds(1), .request = std::chrono::seconds(5)}};
-  const HttpAnswer token = http_.send(request);
-  if (token.status != 200 || token.body.empty() || token.body.find_first_of("\r\n") != token.body.npos)
-    return std::nullopt;
   const std::string folder = endpoint + "/latest/meta-data/iam/security-credentials/",
                     service = "the instance's service";
+  HttpAnswer token = http_.send(request);
+  // An overloaded service must not make requests anonymous, nor one that answered before.
+  if (is_transient(token) && (token.status != 0 || is_instance_)) token = ask(request, service);
+  if (token.status != 200 || token.body.empty() || token.body.find_first_of("\r\n") != token.body.npos)
+    return std::nullopt;
+  is_instance_ = true;
   request.method = "GET";
   request.headers = {"X-aws-ec2-metadata-token: " + token.body};
   request.url = folder;
-  const HttpAnswer roles = http_.send(request);
+  HttpAnswer roles = http_.send(request);
   if (roles.status == 404) return std::nullopt;  // the instance has no role
-  if (roles.status != 200) fail(service, roles);
+  if (roles.status != 200) roles = ask(request, service);
   request.url = folder + uri_encoded(roles.body.substr(0, roles.body.find_first_of("\r\n")), false);
   return parse_session_json(ask(std::move(request), service).body, service);
 }

@@ -58,7 +58,8 @@ class AwsCredentials {
   const std::string region_;
   std::mutex mutex_;
   std::optional<AwsSession> current_;
-  bool none_ = false;  // no source has any
+  bool none_ = false;         // no source has any
+  bool is_instance_ = false;  // the instance's service has answered
 };
 
 }  // namespace dtrain::remote

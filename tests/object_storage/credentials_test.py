@@ -189,6 +189,23 @@ def test_refresh(server):
     assert len(served) == 2
 
 
+def test_service_without_new_credentials(server):
+    """Credentials that are about to expire are used, and the service is not asked before each request."""
+    prepare(server)
+    server.objects("large", {"file": bytes(20_000_000)})
+    for later, requests in ((s3_server.json_page(**answer(1, seconds=200)), 2), (lambda *_: (500, [], b""), 6)):
+        served = []
+        pages = [s3_server.json_page(**answer(1, seconds=200)), later]
+
+        def service(*_, served=served, pages=pages):
+            served.append(1)
+            return pages[min(len(served), 2) - 1]()
+        server.pages["/credentials"] = service
+        server.tool("read", "s3://large/file", "0:20000000", **NONE,
+                    AWS_CONTAINER_CREDENTIALS_FULL_URI=f"{server.url}/credentials")
+        assert len(served) == requests, served
+
+
 def test_outage_of_the_service(server):
     prepare(server)
     server.pages["/credentials"] = lambda *_: (500, [], b"")

@@ -14,6 +14,7 @@ namespace dtrain::remote {
 namespace {
 
 constexpr time_t kRefreshBefore = 300;  // seconds before credentials expire
+constexpr time_t kRefreshPause = 60;    // seconds after a refresh without new ones
 constexpr size_t kMostTokenBytes = size_t{64} << 10;
 constexpr const char* kInstanceService = "http://169.254.169.254";
 
@@ -93,17 +94,22 @@ AwsCredentials::AwsCredentials(HttpClient& http, Variables variables, const AwsP
 std::optional<AwsSession> AwsCredentials::get() {
   const std::lock_guard lock(mutex_);
   const time_t now = std::time(nullptr);
-  if (current_ && (!current_->expires || now < *current_->expires - kRefreshBefore)) return current_;
+  if (current_ && (!current_->expires ||
+                   now < std::min(*current_->expires, std::max(*current_->expires - kRefreshBefore, next_refresh_))))
+    return current_;
   if (none_) return std::nullopt;
   try {
     std::optional<AwsSession> found = find();
     if (found) require_printable(*found);
     none_ = !found && !current_;
+    const bool is_new = found && (!current_ || found->key.session_token != current_->key.session_token);
     if (found) current_ = std::move(found);
+    if (is_new) return current_;
   } catch (const Error&) {
     // An outage of the service matters only when the old ones have expired.
     if (!current_ || !current_->expires || now >= *current_->expires) throw;
   }
+  next_refresh_ = std::time(nullptr) + kRefreshPause;
   return current_;
 }
 

@@ -58,6 +58,7 @@ class AwsCredentials {
   const std::string region_;
   std::mutex mutex_;
   std::optional<AwsSession> current_;
+  time_t next_refresh_ = 0;   // while the current ones are valid
   bool none_ = false;         // no source has any
   bool is_instance_ = false;  // the instance's service has answered
 };

@@ -64,6 +64,17 @@ def test_lists_continue(server):
     assert server.tool("exists", "s3://bucket/dat").stdout == b"00\n"
 
 
+def test_lists_of_a_hostile_server(server):
+    for body, text in (("<Contents><Key>d</Key><Size>1</Size></Contents>", "names that do not begin with this prefix"),
+                       ("<CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes>", "names that do not begin with this"),
+                       ("<IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken>",
+                        "repeats its continuation token")):
+        page = f"<ListBucketResult>{body}</ListBucketResult>".encode()
+        server.pages["/bucket/"] = lambda *_, page=page: (200, [], page)
+        assert server.refused("s3://bucket/data/: the server", "list", "s3://bucket/data") == 2
+        server.refused(text, "list", "s3://bucket/data")
+
+
 def test_writes(server):
     server.objects("bucket", {})
     for content in (b"", b"small", CONTENT[:5 << 20], CONTENT[:(10 << 20) + 1]):

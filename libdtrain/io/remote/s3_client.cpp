@@ -44,6 +44,15 @@ bool has_code(const HttpAnswer& answer, std::initializer_list<const char*> codes
   return std::ranges::any_of(codes, [&](const char* one) { return code == concat(" (", one, ")"); });
 }
 
+// Callers cut the prefix off, and ask for pages until there is none.
+void check_page(const S3Listing& page, const S3Address& address, const std::string& token, Fault fault) {
+  const auto is_below = [&](const std::string& name) { return name.starts_with(address.key); };
+  if (!std::ranges::all_of(page.objects, is_below, &S3Object::key) || !std::ranges::all_of(page.prefixes, is_below))
+    throw Error(fault, concat(address.text(), ": the server lists names that do not begin with this prefix"));
+  if (!page.next.empty() && page.next == token)
+    throw Error(fault, concat(address.text(), ": the server's list of objects repeats its continuation token"));
+}
+
 }  // namespace
 
 S3Client::S3Client(HttpClient& http, const Variables& variables)
@@ -152,6 +161,7 @@ S3Listing S3Client::list(const S3Address& address, const std::string& delimiter,
     const HttpAnswer answer = send(request);
     if (answer.status != 200) fail_with(address.text(), answer, fault);
     S3Listing page = parse_listing(answer.body, address.text());
+    check_page(page, address, all.next, fault);
     std::ranges::move(page.objects, std::back_inserter(all.objects));
     std::ranges::move(page.prefixes, std::back_inserter(all.prefixes));
     if (all.objects.size() + all.prefixes.size() > most)

@@ -22,6 +22,8 @@ using nlohmann::json;
 
 // Bounds the time that the masks of a file take.
 constexpr int64_t kMaxMaskPixelsOfFile = 2'000'000'000;
+// A circle of four numbers becomes a polygon of up to 4442.
+constexpr size_t kMaxPolygonNumbersOfFile = 4'000'000;
 
 // Parts of an object.
 struct Instance {
@@ -147,6 +149,9 @@ class Shapes {
       if (!add_part(shape, image_.size, mask_pixels_, part, other))
         return image_.findings.add("shapes that are no areas, such as points and lines", kLeftOut,
                                    concat(title, ": ", other.substr(0, 40)), /*is_fault=*/false);
+      for (const std::vector<double>& polygon : part.polygons) polygon_numbers_ += polygon.size();
+      if (polygon_numbers_ > kMaxPolygonNumbersOfFile)
+        throw Error(Fault::data, concat("polygons of more than ", kMaxPolygonNumbersOfFile, " numbers in the file"));
     } catch (const Error& error) {
       return image_.findings.add("shapes that are not in labelme's form", kLeftOut, concat(title, ": ", error.what()));
     }
@@ -192,6 +197,7 @@ class Shapes {
   const std::string& title_;
   LabelledImage& image_;
   int64_t mask_pixels_ = 0;
+  size_t polygon_numbers_ = 0;
   std::vector<Instance> instances_;
   std::map<std::pair<std::string, std::string>, size_t> groups_;
 };

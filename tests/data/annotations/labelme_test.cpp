@@ -111,6 +111,18 @@ TEST_F(Labelme, UnusableShapesAreLeftOut) {
             "polygons with coordinates that are not finite or beyond 1e6: 1 left out (first: a.json: shape 8)");
 }
 
+// A circle takes a hundred times the memory of its text.
+TEST_F(Labelme, PolygonsOfAFileAreLimited) {
+  std::string shapes;
+  for (int i = 0; i < 910; ++i) shapes += shape("a", "circle", "[[10, 10], [1000009, 10]]") + ",";
+  shapes.pop_back();
+  const std::string summary = of_shapes(shapes).annotations.findings.summary();
+  EXPECT_NE(summary.find("shapes that are not in labelme's form: 10 left out (first: a.json: shape 901: polygons of more "
+                         "than 4000000 numbers in the file)"),
+            std::string::npos)
+      << summary;
+}
+
 TEST_F(Labelme, ImagesInOtherFoldersAndEmbeddedOnes) {
   folder.place_image("images/b.png", 40, 30);
   folder.place("labels/b.json", file("", "..\\\\images\\\\b.png"));

@@ -129,6 +129,9 @@ def test_web(server):
     assert server.tool("read", f"{server.url}/small", "0:10").stdout == b"small"
     assert all("Authorization" not in headers for headers in server.web_headers)
     server.refused("the server ignores ranges of bytes", "read", f"{server.url}/whole", "0:10")
+    server.pages["/long_error"] = lambda *_: (403, [], bytes(2 << 20))
+    server.refused("cannot be read: the server sends more than the expected 1048576 bytes", "read",
+                   f"{server.url}/long_error", "0:10")
     server.anonymous = True
     server.refused("/none?...: not found", "read", f"{server.url}/none?signature=secret", "0:10")
     server.refused("https://...@host/path: expected https://HOST/PATH, percent-encoded, without a user", "read",

@@ -79,6 +79,7 @@ struct Exchange {
   bool take_body(const char* data, size_t size) {
     const size_t most = to_caller() ? request.into.size() : request.most_bytes;
     if (size > most - std::min(most, answer.received)) {
+      answer.too_long = to_caller();
       overflow = concat("the server sends more than the expected ", most, " bytes");
       return false;
     }
@@ -231,7 +232,6 @@ HttpAnswer HttpClient::send(const HttpRequest& request) {
                      : reason[0] != '\0'        ? std::string(reason.data())
                                                 : std::string(library.error_text(code));
     answer.can_retry = may_retry(code);
-    answer.too_long = !exchange.overflow.empty();
     answer.status = 0;
   }
   library.reset(handle);  // it must not point to this function's variables; connections stay open

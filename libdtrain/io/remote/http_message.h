@@ -44,7 +44,7 @@ struct HttpAnswer {
   size_t received = 0;    // bytes of the body
   std::string failure{};  // of the transport: "Could not resolve host: ...", without the URL
   bool can_retry = true;  // a failure that another attempt may not have
-  bool too_long = false;  // a failure: the body is longer than the request allows
+  bool too_long = false;  // a failure: the body of a 2xx answer is longer than `into`
   std::string hint{};     // how the request was signed, for messages
 
   // Empty if absent.

@@ -12,7 +12,7 @@ S3Upload::~S3Upload() {
   if (id_.empty()) return;
   try {
     storage_.s3.send({.method = "DELETE", .address = address_, .query = {{"uploadId", id_}}});
-  } catch (const Error&) {  // a bucket's lifecycle rule removes the parts
+  } catch (...) {  // a bucket's lifecycle rule removes the parts
   }
 }
 

@@ -110,6 +110,13 @@ def test_bucket_in_host(server):
     assert server.requests == [("GET", "/key", 206)], server.requests
 
 
+def test_wrong_addressing_style(server):
+    with open(f"{server.folder()}/config", "w") as config:
+        config.write("[default]\ns3 =\n    addressing_style = vhost\n")
+    server.refused("addressing_style below s3 is vhost: expected auto, path or virtual", "read", "s3://bucket/key", "0:1",
+                   AWS_CONFIG_FILE=config.name)
+
+
 def test_requester_pays(server):
     server.objects("bucket", {"key": b"content"})
     seen = []

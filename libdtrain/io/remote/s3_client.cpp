@@ -69,6 +69,8 @@ S3Client::S3Client(HttpClient& http, const Variables& variables)
                                  endpoint_.find_first_of("@?# ") == endpoint_.npos),
            "AWS_ENDPOINT_URL: expected http:// or https://, a host, and no user, query or space");
   const std::string style = profile_.get("s3.addressing_style");
+  DT_CHECK(style.empty() || style == "auto" || style == "path" || style == "virtual", "profile ", profile_.name(),
+           ": addressing_style below s3 is ", style, ": expected auto, path or virtual");
   if (style == "path") addressing_ = Addressing::path;
   if (style == "virtual") addressing_ = Addressing::host;
 }

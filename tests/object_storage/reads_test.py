@@ -139,6 +139,10 @@ def test_web(server):
     server.pages["/long_error"] = lambda *_: (403, [], bytes(2 << 20))
     server.refused("cannot be read: the server sends more than the expected 1048576 bytes", "read",
                    f"{server.url}/long_error", "0:10")
+    server.pages["/circle"] = lambda *_: (302, [("Location", "/circle")], b"")
+    server.web_headers.clear()
+    assert server.refused("cannot be read: ", "read", f"{server.url}/circle", "0:10") == 2
+    assert len(server.web_headers) == 6  # five redirects, once
     server.anonymous = True
     server.refused("/none?...: not found", "read", f"{server.url}/none?signature=secret", "0:10")
     server.refused("https://...@host/path: expected https://HOST/PATH, percent-encoded, without a user", "read",

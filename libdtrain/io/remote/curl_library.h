@@ -51,8 +51,10 @@ enum CurlOption : int {
 enum CurlCode : int {
   kCurlOk = 0,
   kUnsupportedProtocol = 1,
+  kWrongUrl = 3,
   kPartialFile = 18,
   kWriteError = 23,
+  kTooManyRedirects = 47,
   kCertificate = 60,
   kCaFile = 77,
 };

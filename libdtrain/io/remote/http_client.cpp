@@ -161,7 +161,7 @@ void set_method(CurlHandle* handle, const HttpRequest& request, std::string_view
 }
 
 bool may_retry(CurlCode code) {
-  for (const CurlCode final : {kUnsupportedProtocol, kWriteError, kCertificate, kCaFile})
+  for (const CurlCode final : {kUnsupportedProtocol, kWrongUrl, kWriteError, kTooManyRedirects, kCertificate, kCaFile})
     if (code == final) return false;
   return true;
 }

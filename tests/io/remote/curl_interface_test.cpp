@@ -27,6 +27,7 @@ static_assert(code(kWriteFunction) == CURLOPT_WRITEFUNCTION && code(kReadFunctio
 static_assert(code(kHeaderFunction) == CURLOPT_HEADERFUNCTION && code(kInFileSize) == CURLOPT_INFILESIZE_LARGE);
 static_assert(code(kPostFieldSize) == CURLOPT_POSTFIELDSIZE_LARGE);
 static_assert(code(kCurlOk) == CURLE_OK && code(kUnsupportedProtocol) == CURLE_UNSUPPORTED_PROTOCOL);
+static_assert(code(kWrongUrl) == CURLE_URL_MALFORMAT && code(kTooManyRedirects) == CURLE_TOO_MANY_REDIRECTS);
 static_assert(code(kPartialFile) == CURLE_PARTIAL_FILE && code(kWriteError) == CURLE_WRITE_ERROR);
 static_assert(code(kCertificate) == CURLE_PEER_FAILED_VERIFICATION && code(kCaFile) == CURLE_SSL_CACERT_BADFILE);
 static_assert(kGlobalAll == CURL_GLOBAL_ALL && kHttp11 == CURL_HTTP_VERSION_1_1 && kErrorBytes == CURL_ERROR_SIZE);

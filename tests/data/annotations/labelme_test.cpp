@@ -117,9 +117,10 @@ TEST_F(Labelme, PolygonsOfAFileAreLimited) {
   for (int i = 0; i < 910; ++i) shapes += shape("a", "circle", "[[10, 10], [1000009, 10]]") + ",";
   shapes.pop_back();
   const std::string summary = of_shapes(shapes).annotations.findings.summary();
-  EXPECT_NE(summary.find("shapes that are not in labelme's form: 10 left out (first: a.json: shape 901: polygons of more "
-                         "than 4000000 numbers in the file)"),
-            std::string::npos)
+  EXPECT_NE(
+      summary.find("shapes that are not in labelme's form: 10 left out (first: a.json: shape 901: polygons of more "
+                   "than 4000000 numbers in the file)"),
+      std::string::npos)
       << summary;
 }
 

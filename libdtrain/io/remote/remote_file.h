@@ -22,7 +22,8 @@ class RemoteStorage;
 // key unless `is_folder`, which ends a key with '/'.
 S3Address parse_s3(const std::string& text, Fault fault, bool is_folder = false);
 
-// Text of an address for messages: without the query and the user of a URL, which may contain a signature and a password.
+// Text of an address for messages: without the query and the user of a URL, which may contain a signature and a
+// password.
 std::string shown(const std::string& address);
 
 // "bytes 0-99/1234" of Content-Range; total is absent for '*'.

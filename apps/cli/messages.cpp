@@ -62,6 +62,21 @@ std::string cut(std::string line) {
   return fmt::format("{} ... and {} bytes more", std::string_view(line).substr(0, end), line.size() - end);
 }
 
+// Without the queries of URLs, which may be signatures.
+std::string without_queries(std::string_view text) {
+  std::string line;
+  for (size_t at; (at = text.find("://")) != text.npos;) {
+    const std::string_view scheme = text.substr(0, at);
+    const bool is_web = scheme.ends_with("http") || scheme.ends_with("https");
+    const size_t end = std::min(text.find_first_of(" \t\n\"'", at), text.size());
+    const size_t query = is_web ? std::min(text.find('?', at), end) : end;
+    line += text.substr(0, query);
+    if (query < end) line += text[end - 1] == ':' ? "?...:" : "?...";
+    text.remove_prefix(end);
+  }
+  return line.append(text);
+}
+
 }  // namespace
 
 std::string escaped(std::string_view text) {
@@ -87,7 +102,7 @@ void print_notes(const std::vector<std::string>& texts) noexcept {
 
 void print_message(std::string_view kind, std::string_view text) noexcept {
   try {
-    print_on_stderr(fmt::format("{}: {}\n", kind, cut(escaped(text))));
+    print_on_stderr(fmt::format("{}: {}\n", kind, cut(escaped(without_queries(text)))));
   } catch (const std::exception&) {  // no memory for the line
     for (const std::string_view part : {kind, std::string_view(": out of memory\n")}) print_on_stderr(part);
   }

@@ -11,7 +11,7 @@ namespace dtrain::cli {
 // UTF-8 become \n, \x1b, \u202e, \xff; everything else is unchanged.
 std::string escaped(std::string_view text);
 
-// Prints "kind: text" on stderr, escaped and truncated, with a single write, so that output of ranks does not
+// Prints "kind: text" on stderr, escaped, truncated and without the queries of URLs, with a single write, so that output of ranks does not
 // interleave, and without locks. Write errors are ignored.
 void print_message(std::string_view kind, std::string_view text) noexcept;
 // Prints a "note" message per text.

@@ -9,6 +9,7 @@
 #include "apps/cli/ranks.h"
 #include "apps/cli/recorded_weights.h"
 #include "apps/cli/vision.h"
+#include "dtrain/io/remote_path.h"
 #include "dtrain/models/classifier_weights.h"
 #include "dtrain/ops/pointwise.h"
 
@@ -73,7 +74,7 @@ void TrainingJob::note(const std::string& text) const {
 void TrainingJob::load_weights(const std::string& path) {
   const WeightReport report = detector ? dtrain::load_weights(store, path, Fault::checkpoint)
                                        : models::load_classifier(store, settings.info, path, Fault::checkpoint).report;
-  weights_summary = fmt::format("{} ({})", path, report.summary());
+  weights_summary = fmt::format("{} ({})", shown_path(path), report.summary());
   if (is_chief()) cli::print_notices(report, path);
   if (settings.trains()) note(cli::initial_values(report));
   // Fine-tuning often replaces the classifier layer; evaluation needs all weights.

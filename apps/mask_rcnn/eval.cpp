@@ -15,6 +15,7 @@
 #include "dtrain/core/error.h"
 #include "dtrain/distributed/group.h"
 #include "dtrain/io/atomic_file.h"
+#include "dtrain/io/remote_path.h"
 #include "dtrain/run/evaluation.h"
 
 namespace dtrain::mask_rcnn {
@@ -24,7 +25,7 @@ void write_gallery_of(const EvalFlags& values, const Settings& settings, const d
                       const std::vector<data::coco::Detection>& detections) {
   EvaluationGallery gallery = gallery_of(values, settings);
   gallery.title = "Evaluation on " + split.name;
-  gallery.notes = {"Weights: " + settings.weights, "Data: " + settings.data.base_dir};
+  gallery.notes = {"Weights: " + shown_path(settings.weights), "Data: " + settings.data.base_dir};
   gallery.images = images_of(settings.data, split.name);
   gallery.masks = settings.detector.masks;
   write_evaluation_gallery(gallery, read_shown(settings.data, split.name), detections);

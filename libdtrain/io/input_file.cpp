@@ -18,7 +18,7 @@ namespace dtrain {
 InputFile::InputFile(std::string path, Fault fault) : path_(std::move(path)), fault_(fault) {
   if (is_remote(path_)) {
     remote_ = std::make_unique<const remote::RemoteFile>(path_, fault_);
-    path_ = remote::shown(path_);
+    path_ = shown_path(path_);
     size_ = remote_->size();
     revision_ = remote_->revision();
     return;

@@ -42,6 +42,15 @@ TEST(Messages, AreAlwaysOneLine) {
   EXPECT_TRUE(said.ends_with("x ... and 12000 bytes more\n"));
 }
 
+TEST(Messages, ShowNoQueriesOfUrls) {
+  testing::internal::CaptureStderr();
+  print_message("error", "https://host/a?X-Amz-Signature=secret: does not fit; http://host/b?secret and s3://bucket/c?d");
+  print_message("note", "https://host/a?...: why?");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "error: https://host/a?...: does not fit; http://host/b?... and s3://bucket/c?d\n"
+            "note: https://host/a?...: why?\n");
+}
+
 TEST(Messages, LogsEscapeToo) {
   std::ostringstream out, notices;
   Log log(out, notices);

@@ -90,7 +90,9 @@ def test_training_and_weights(server):
         assert train(server, "s3://bucket/data", folder, "both", "--weights=s3://bucket/weights/model.safetensors") \
             == continued
         server.pages["/web.safetensors"] = s3_server.web_page(weights.read_bytes())
-        assert train(server, records, folder, "web", f"--weights={server.url}/web.safetensors?signature=x") == continued
+        server.secrets["query"] = "secret-of-the-url"
+        url = f"--weights={server.url}/web.safetensors?signature={server.secrets['query']}"
+        assert train(server, records, folder, "web", url) == continued
 
 
 def test_errors(server):

@@ -11,6 +11,9 @@ namespace dtrain {
 // Whether the path begins with s3://, https:// or http://.
 bool is_remote(const std::string& path);
 
+// The path for outputs: of a URL without its query and user, which may be secret.
+std::string shown_path(const std::string& path);
+
 // Gives the engine, which never reads the environment itself, the variables with credentials, region, endpoint and
 // certificates: AWS_*, HOME, CURL_CA_BUNDLE, SSL_CERT_FILE, SSL_CERT_DIR, DTRAIN_REMOTE_TIMEOUT. Call it before the
 // first remote path is used, e.g. with std::getenv. Without it, requests are anonymous.

@@ -22,6 +22,8 @@ bool is_remote(const std::string& path) {
   return is_s3(path) || path.starts_with("https://") || path.starts_with("http://");
 }
 
+std::string shown_path(const std::string& path) { return is_remote(path) ? remote::shown(path) : path; }
+
 bool file_exists(const std::string& path) {
   std::error_code unreadable;
   if (!is_remote(path)) return fs::is_regular_file(path, unreadable);

@@ -44,7 +44,8 @@ TEST(Messages, AreAlwaysOneLine) {
 
 TEST(Messages, ShowNoQueriesOfUrls) {
   testing::internal::CaptureStderr();
-  print_message("error", "https://host/a?X-Amz-Signature=secret: does not fit; http://host/b?secret and s3://bucket/c?d");
+  print_message("error",
+                "https://host/a?X-Amz-Signature=secret: does not fit; http://host/b?secret and s3://bucket/c?d");
   print_message("note", "https://host/a?...: why?");
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "error: https://host/a?...: does not fit; http://host/b?... and s3://bucket/c?d\n"

@@ -36,7 +36,9 @@ WeightsRecord recorded_beside(const std::string& file) {
 SafetensorsMetadata metadata_in(const std::string& file) {
   try {
     return SafetensorsFile(file, Fault::checkpoint).metadata();
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.fault() == Fault::resource)
+      throw;  // a server that does not answer now may answer when weights are loaded
     return {};
   }
 }

@@ -11,8 +11,8 @@ namespace dtrain::cli {
 // UTF-8 become \n, \x1b, \u202e, \xff; everything else is unchanged.
 std::string escaped(std::string_view text);
 
-// Prints "kind: text" on stderr, escaped, truncated and without the queries of URLs, with a single write, so that output of ranks does not
-// interleave, and without locks. Write errors are ignored.
+// Prints "kind: text" on stderr, escaped, truncated and without the queries of URLs, with a single write, so that
+// output of ranks does not interleave, and without locks. Write errors are ignored.
 void print_message(std::string_view kind, std::string_view text) noexcept;
 // Prints a "note" message per text.
 void print_notes(const std::vector<std::string>& texts) noexcept;

@@ -174,7 +174,8 @@ std::optional<FilesKind> kind_of_records(const std::string& directory) {
       example.parse(record->bytes);
       if (example.find("image/class/label") != nullptr) return FilesKind::labelled_images;
       if (example.find("image/object/class/label") != nullptr) return FilesKind::objects;
-    } catch (const Error&) {  // opening the split reports the error
+    } catch (const Error& error) {  // opening the split reports other errors
+      if (error.fault() == Fault::resource) throw;
     }
   }
   return {};

@@ -209,7 +209,8 @@ bool has_image_folders(const std::string& directory) {
     return std::ranges::any_of(class_folders(directory), [&](const std::string& name) {
       return !split_of_folder(name).empty() && !class_folders((fs::path(directory) / name).string()).empty();
     });
-  } catch (const Error&) {  // opening the data reports the error
+  } catch (const Error& error) {  // opening the data reports other errors
+    if (error.fault() == Fault::resource) throw;
     return false;
   }
 }

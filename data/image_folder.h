@@ -15,7 +15,8 @@ namespace dtrain::data {
 // without one a folder of the split "test"; "" if there is none. Throws Error(Fault::data) if there are two.
 std::string split_folder(const std::string& directory, bool training);
 
-// Whether the images of `directory` are in class folders of a split, and not in shards.
+// Whether the images of `directory` are in class folders of a split, and not in shards. Throws
+// Error(Fault::resource) if a server does not answer.
 bool has_image_folders(const std::string& directory);
 
 // Classes by label: the class folders of the training split, or of validation without one, sorted by bytes.

@@ -175,7 +175,8 @@ bool has_tars(const std::string& data) {
     if (has_shards(data, "train") || has_shards(data, "validation") || has_image_folders(data)) return false;
     return !tars_in(data).empty() || !tars_in_split_folder(data, true).empty() ||
            !tars_in_split_folder(data, false).empty();
-  } catch (const Error&) {  // opening the data reports the error
+  } catch (const Error& error) {  // opening the data reports other errors
+    if (error.fault() == Fault::resource) throw;
     return false;
   }
 }

@@ -11,7 +11,7 @@
 namespace dtrain::data {
 
 // Whether `data` is a pattern of paths of .tar files, such as "train-{000..146}.tar", or a directory with .tar files
-// and without shards and class folders.
+// and without shards and class folders. Throws Error(Fault::resource) if a server does not answer.
 bool has_tars(const std::string& data);
 // Whether it has one split only: a pattern, or a directory of .tar files whose names do not tell splits.
 bool has_tars_of_one_split(const std::string& data);

@@ -101,6 +101,11 @@ def test_errors(server):
         upload(server, records, "data")
         result = train(server, "s3://bucket/absent", folder, "absent", check=2)
         assert b"error: s3://bucket/absent: no train-*-of-* files in it" in result.stderr, result.stderr
+        server.fault("slow_down", path="list-type", times=-1)
+        result = train(server, "s3://bucket/data", folder, "outage", check=6, AWS_MAX_ATTEMPTS="2")
+        assert b"the server answers 503 (SlowDown)" in result.stderr, result.stderr
+        assert sum(status == 503 for _, status in server.methods("list-type")) == 2, server.requests
+        server.clear()
         server.ask("DELETE", "/bucket/data/train-00001-of-00002")
         result = train(server, "s3://bucket/data", folder, "gap", check=2)
         assert b"train-00001-of-00002 is missing" in result.stderr, result.stderr

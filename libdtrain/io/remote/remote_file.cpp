@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 #include <exception>
+#include <system_error>
 #include <thread>
 
 #include "libdtrain/io/remote/remote_storage.h"
@@ -202,7 +203,10 @@ void RemoteFile::fetch(uint64_t offset, std::span<char> into) const {
   };
   {
     std::vector<std::jthread> helpers;
-    for (size_t i = 1; i < std::min(parts, kConnections); ++i) helpers.emplace_back(work);
+    try {
+      for (size_t i = 1; i < std::min(parts, kConnections); ++i) helpers.emplace_back(work);
+    } catch (const std::system_error&) {  // no more threads: fewer connections
+    }
     work();
   }
   if (error) std::rethrow_exception(error);

@@ -18,7 +18,6 @@
 #include "dtrain/core/error.h"
 #include "dtrain/io/remote_path.h"
 #include "libdtrain/io/crc32c.h"
-#include "libdtrain/io/remote/remote_file.h"
 
 namespace dtrain::data {
 namespace {
@@ -189,8 +188,7 @@ bool has_tars_of_one_split(const std::string& data) {
 
 std::vector<std::string> find_tars(const std::string& data, bool training) {
   if (is_remote(data))
-    throw Error(Fault::data,
-                remote::shown(data) + ": WebDataset archives are read from local folders; copy them first");
+    throw Error(Fault::data, shown_path(data) + ": WebDataset archives are read from local folders; copy them first");
   if (is_pattern(data)) return expand_braces(data);
   std::vector<std::string> paths = tars_in_split_folder(data, training);
   if (paths.empty() && has_tars_of_one_split(data)) paths = tars_in(data);

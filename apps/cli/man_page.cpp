@@ -18,7 +18,7 @@ constexpr char kCodes[] =
 
 // troff typesets plain quotes, hyphens and accents as other characters, and interprets a leading dot or quote as a
 // macro.
-std::string escaped(const std::string& text) {
+std::string roff(const std::string& text) {
   std::string out = text.starts_with('.') ? R"(\&)" : "";
   for (const char c : text) {
     switch (c) {
@@ -62,32 +62,32 @@ ManPage::ManPage(const std::string& program, const std::string& meaning, const s
   const std::string name = page_name(program);
   std::string title = name;
   std::ranges::transform(title, title.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  text_ = fmt::format(".TH \"{}\" \"1\" \"\" \"dtrain {}\" \"User Commands\"\n", escaped(title), version());
+  text_ = fmt::format(".TH \"{}\" \"1\" \"\" \"dtrain {}\" \"User Commands\"\n", roff(title), version());
   text_ += ".ad l\n";  // long file names and choices look bad in justified lines
   section("NAME");
-  text_ += fmt::format("{} \\- {}\n", escaped(name), escaped(meaning));
+  text_ += fmt::format("{} \\- {}\n", roff(name), roff(meaning));
   section("SYNOPSIS");
   for (const std::string& form : usage) {
     if (&form != &usage.front()) text_ += ".br\n";
-    text_ += fmt::format("\\fB{}\\fR {}\n", escaped(program), escaped(form));
+    text_ += fmt::format("\\fB{}\\fR {}\n", roff(program), roff(form));
   }
 }
 
-void ManPage::section(const std::string& title) { text_ += fmt::format(".SH \"{}\"\n", escaped(title)); }
+void ManPage::section(const std::string& title) { text_ += fmt::format(".SH \"{}\"\n", roff(title)); }
 
-void ManPage::group(const std::string& title) { text_ += fmt::format(".SS \"{}\"\n", escaped(title)); }
+void ManPage::group(const std::string& title) { text_ += fmt::format(".SS \"{}\"\n", roff(title)); }
 
 void ManPage::paragraphs(const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (!text_.ends_with("\"\n")) text_ += ".PP\n";  // the first one follows its heading
-    text_ += escaped(line) + '\n';
+    text_ += roff(line) + '\n';
   }
 }
 
 void ManPage::item(const std::string& term, const std::string& type, const std::string& text) {
-  text_ += fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", escaped(term),
-                       type.empty() ? "" : fmt::format("=\\fI{}\\fR", escaped(type)), escaped(text));
+  text_ += fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", roff(term),
+                       type.empty() ? "" : fmt::format("=\\fI{}\\fR", roff(type)), roff(text));
 }
 
 std::string ManPage::finish(const std::string& codes, const std::vector<Variable>& variables,
@@ -100,7 +100,7 @@ std::string ManPage::finish(const std::string& codes, const std::vector<Variable
   section("SEE ALSO");
   std::string pages;
   for (const std::string& page : related)
-    pages += fmt::format("{}\\fB{}\\fR(1)", pages.empty() ? "" : ",\n", escaped(page));
+    pages += fmt::format("{}\\fB{}\\fR(1)", pages.empty() ? "" : ",\n", roff(page));
   return text_ + pages + '\n';
 }
 

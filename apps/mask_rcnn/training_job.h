@@ -39,11 +39,6 @@ struct TrainingSettings : Settings {
 TrainingSettings make_settings(TrainFlags flags, const cli::FlagSet& set, Group& group,
                                std::vector<std::string>& notices);
 
-// KEY=VALUE lines that preserve the conventions of a resumed checkpoint of an older version, see
-// unrecorded_conventions(), with a notice. Empty for other runs. Collective.
-std::vector<std::string> continued_conventions(const cli::TrainingFlags& flags, Group& group,
-                                               std::vector<std::string>& notices);
-
 struct Datasets {
   std::shared_ptr<data::DetectionDataset> training;
   std::vector<detection::ValidationSplit> validation;     // empty: no evaluation

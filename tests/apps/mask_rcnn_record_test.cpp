@@ -5,7 +5,7 @@
 #include "apps/detection/recorded_categories.h"
 #include "apps/mask_rcnn/datasets.h"
 #include "apps/mask_rcnn/flags.h"
-#include "apps/mask_rcnn/training_job.h"
+#include "apps/mask_rcnn/former_versions.h"
 #include "dtrain/distributed/group.h"
 #include "dtrain/train/checkpoint.h"
 #include "dtrain/train/weights.h"

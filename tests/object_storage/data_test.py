@@ -59,7 +59,7 @@ def test_records(server):
         assert all(method != "PUT" for method, _, _ in server.requests)
         for kind in ("error", "reset", "truncated", "wrong_range", "slow_down"):
             server.fault(kind, method="GET", path="data/train", times=2)
-        assert server.tool(*words).stdout == expected
+        assert server.tool(*words, AWS_MAX_ATTEMPTS="11").stdout == expected  # one request may meet all ten faults
         # Another object gets a new index.
         shard = shards()["train-00002-of-00003"]
         server.ask("PUT", "/bucket/data/train-00002-of-00003", shard[:16 + struct.unpack("<Q", shard[:8])[0]])

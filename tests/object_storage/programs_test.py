@@ -82,7 +82,8 @@ def test_training_and_weights(server):
         assert list((pathlib.Path(folder) / "cache").rglob("*.dtidx"))
         for kind in ("error", "reset", "truncated", "wrong_range", "slow_down"):
             server.fault(kind, method="GET", path="data/", times=1)
-        assert train(server, "s3://bucket/data", folder, "faults") == local
+        # One request may meet all five faults.
+        assert train(server, "s3://bucket/data", folder, "faults", AWS_MAX_ATTEMPTS="6") == local
         weights = next(pathlib.Path(folder, "run").rglob("model.safetensors"))
         server.objects("bucket", {"weights/model.safetensors": weights.read_bytes()})
         continued = train(server, records, folder, "continued", f"--weights={weights}")

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -30,6 +31,29 @@ size_t shared_folders(const std::vector<coco::AnnotatedImage>& images) {
   }
   const size_t slash = shared.rfind('/');
   return slash == shared.npos ? 0 : slash + 1;
+}
+
+std::string without_image_ending(const std::string& name) {
+  return data::has_image_name(name) ? name.substr(0, name.rfind('.')) : name;
+}
+
+// Numbers the names of images listed twice, in order: a.jpg, a_2.jpg. Ignores what follows the last dot where an image
+// has no extension yet.
+void number_repeated_names(std::vector<coco::AnnotatedImage>& images) {
+  std::set<std::string> names, stems;  // taken by images before
+  std::map<std::string, int> repetitions;
+  for (coco::AnnotatedImage& image : images) {
+    const std::string name = image.file_name, stem = without_image_ending(name), ending = name.substr(stem.size());
+    const auto is_taken = [&](const std::string& one) {
+      return names.contains(one + ending) || (ending.empty() && stems.contains(one));
+    };
+    std::string numbered = stem;
+    for (int& number = repetitions[name]; is_taken(numbered);)
+      numbered = fmt::format("{}_{}", stem, number = std::max(number + 1, 2));
+    image.file_name = numbered + ending;
+    names.insert(image.file_name);
+    stems.insert(numbered);
+  }
 }
 
 // An extension for a name without one, such as that of an image from a labelme file.
@@ -109,6 +133,7 @@ class CocoWriter {
       image.file_name.erase(0, shared);
       while (image.file_name.starts_with("../")) image.file_name.erase(0, 3);
     }
+    number_repeated_names(images);
   }
 
   // Returns whether it can be used.
@@ -123,8 +148,7 @@ class CocoWriter {
       notices_.warnings.add(place, checked.warning());
       if (!data::has_image_name(image.file_name)) image.file_name += ending_of(sample.encoded);
       if (lists_) return true;
-      const std::string name = take_name(split.name + "/" + image.file_name);
-      image.file_name = name.substr(split.name.size() + 1);
+      const std::string name = split.name + "/" + image.file_name;
       if (links_ && data::has_image_name(file))
         folder_->link(name, fs::absolute(file));
       else
@@ -137,13 +161,6 @@ class CocoWriter {
       bad_.push_back(placed.record());
       return false;
     }
-  }
-
-  // Images listed twice have two files.
-  std::string take_name(std::string name) {
-    const std::lock_guard lock(mutex_);
-    while (!names_.insert(name).second) name.insert(name.rfind('/') + 1, "_");
-    return name;
   }
 
   static void drop_unusable(coco::Annotations& all, const std::vector<char>& usable) {
@@ -166,7 +183,6 @@ class CocoWriter {
   std::optional<NewFolder> folder_;
   std::vector<data::BadRecord> bad_;
   uint64_t images_ = 0;
-  std::set<std::string> names_;
   std::mutex mutex_;
   Notices notices_;
   std::string report_;

@@ -97,6 +97,21 @@ TEST_F(DatasetFormats, YoloAndLabelme) {
   EXPECT_EQ(json("lm_out/annotations/instances_train.json")["categories"].size(), 1u);
 }
 
+TEST_F(DatasetFormats, NumbersRepeatedNamesInOrder) {
+  nlohmann::json set = {{"categories", nlohmann::json::array()}, {"annotations", nlohmann::json::array()}};
+  for (const char* name : {"a.png", "a.png", "a_2.png", "a.png"})
+    set["images"].push_back({{"id", set["images"].size() + 1}, {"file_name", name}, {"width", 40}, {"height", 30}});
+  place_file(root / "in/annotations/instances_train.json", set.dump());
+  place_image("in/train/a.png");
+  place_image("in/train/a_2.png");
+  expect("coco in --output=out --to=json", 0, "train: 4 images with 0 objects");
+  const std::vector<std::string> expected = {"a.png", "a_2.png", "a_2_2.png", "a_3.png"};
+  EXPECT_EQ(listing(root / "out/train"), expected);
+  std::vector<std::string> names;
+  for (const auto& image : json("out/annotations/instances_train.json")["images"]) names.push_back(image["file_name"]);
+  EXPECT_EQ(names, expected);
+}
+
 // The files of CocoFolder in the layouts of other tools.
 class CocoLayouts : public DatasetFormats {
  protected:
@@ -142,6 +157,9 @@ TEST_F(CocoLayouts, Cvat) {
   EXPECT_EQ(detection::images_in(task, "default"), task + "/images");
   expect_error([&] { detection::annotated_splits(task, "val"); }, Fault::data,
                "annotations: no file instances_*val*.json, and no ");
+  place_file(root / "task/annotations/instances_trainval.json", "{}");
+  EXPECT_EQ(detection::annotated_splits(task, "train"), std::vector<std::string>{"trainval"});
+  EXPECT_FALSE(detection::has_annotated_split(task, "val")) << "it would be training data";
 }
 
 }  // namespace

@@ -20,8 +20,11 @@ std::string lower_case(std::string text) {
 std::vector<std::string> splits_in(const std::string& folder, const std::string& part) {
   const std::vector<std::string> all = data::coco_splits(folder);
   std::vector<std::string> splits;
-  for (const std::string& split : all)
-    if (lower_case(split).find(part) != split.npos) splits.push_back(split);
+  for (const std::string& split : all) {
+    const std::string name = lower_case(split);
+    const bool trains = part != "train" && name.find("trainval") != name.npos;  // both parts in one file
+    if (name.find(part) != name.npos && !trains) splits.push_back(split);
+  }
   if (splits.empty() && part == "train" && std::ranges::find(all, "default") != all.end()) return {"default"};
   return splits;
 }

@@ -22,7 +22,7 @@ constexpr std::string_view kLegacyMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\
 constexpr std::string_view kLegacyVersion = "\x80\x02M\xe9\x03."sv;
 constexpr std::string_view kPickleEnd = "/data.pkl";
 constexpr uint64_t kLargestPickle = uint64_t{256} << 20;  // of a ZIP archive, without the tensors' data
-constexpr size_t kMostStorages = 1 << 18;
+constexpr size_t kMostStorages = 1 << 18, kMostInflations = 16;
 constexpr size_t kChunkElements = 1 << 16;
 
 bool is_dense(const StoredTensor& tensor) {
@@ -105,7 +105,19 @@ struct TorchFile::Content {
       if (members[i].name.starts_with(folder + "data/"))
         storages[members[i].name.substr(folder.size() + 5)] = {
             .offset = members[i].offset, .member = i, .reads_by_parts = false};
-    for (const StoredTensor& tensor : state.tensors) check_member(tensor);
+    std::map<size_t, size_t> tensors_of_member;
+    for (const StoredTensor& tensor : state.tensors) {
+      check_member(tensor);
+      if (!tensor.array && tensor.bytes_of_element > 0)
+        check_inflations(++tensors_of_member[storages.at(tensor.storage).member], tensor);
+    }
+  }
+  // Each tensor of a deflated storage inflates it again. PyTorch does not deflate.
+  void check_inflations(size_t tensors, const StoredTensor& tensor) const {
+    const ZipMember& member = zip->members()[storages.at(tensor.storage).member];
+    if (member.deflated && tensors > kMostInflations)
+      zip->fail(member, concat("a deflated storage of more than ", kMostInflations,
+                               " tensors; store it without compression, as PyTorch does"));
   }
   void check_byte_order(const std::string& folder) const {
     for (const ZipMember& member : zip->members()) {

@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 import python_packages  # noqa: E402
@@ -105,6 +106,22 @@ def check_formats(converter):
     converter.check("torchvision loads its weights cast to f32", True)
 
 
+def check_deflated(converter):
+    """A file that a ZIP program compressed is read; many tensors of one storage, each of which inflates it, are not."""
+    for tensors in (16, 17):
+        shared = torch.arange(8.0)
+        torch.save({f"t{i}": shared for i in range(tensors)}, converter.path("stored.pth"))
+        with zipfile.ZipFile(converter.path("stored.pth")) as stored, \
+                zipfile.ZipFile(converter.path("deflated.pth"), "w", zipfile.ZIP_DEFLATED) as deflated:
+            for name in stored.namelist():
+                deflated.writestr(name, stored.read(name))
+        done = subprocess.run([converter.program, converter.path("deflated.pth"), converter.path("d.npz"), "--force"],
+                              capture_output=True, text=True)
+        converter.check(f"{tensors} tensors of a deflated storage: {done.stderr.strip()}",
+                        done.returncode == (0 if tensors == 16 else 5) and
+                        ("a deflated storage of more than 16 tensors" in done.stderr) == (tensors == 17))
+
+
 def check_onnx(converter):
     module = randomize(torchvision.models.resnet18(num_classes=CLASSES))
     torch.save(module.state_dict(), converter.path("w.pth"))
@@ -175,6 +192,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="dtrain_convert_") as folder:
         converter = Converter(sys.argv[1], folder)
         check_formats(converter)
+        check_deflated(converter)
         check_onnx(converter)
         for model in MODELS + (LARGE if "--all" in sys.argv else []):
             check_names(converter, *model)

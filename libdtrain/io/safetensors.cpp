@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
 
 #include "libdtrain/io/element_types.h"
 #include "libdtrain/io/foreign_file.h"
@@ -113,17 +115,21 @@ std::vector<SafetensorsEntry> entries_of(std::span<const TensorSpec> tensors) {
 
 std::string safetensors_header(std::span<const SafetensorsEntry> tensors, const SafetensorsMetadata& metadata) {
   auto json = nlohmann::ordered_json::object();
+  auto& members = json.get_ref<nlohmann::ordered_json::object_t&>();  // a vector, whose search by name is linear
   if (!metadata.empty()) json["__metadata__"] = metadata;
+  std::set<std::string_view> names = {"__metadata__"};
   uint64_t offset = 0;
   for (const SafetensorsEntry& tensor : tensors) {
-    DT_CHECK(tensor.name != "__metadata__" && !json.contains(tensor.name), "safetensors: tensor \"", tensor.name,
+    DT_CHECK(names.insert(tensor.name).second, "safetensors: tensor \"", tensor.name,
              "\" given twice, or its name is reserved");
     if (!is_utf8(tensor.name))
       throw Error(Fault::checkpoint, concat("safetensors: the name of tensor \"", tensor.name, "\" is not UTF-8"));
     const uint64_t end = offset + static_cast<uint64_t>(tensor.shape.count()) * bytes_of_dtype(tensor.dtype);
     auto shape = nlohmann::ordered_json::array();
     for (int i = 0; i < tensor.shape.rank(); ++i) shape.push_back(tensor.shape[i]);
-    json[tensor.name] = {{"dtype", tensor.dtype}, {"shape", std::move(shape)}, {"data_offsets", {offset, end}}};
+    members.emplace_back(
+        tensor.name,
+        nlohmann::ordered_json{{"dtype", tensor.dtype}, {"shape", std::move(shape)}, {"data_offsets", {offset, end}}});
     offset = end;
   }
   std::string text = json.dump();

@@ -24,6 +24,8 @@ using mask_rcnn::Canvas;
 using mask_rcnn::DrawnObject;
 namespace labelled = data::coco;
 
+constexpr int64_t kMaxSheetPixels = 1 << 28;  // 800 MB; as much again for the tiles
+
 struct ShowFlags {
   AnnotationFlags annotations;
   std::string output, split;
@@ -161,6 +163,9 @@ int show(const Arguments& argv) {
   if (!places) return 0;
   DT_CHECK(places->size() == 1, "expected one folder; see --help");
   DT_CHECK(!values.output.empty(), "--output is missing; see --help");
+  const int64_t pixels = values.images * values.tile * values.tile;
+  DT_CHECK(pixels <= kMaxSheetPixels, "--images=", values.images, " --tile=", values.tile, ": up to ", pixels,
+           " pixels, expected at most ", kMaxSheetPixels, "; choose smaller tiles or fewer images");
   int code = 0;
   until_stopped([&] { code = write_sheet(values, places->front()); });
   return code;

@@ -40,7 +40,7 @@ PAGES = [
         "dtrain-cnn-benchmarks": [*SMALL, "--num_epochs=1"],
     }, 2, "Accuracy @ 1 = "),
     Page("docs/image-folders.md", {
-        "dtrain-cnn-benchmarks": [*SMALL, "--num_epochs=1"],
+        "dtrain-cnn-benchmarks --model=resnet50_v1.5 --data_dir=IMAGES": [*SMALL, "--num_epochs=1"],
     }, 2, "Accuracy @ 1 = "),
     Page("docs/quickstart.md", {
         "dtrain-data synthesize": RECORDS[:-2],

@@ -4,8 +4,8 @@ the commands that are shown.
 
     documents_test.py --source DIR [--bin DIR]
 
-A command of dtrain-cnn-benchmarks is run with --print_config, which parses and validates its flags. Commands of the
-other programs have their commands and flags looked up in --help=list. docs/coming-from.md may name only flags and keys
+A command of dtrain-cnn-benchmarks without remote files is run with --print_config, which parses and validates its flags.
+Other commands have their commands and flags looked up in --help=list. docs/coming-from.md may name only flags and keys
 that exist. Without --bin, programs are not run. Prints one line per fault; exit status 1 where there is any.
 """
 
@@ -121,7 +121,7 @@ class Programs:
         for name in (word.partition("=")[0] for word in words if word.startswith("--") and word != "--"):
             if name not in flags and "--" + name.removeprefix("--no") not in flags and name not in self.listed(program):
                 yield f"{program} knows no {name}"
-        whole = not shortened and not re.search(r"--(help|version|print_config)", rest)
+        whole = not shortened and not re.search(r"--(help|version|print_config)|(s3|https)://", rest)
         if program == "dtrain-cnn-benchmarks" and whole:
             with tempfile.TemporaryDirectory() as empty:
                 done = subprocess.run([self.folder / program, *words, "--print_config"], capture_output=True, text=True,

@@ -7,7 +7,7 @@
 #include "apps/cli/progress.h"
 #include "apps/cli/synthetic_batch.h"
 #include "apps/ssd/data.h"
-#include "data/image_folder.h"
+#include "data/labelled_source.h"
 #include "dtrain/data/catalog.h"
 #include "dtrain/data/class_names.h"
 #include "dtrain/data/imagenet.h"
@@ -47,17 +47,9 @@ std::shared_ptr<data::Dataset> open_split(const Settings& settings, bool trainin
                                    .notice = notice});
 }
 
-// From the class folders or the file of names.
-data::ClassNames class_names_in(const std::string& directory) {
-  if (!data::has_image_folders(directory)) return data::read_class_names(directory);
-  data::ClassNames names;
-  for (const std::string& name : data::classes_of_folders(directory)) names.emplace(names.size(), name);
-  return names;
-}
-
 void open_classification_data(const Settings& settings, Datasets& datasets) {
-  datasets.class_names = data::names_by_output(class_names_in(settings.flags.input.data_dir), settings.options.classes,
-                                               settings.flags.model.label_offset);
+  datasets.class_names = data::names_by_output(data::stored_class_names(settings.flags.input.data_dir),
+                                               settings.options.classes, settings.flags.model.label_offset);
   std::vector<std::string> notices;
   const auto notice = [&](const std::string& line) { notices.push_back(line); };
   if (settings.mode != RunMode::evaluation)

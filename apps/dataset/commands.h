@@ -17,6 +17,7 @@ int coco(const Arguments& argv);
 int resize(const Arguments& argv);
 int inspect(const Arguments& argv);
 int check(const Arguments& argv);
+int split(const Arguments& argv);
 int stats(const Arguments& argv);
 int show(const Arguments& argv);
 int verify(const Arguments& argv);

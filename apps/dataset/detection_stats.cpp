@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "apps/cli/stop_signals.h"
 #include "apps/dataset/files.h"
@@ -15,12 +14,6 @@ namespace dtrain::dataset {
 namespace {
 
 constexpr double kSmallArea = 32 * 32, kMediumArea = 96 * 96;
-
-SideLengths lengths_of(std::vector<int64_t> sides) {
-  if (sides.empty()) return {};
-  std::ranges::sort(sides);
-  return {sides.front(), sides[sides.size() / 2], sides.back()};
-}
 
 SplitStats stats_of_split(const AnnotatedSource& split) {
   SplitStats stats{.name = split.name, .annotations = split.annotations};
@@ -45,8 +38,8 @@ SplitStats stats_of_split(const AnnotatedSource& split) {
       ++stats.areas[object.area < kSmallArea ? 0 : object.area < kMediumArea ? 1 : 2];
     }
   }
-  stats.width = lengths_of(std::move(widths));
-  stats.height = lengths_of(std::move(heights));
+  stats.width = side_lengths(std::move(widths));
+  stats.height = side_lengths(std::move(heights));
   return stats;
 }
 
@@ -105,12 +98,16 @@ void find_duplicates(const std::vector<AnnotatedSource>& splits, int64_t threads
     else
       ++stats.unreadable;
   for (const auto& [print, alike] : by_print) add_duplicates(alike, stats.duplicates);
-  std::ranges::sort(stats.duplicates, [](const DuplicateImages& a, const DuplicateImages& b) {
-    return std::tuple(!a.in_several_splits, a.files) < std::tuple(!b.in_several_splits, b.files);
-  });
+  sort_duplicates(stats.duplicates);
 }
 
 }  // namespace
+
+SideLengths side_lengths(std::vector<int64_t> sides) {
+  if (sides.empty()) return {};
+  std::ranges::sort(sides);
+  return {sides.front(), sides[sides.size() / 2], sides.back()};
+}
 
 DetectionStats stats_of(const std::vector<AnnotatedSource>& splits, int64_t threads) {
   DetectionStats stats;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/dataset/annotated_source.h"
+#include "apps/dataset/duplicates.h"
 
 namespace dtrain::dataset {
 
@@ -20,6 +21,13 @@ struct SideLengths {
   int64_t least = 0, median = 0, most = 0;
 };
 
+// Zeros for no sides.
+SideLengths side_lengths(std::vector<int64_t> sides);
+// "20 to 50, median 40; height: 20 to 40, median 31\n"
+std::string sides_text(const SideLengths& width, const SideLengths& height);
+// {"min", "median", "max"}
+nlohmann::ordered_json sides_json(const SideLengths& lengths);
+
 struct SplitStats {
   std::string name{}, annotations{};
   uint64_t images = 0, unusable_images = 0, empty_images = 0;
@@ -28,12 +36,6 @@ struct SplitStats {
   // Objects by COCO's ranges of the area: below 32 x 32 pixels, below 96 x 96, and the others.
   std::array<uint64_t, 3> areas{};
   std::vector<ClassCount> classes{};
-};
-
-// Image files with the same bytes.
-struct DuplicateImages {
-  std::vector<std::string> files{};
-  bool in_several_splits = false;
 };
 
 struct DetectionStats {

@@ -24,8 +24,9 @@ constexpr std::array kCommands = {
     Command{"inspect", dataset::inspect, "describes TFRecord and IDX files: one JSON line per file"},
     Command{"verify", dataset::verify, "verifies every checksum, record and image of TFRecord and IDX files"},
     Command{"check", dataset::check, "reports all problems of images, archives, records, annotations and labels"},
-    Command{"stats", dataset::stats, "counts images, sizes, objects and duplicates of a detection data set"},
-    Command{"show", dataset::show, "draws a contact sheet of a detection data set"},
+    Command{"split", dataset::split, "splits class folders into training, validation and test images"},
+    Command{"stats", dataset::stats, "counts images, classes, sizes, objects and duplicates, and measures pixels"},
+    Command{"show", dataset::show, "draws a contact sheet of images with their objects, or as a training sees them"},
     Command{"index", dataset::index, "builds indices for random access ahead of time, and unpacks gzip files"},
     Command{"throughput", dataset::throughput, "measures how fast this machine decodes and augments a data set"},
 };

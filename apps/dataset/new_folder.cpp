@@ -28,6 +28,8 @@ std::string NewFolder::make_place(const std::string& name) const {
   return path;
 }
 
+void NewFolder::make(const std::string& name) const { make_directories(system_files(), part_ + "/" + name); }
+
 void NewFolder::write(const std::string& name, std::string_view bytes) const {
   OutputFile file(system_files(), make_place(name));
   file.write(bytes);

@@ -16,6 +16,8 @@ class NewFolder {
   NewFolder(const NewFolder&) = delete;
   NewFolder& operator=(const NewFolder&) = delete;
 
+  // Makes an empty folder.
+  void make(const std::string& name) const;
   // Writes the file `name`, with the folders in its name.
   void write(const std::string& name, std::string_view bytes) const;
   // Makes a symbolic link with this name.

@@ -1,0 +1,79 @@
+#include "data/labelled_source.h"
+
+#include <vector>
+
+#include "data/shard_files.h"
+#include "data/web_dataset.h"
+#include "dtrain/core/error.h"
+#include "dtrain/data/catalog.h"
+#include "dtrain/data/example.h"
+#include "dtrain/data/record_shards.h"
+
+namespace dtrain::data {
+namespace {
+
+const char* name_of_split(bool training) { return training ? "train" : "validation"; }
+
+// TFRecords in the ImageNet schema.
+class RecordSource final : public ImageSource {
+ public:
+  explicit RecordSource(const FolderOptions& options)
+      : shards_(find_shards(options.directory, name_of_split(options.training)), options.cache) {}
+
+  uint64_t size() const override { return shards_.size(); }
+  const std::vector<uint64_t>& shard_begins() const override { return shards_.begins(); }
+  RecordLocation locate(uint64_t image) const override { return shards_.locate(image); }
+  const std::vector<std::string>& faults() const override { return shards_.faults(); }
+  std::string identity() const override { return shards_.identity(); }
+  std::string contents() const override { return shards_.contents(); }
+
+  int64_t label(uint64_t image) const override {
+    std::vector<std::byte> buffer;
+    Example example;
+    example.parse(shards_.read(image, buffer));
+    return example.int64("image/class/label");
+  }
+  std::span<const std::byte> read(uint64_t image, std::vector<std::byte>& buffer) const override {
+    Example example;
+    example.parse(shards_.read(image, buffer));
+    return std::as_bytes(std::span(example.bytes("image/encoded")));
+  }
+
+ private:
+  RecordShards shards_;
+};
+
+bool has_tars_of(const std::string& data, bool training) {
+  if (!has_tars(data) || (!training && has_tars_of_one_split(data))) return false;
+  try {
+    return !find_tars(data, training).empty();
+  } catch (const Error& error) {
+    if (error.fault() != Fault::data) throw;
+    return false;
+  }
+}
+
+}  // namespace
+
+bool has_labelled_images(const std::string& data, bool training) {
+  if (has_image_folders(data)) return !split_folder(data, training).empty();
+  if (has_tars(data)) return has_tars_of(data, training);
+  std::vector<std::string> notices;
+  return has_shards(data, name_of_split(training)) && dataset_at(data, notices).files == FilesKind::labelled_images;
+}
+
+ClassNames stored_class_names(const std::string& data) {
+  if (!has_image_folders(data)) return read_class_names(data);
+  ClassNames names;
+  for (const std::string& name : classes_of_folders(data)) names.emplace(names.size(), name);
+  return names;
+}
+
+std::unique_ptr<const ImageSource> open_labelled_images(const FolderOptions& options) {
+  if (has_image_folders(options.directory)) return open_image_folder(options);
+  if (has_tars(options.directory))
+    return open_web_dataset({options.directory, options.training, options.cache, options.notice});
+  return std::make_unique<RecordSource>(options);
+}
+
+}  // namespace dtrain::data

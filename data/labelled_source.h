@@ -1,0 +1,21 @@
+// Labelled images as they are stored: in shards of TFRecords, class folders or WebDataset archives.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "data/image_folder.h"
+#include "dtrain/data/class_names.h"
+
+namespace dtrain::data {
+
+// Whether `data` has a split of labelled images.
+bool has_labelled_images(const std::string& data, bool training);
+
+// Names by stored label: the class folders, else those of the file of class names.
+ClassNames stored_class_names(const std::string& data);
+
+// Opens the split of has_labelled_images(). Throws Error(Fault::data) as the readers of these formats do.
+std::unique_ptr<const ImageSource> open_labelled_images(const FolderOptions& options);
+
+}  // namespace dtrain::data

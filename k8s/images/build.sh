@@ -89,8 +89,8 @@ unpack() {
 
 # Creates the layers of an image in a temporary Debian: assemble NAME WORK
 assemble() {
-  local name=$1 work=$2 command depends include=openmpi-bin,openssh-server,openssh-client,libnss-extrausers,mawk,hostname
-  local suite=trixie
+  local name=$1 work=$2 command depends suite=trixie
+  local include=openmpi-bin,openssh-server,openssh-client,libnss-extrausers,libcurl4,ca-certificates,mawk,hostname
   if [ "$name" = cuda12 ]; then
     suite=bookworm
     unpack "$from/cuda12" 12 "$work/build/tree"
@@ -106,7 +106,7 @@ assemble() {
   [ "$name" = cpu ] || command+=' cuda'
   if [ "$name" = efa ]; then
     command+=' && k8s/images/efa/install.sh out/efa.tar'
-    include+=,ca-certificates,kmod,pciutils
+    include+=,kmod,pciutils
   fi
   apt-config dump | grep '^Acquire::' >"$work/apt.conf"  # proxies and certificates of this machine
   # Hooks get the root as $1.

@@ -281,6 +281,12 @@ class Containers(unittest.TestCase):
             self.assertEqual(launcher.wait(60), 75, rest)
             self.assertEqual(worker.wait(30), 0, (self.place / "log").read_text())
 
+    def test_has_a_client_for_object_storage(self):
+        self.assertGreater((self.root / "etc/ssl/certs/ca-certificates.crt").read_text().count("BEGIN CERTIFICATE"), 100)
+        result = self.contain("dtrain-data", "inspect", "https://127.0.0.1:1/x", variables=["AWS_MAX_ATTEMPTS=1"])
+        self.assertEqual(result.returncode, 6, result.stderr)
+        self.assertRegex(result.stderr, "(?i)https://127.0.0.1:1/x: cannot be read: .*connect")
+
     def test_terminated_worker_without_sessions_exits_at_once(self):
         with self.worker("sshd") as worker:
             self.launch("ssh", "worker", "true")

@@ -5,7 +5,7 @@
 # `DESTDIR=TREE cmake --install build --component programs --prefix /usr`, or unpacked packages, with their entries of
 # status.d, and listed in TREE/packages like the wheels in CUDA/packages. CUDA is the output of cuda-libraries.sh, whose
 # files form a separate layer.
-# Needs openmpi-bin, openssh-server, openssh-client and libnss-extrausers.
+# Needs openmpi-bin, openssh-server, openssh-client, libnss-extrausers, libcurl4 and ca-certificates.
 # The layer has no root password, no keys and no setuid programs. usr/share/doc has the licences of all packages,
 # var/lib/dpkg/status.d their list for scanners, and usr/share/dtrain/sbom.spdx.json is the SBOM.
 set -euo pipefail
@@ -24,7 +24,10 @@ trap 'rm -rf "$work"' EXIT
 root=$work/root
 system=/usr/lib/$(uname -m)-linux-gnu
 
-launcher=(orterun orted) data=(/usr/share/openmpi /etc/openmpi "$system"/pmix*/share /usr/lib/locale/C.utf8)
+# The programs load libcurl for object storage.
+curl=$system/libcurl.so.4 certificates=/etc/ssl/certs/ca-certificates.crt
+for file in "$curl" "$certificates"; do [ -e "$file" ] || die "file not found: $file"; done
+launcher=(orterun orted) data=("$certificates" /usr/share/openmpi /etc/openmpi "$system"/pmix*/share /usr/lib/locale/C.utf8)
 [ ! -e /usr/bin/prted ] || launcher=(prte prterun prted) data+=(/usr/share/prte)  # of Open MPI 5
 programs=(bash dash getent hostname setsid ssh sshd mpirun mpiexec "${launcher[@]}" ompi_info
   cat chmod comm cp cut date df dirname basename du env false head id install ln ls mkdir mktemp mv nproc printenv readlink
@@ -32,7 +35,7 @@ programs=(bash dash getent hostname setsid ssh sshd mpirun mpiexec "${launcher[@
 
 # The files that the programs need. Open MPI and PMIx load components with dlopen; OpenSHMEM's, the bindings for Fortran
 # and Java, and the second copy of PRRTE are not needed. The data files are error texts, MCA parameters and a UTF-8 locale.
-binaries=("$system"/libnss_extrausers.so.2* /usr/lib/libnss_extrausers.so.2* /usr/lib/openssh/sshd-*)
+binaries=("$curl" "$system"/libnss_extrausers.so.2* /usr/lib/libnss_extrausers.so.2* /usr/lib/openssh/sshd-*)
 for program in "${programs[@]}"; do
   binaries+=("$(PATH=/usr/bin:/usr/sbin type -P "$program")") || die "program not found: $program"
 done
@@ -95,6 +98,7 @@ for name in passwd group; do ln -s ../../../run/dtrain/$name "$root/var/lib/extr
 # Packages of the files: dpkg knows some by their paths before the /usr merge.
 mapfile -t packages < <(printf '%s\n' "${copied[@]}" "${copied[@]#/usr}" | xargs dpkg-query -S 2>/dev/null |
   sed 's/: .*//; s/:.*//' | sort -u)
+packages+=(ca-certificates)  # whose file of all certificates is generated
 dpkg-query -s "${packages[@]}" | awk -v folder="$root/var/lib/dpkg/status.d/" '
   /^Package: / { file = folder $2 } /^[^ ]/ { skip = /^Conffiles:/ } NF && !skip { print >file }'
 declare -A licences  # by content: packages of one source have the same

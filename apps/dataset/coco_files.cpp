@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <mutex>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "apps/cli/messages.h"
 #include "apps/cli/stop_signals.h"
 #include "apps/dataset/files.h"
+#include "apps/dataset/image_names.h"
 #include "apps/dataset/new_folder.h"
 #include "data/coco/write_annotations.h"
 #include "dtrain/core/error.h"
@@ -21,40 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace coco = data::coco;
-
-// Length of the folders that all names begin with.
-size_t shared_folders(const std::vector<coco::AnnotatedImage>& images) {
-  std::string shared = images.empty() ? "" : images.front().file_name;
-  for (const coco::AnnotatedImage& image : images) {
-    const auto [end, other] = std::ranges::mismatch(shared, image.file_name);
-    shared.erase(end, shared.end());
-  }
-  const size_t slash = shared.rfind('/');
-  return slash == shared.npos ? 0 : slash + 1;
-}
-
-std::string without_image_ending(const std::string& name) {
-  return data::has_image_name(name) ? name.substr(0, name.rfind('.')) : name;
-}
-
-// Numbers the names of images listed twice, in order: a.jpg, a_2.jpg. Ignores what follows the last dot where an image
-// has no extension yet.
-void number_repeated_names(std::vector<coco::AnnotatedImage>& images) {
-  std::set<std::string> names, stems;  // taken by images before
-  std::map<std::string, int> repetitions;
-  for (coco::AnnotatedImage& image : images) {
-    const std::string name = image.file_name, stem = without_image_ending(name), ending = name.substr(stem.size());
-    const auto is_taken = [&](const std::string& one) {
-      return names.contains(one + ending) || (ending.empty() && stems.contains(one));
-    };
-    std::string numbered = stem;
-    for (int& number = repetitions[name]; is_taken(numbered);)
-      numbered = fmt::format("{}_{}", stem, number = std::max(number + 1, 2));
-    image.file_name = numbered + ending;
-    names.insert(image.file_name);
-    stems.insert(numbered);
-  }
-}
 
 // An extension for a name without one, such as that of an image from a labelme file.
 std::string ending_of(std::span<const std::byte> encoded) {
@@ -74,7 +39,7 @@ class CocoWriter {
     bad_.insert(bad_.end(), split.unusable.begin(), split.unusable.end());
     images_ += split.unusable.size() + split.source->size();
     coco::Annotations all = annotations_of(*split.source);
-    take_names(all.images);
+    place_in_one_folder(all.images);
     std::vector<char> usable(all.images.size());
     for_each_index(all.images.size(), common_.threads, split.name + " images", [&](size_t i) {
       if (cli::stop_requested()) throw Error("stopped");
@@ -124,16 +89,6 @@ class CocoWriter {
       all.begins.push_back(all.annotations.size());
     }
     return all;
-  }
-
-  // Names in the folder of the split.
-  static void take_names(std::vector<coco::AnnotatedImage>& images) {
-    const size_t shared = shared_folders(images);
-    for (coco::AnnotatedImage& image : images) {
-      image.file_name.erase(0, shared);
-      while (image.file_name.starts_with("../")) image.file_name.erase(0, 3);
-    }
-    number_repeated_names(images);
   }
 
   // Returns whether it can be used.

@@ -108,7 +108,8 @@ TEST_F(DatasetFormats, NumbersRepeatedNamesInOrder) {
   const std::vector<std::string> expected = {"a.png", "a_2.png", "a_2_2.png", "a_3.png"};
   EXPECT_EQ(listing(root / "out/train"), expected);
   std::vector<std::string> names;
-  for (const auto& image : json("out/annotations/instances_train.json")["images"]) names.push_back(image["file_name"]);
+  const nlohmann::json written = json("out/annotations/instances_train.json");
+  for (const nlohmann::json& image : written["images"]) names.push_back(image["file_name"]);
   EXPECT_EQ(names, expected);
 }
 

@@ -133,7 +133,7 @@ class SplitData : public LabelledData {
   std::vector<std::string> files(const std::string& split) const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / split))
-      if (!entry.is_directory()) names.push_back(std::filesystem::relative(entry.path(), root / split).string());
+      if (!entry.is_directory()) names.push_back(entry.path().lexically_relative(root.path() / split).string());
     std::ranges::sort(names);
     return names;
   }

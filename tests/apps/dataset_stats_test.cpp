@@ -60,7 +60,7 @@ TEST_F(DatasetStats, NamesDuplicates) {
         std::string("image files that cannot be read: 1\n")})
     EXPECT_TRUE(contains(outcome.out, part)) << part << " in\n" << outcome.out;
   expect("stats", 1, "expected one folder");
-  expect("stats none", 2, "none/annotations: cannot be listed");
+  expect("stats none", 2, "none: cannot list the directory");
 }
 
 TEST_F(DatasetStats, ShowDrawsBoxesAndMasks) {

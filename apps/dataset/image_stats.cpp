@@ -132,7 +132,8 @@ ImageSplitStats stats_of_split(const MeasuredSplit& split, const data::ClassName
   return stats;
 }
 
-std::vector<DuplicateImages> duplicates_of(const std::vector<MeasuredSplit>& splits) {
+// `are_files`: whether each image is a file of its own, whose path says where it is.
+std::vector<DuplicateImages> duplicates_of(const std::vector<MeasuredSplit>& splits, bool are_files) {
   using Place = std::pair<size_t, size_t>;  // split, image
   std::map<std::string, std::vector<Place>> places;
   for (size_t k = 0; k < splits.size(); ++k)
@@ -144,7 +145,8 @@ std::vector<DuplicateImages> duplicates_of(const std::vector<MeasuredSplit>& spl
     DuplicateImages group;
     std::set<int64_t> labels;
     for (const auto& [k, i] : equal) {
-      group.files.push_back(splits[k].source->locate(i).text());
+      const data::RecordLocation location = splits[k].source->locate(i);
+      group.files.push_back(are_files ? location.file : location.text());
       group.in_several_splits |= k != equal.front().first;
       labels.insert(splits[k].images[i].label);
     }
@@ -165,7 +167,7 @@ ImageStats image_stats(const std::string& data, bool pixels, int64_t threads) {
       splits.push_back(measured_split(data, training, pixels, threads, stats.faults));
   const data::ClassNames names = data::stored_class_names(data);
   for (const MeasuredSplit& split : splits) stats.splits.push_back(stats_of_split(split, names, pixels));
-  stats.duplicates = duplicates_of(splits);
+  stats.duplicates = duplicates_of(splits, data::has_image_folders(data));
   return stats;
 }
 

@@ -100,6 +100,31 @@ def test_failed_upload_is_aborted(server):
     assert not server.keys("bucket")
 
 
+def test_lost_answers_of_an_upload(server):
+    """Each request is carried out, and its answer lost; services forget an upload that is complete."""
+    server.objects("bucket", {"key": b"before"})
+    for method, path in (("POST", "uploads"), ("PUT", "partNumber=1"), ("POST", "uploadId")):
+        server.fault("lost", method=method, path=path)
+    server.tool("upload", "s3://bucket/key", 5 << 20, input=CONTENT)
+    assert server.ask("GET", "/bucket/key") == CONTENT
+    assert ("POST", 404) in server.methods("uploadId"), server.requests
+    # The object of another upload is not mistaken for this one's.
+    server.fault("lost", method="POST", path="uploadId")
+    server.fault("error", method="HEAD", path="key", times=-1)
+    server.refused("s3://bucket/key: not found (NoSuchUpload)", "upload", "s3://bucket/key", 5 << 20, input=CONTENT)
+
+
+def test_messages_of_writes(server):
+    for words, verb in ((("put",), "written"), (("upload", 5 << 20), "written"), (("remove",), "deleted")):
+        code = server.refused(f"s3://bucket/key: cannot be {verb}: ", words[0], "s3://bucket/key", *words[1:],
+                              AWS_ENDPOINT_URL="http://127.0.0.1:9", AWS_MAX_ATTEMPTS="1")
+        assert code == 6
+    server.objects("bucket", {})
+    server.fault("denied", method="PUT")
+    server.refused("s3://bucket/key: cannot be written: access denied (AccessDenied); the request was signed", "put",
+                   "s3://bucket/key")
+
+
 def test_bucket_in_host(server):
     server.objects("bucket", {"key": b"content"})
     with open(f"{server.folder()}/config", "w") as config:

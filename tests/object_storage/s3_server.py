@@ -54,9 +54,9 @@ class Handler(mock.Proxy):
         if kind == "skewed":
             return self.fail(403, "RequestTimeTooSkewed")
         if kind == "reset":
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self.connection.close()
-            raise ConnectionResetError
+            self.reset()
+        if self.mock.gate and self.mock.gate(self.command, self.path):
+            self.reset()
         problem = self.signature_problem(body)
         if problem:
             self.mock.problems.append(f"{self.command} {self.path}: {problem}")
@@ -68,6 +68,8 @@ class Handler(mock.Proxy):
         if region and f"/{region}/s3/" not in self.headers.get("Authorization", ""):
             return self.fail(301, "PermanentRedirect", [("x-amz-bucket-region", region)])
         status, headers, content = self.forward(body)
+        if kind == "lost":
+            self.reset()
         if self.headers.get("If-Match") and kind != "replaced_silently" and status == 206:
             if self.headers["If-Match"] != dict(headers).get("ETag", dict(headers).get("etag")):
                 return self.fail(412, "PreconditionFailed")
@@ -80,6 +82,11 @@ class Handler(mock.Proxy):
             self.wfile.write(content[:100])
             time.sleep(self.mock.pause)
         super().send_body(kind, content[100:] if kind == "slow_body" else content)
+
+    def reset(self):
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        raise ConnectionResetError
 
     def fail(self, status, code, headers=()):
         more = "<RequestTime>x</RequestTime>"
@@ -118,11 +125,13 @@ class Handler(mock.Proxy):
 
 
 class S3Server(mock.Mock):
-    kinds = (*ANSWERS, "expired", "slow", "truncated", "skewed", "reset", "wrong_range", "slow_body", "replaced_silently")
+    kinds = (*ANSWERS, "expired", "slow", "truncated", "skewed", "reset", "wrong_range", "slow_body", "replaced_silently",
+             "lost")
 
     def __init__(self):
         self.pages, self.problems, self.secrets = {}, [], dict(SECRETS)
         self.region, self.anonymous, self.pause, self.web_headers = "", False, 0, []
+        self.gate = None  # called with method and path before a request is forwarded; true: resets its connection
         self.temporary = tempfile.TemporaryDirectory()
 
     def handler(self):

@@ -41,11 +41,12 @@ struct HttpAnswer {
   int status = 0;                                // 0: no answer, see `failure`
   std::map<std::string, std::string> headers{};  // names in lower case; of the last answer after redirects
   std::string body{};
-  size_t received = 0;    // bytes of the body
-  std::string failure{};  // of the transport: "Could not resolve host: ...", without the URL
-  bool can_retry = true;  // a failure that another attempt may not have
-  bool too_long = false;  // a failure: the body of a 2xx answer is longer than `into`
-  std::string hint{};     // how the request was signed, for messages
+  size_t received = 0;       // bytes of the body
+  std::string failure{};     // of the transport: "Could not resolve host: ...", without the URL
+  bool can_retry = true;     // a failure that another attempt may not have
+  bool too_long = false;     // a failure: the body of a 2xx answer is longer than `into`
+  std::string hint{};        // how the request was signed, for messages
+  std::string aim = "read";  // of the request, for messages: "read", "written" or "deleted"
 
   // Empty if absent.
   const std::string& header(const std::string& name) const;

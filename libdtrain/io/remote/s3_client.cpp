@@ -150,6 +150,9 @@ HttpAnswer S3Client::send(const S3Request& request, const AnswerCheck& check) {
     if ((is_transient(answer) || has_code(answer, {"RequestTimeout"})) && attempts.wait(answer)) continue;
     answer.hint = session ? concat("signed with the credentials of ", session->source)
                           : "anonymous, because no AWS credentials were found";
+    answer.aim = request.method == "DELETE"                            ? "deleted"
+                 : request.method == "PUT" || request.method == "POST" ? "written"
+                                                                       : "read";
     return answer;
   }
 }
@@ -189,10 +192,17 @@ void fail_with(const std::string& shown, const HttpAnswer& answer, Fault fault) 
   const std::string code = error_code_in(answer.body);
   const std::string hint = answer.hint.empty() ? "" : concat("; the request was ", answer.hint);
   if (answer.status == 0)
-    throw Error(answer.can_retry ? Fault::resource : fault, concat(shown, ": cannot be read: ", answer.failure));
+    throw Error(answer.can_retry ? Fault::resource : fault,
+                concat(shown, ": cannot be ", answer.aim, ": ", answer.failure));
   if (answer.status == 404) throw Error(fault, concat(shown, ": not found", code));
-  if (answer.status == 412) throw Error(fault, concat(shown, ": was replaced since it was opened", code));
-  if (answer.status == 401 || answer.status == 403) throw Error(fault, concat(shown, ": access denied", code, hint));
+  if (answer.status == 412)
+    throw Error(
+        fault,
+        concat(shown, answer.aim == "read" ? ": was replaced since it was opened" : ": was changed by another writer",
+               code));
+  if (answer.status == 401 || answer.status == 403)
+    throw Error(fault, concat(shown, answer.aim == "read" ? "" : concat(": cannot be ", answer.aim), ": access denied",
+                              code, hint));
   throw Error(is_transient(answer) ? Fault::resource : fault,
               concat(shown, ": the server answers ", answer.status, code, answer.status / 100 == 4 ? hint : ""));
 }

@@ -109,9 +109,10 @@ int train(const Arguments& argv) {
   DT_CHECK(positional->empty(), "unexpected argument ", positional->front());
   values.check(flags);
   cli::catch_stop_signals();
-  values.resume_at_starting_epoch();
   const std::unique_ptr<Group> group = cli::open_group(values.ranks.job.limits(), values.ranks.job.expect_ranks);
   cli::check_flags(*group, flags);
+  if (!values.checkpoints.open_remote(*group)) return cli::kStopped;
+  values.resume_at_starting_epoch();
   std::vector<std::string> notices;
   TrainingSettings settings = make_settings(values, flags, *group, notices);
   Datasets datasets;
@@ -120,6 +121,7 @@ int train(const Arguments& argv) {
     return cli::kStopped;
   }
   const int code = run_logged(settings, datasets, *group, notices);
+  values.checkpoints.close_remote(*group);
   cli::ignore_stop_signals();
   group->finish();
   return code;

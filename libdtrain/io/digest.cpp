@@ -27,4 +27,23 @@ std::string Digest::hex() {
   return sodium_bin2hex(digits.data(), digits.size(), bytes.data(), bytes.size());
 }
 
+struct Sha256::State {
+  crypto_hash_sha256_state hash;
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) { crypto_hash_sha256_init(&state_->hash); }
+
+Sha256::~Sha256() = default;
+
+void Sha256::add(const void* data, size_t size) {
+  crypto_hash_sha256_update(&state_->hash, static_cast<const unsigned char*>(data), size);
+}
+
+std::string Sha256::hex() {
+  std::array<unsigned char, crypto_hash_sha256_BYTES> bytes;
+  crypto_hash_sha256_final(&state_->hash, bytes.data());
+  std::array<char, 2 * crypto_hash_sha256_BYTES + 1> digits;
+  return sodium_bin2hex(digits.data(), digits.size(), bytes.data(), bytes.size());
+}
+
 }  // namespace dtrain

@@ -22,4 +22,18 @@ class Digest {
   std::unique_ptr<State> state_;
 };
 
+// SHA-256, for checksums that users compare with other tools'.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  void add(const void* data, size_t size);
+  // 64 hexadecimal digits. Ends the digest: nothing may be added afterwards.
+  std::string hex();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 }  // namespace dtrain

@@ -26,6 +26,8 @@ struct FileFormat {
 inline constexpr FileFormat kCheckpointFormat{"checkpoint", Fault::checkpoint, 1, 1,
                                               "resume with the version that wrote it, or train its model.safetensors "
                                               "in another train_dir by --weights or --load"};
+inline constexpr FileFormat kObjectManifestFormat{"checkpoint in object storage", Fault::checkpoint, 1, 1,
+                                                  "resume with the version that wrote it, or use another prefix"};
 inline constexpr FileFormat kCalibrationFormat{"calibration", Fault::data, 1, 1,
                                                "make one by dtrain-classify calibrate"};
 inline constexpr FileFormat kShardManifestFormat{

@@ -60,6 +60,7 @@ void RunCheckpoints::open() {
   CheckpointOptions options;
   options.train_dir = options_.train_dir;
   options.keep = options_.keep;
+  options.publish = options_.publish;
   options.average = trainer_.optimizer().average();
   files_.emplace(
       trainer_.store(), options, [this](const std::string& text) { warn(text); }, disk_);
@@ -235,7 +236,7 @@ void RunCheckpoints::check_save_timeout() {
   const double limit = options_.checkpoint_timeout;
   if (waited_since(saved_at_) <= limit) return;
   mark_briefly([](CrashLoop& loop) { loop.leave_out(); });
-  fail(fmt::format("{}, limit {:g} s: the disk is too slow, or does not answer", describe_save(), limit),
+  fail(fmt::format("{}, limit {:g} s: {} is too slow, or does not answer", describe_save(), limit, storage()),
        Fault::resource);
 }
 
@@ -243,7 +244,7 @@ void RunCheckpoints::tell_of_slow_save() {
   const double limit = options_.checkpoint_timeout;
   if (told_ || waited_since(saved_at_) < std::min(limit / 4, 10.0)) return;
   told_ = true;
-  tell(fmt::format("{} (limit {:g} s): the disk is slow", describe_save(), limit));
+  tell(fmt::format("{} (limit {:g} s): {} is slow", describe_save(), limit, storage()));
 }
 
 bool RunCheckpoints::wait_for_saves(double patience) {
@@ -296,9 +297,9 @@ void RunCheckpoints::save_or_skip(const TrainState& state) {
   ++skipped_;
   if (std::exchange(skipping_, true) || !files_ || !files_->busy()) return;
   tell(
-      fmt::format("the checkpoint of step {} is still under way to {}: the disk is slow, and saves are "
+      fmt::format("the checkpoint of step {} is still under way to {}: {} is slow, and saves are "
                   "skipped until it is there, from that of step {} on",
-                  saved_step_, options_.train_dir, state.step));
+                  saved_step_, options_.train_dir, storage(), state.step));
 }
 
 void RunCheckpoints::keep_best(uint64_t step) {

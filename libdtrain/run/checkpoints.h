@@ -75,6 +75,8 @@ class RunCheckpoints {
   // Reports a slow disk once per save.
   void tell_of_slow_save();
   std::string describe_save() const;
+  // For messages.
+  const char* storage() const { return options_.publish ? "the disk or the object storage" : "the disk"; }
   // Updates the crash-loop marker before the process ends, on a disk that may not respond.
   void mark_briefly(const std::function<void(CrashLoop& loop)>& change) const;
   [[noreturn]] void fail(const std::string& report, Fault fault);

@@ -109,6 +109,7 @@ struct Checkpointer::Writer {
   }
 
   void refuse_after_failures() const {
+    if (failures > 0 && fault == Fault::config) throw Error(fault, problem);
     if (failures >= options.max_failures)
       throw Error(fault, concat(failures, " checkpoints in a row failed, the last one with: ", problem));
   }
@@ -190,11 +191,12 @@ struct Checkpointer::Writer {
       set_aside_from(step);
       commit_directory(files, temporary, path);
       verify_checkpoint(path);
+      link_best(/*durable=*/true);
+      prune();
+      publish(step, path);
       const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
       last = SaveReport{step, path, bytes, elapsed.count()};
       failures = 0;
-      link_best(/*durable=*/true);
-      prune();
     } catch (const std::exception& error) {
       const auto* const known = dynamic_cast<const Error*>(&error);
       fault = known ? known->fault() : Fault::resource;
@@ -206,11 +208,21 @@ struct Checkpointer::Writer {
     }
   }
 
+  void publish(uint64_t step, const std::string& path) const {
+    if (!options.publish) return;
+    CommittedCheckpoint committed{step, path, kept_newest(), {}};
+    for (const uint64_t other : list_checkpoints(directory))
+      if (is_kept(other)) committed.kept_too.push_back(other);
+    options.publish(committed);
+  }
+
+  int64_t kept_newest() const { return std::max<int64_t>(options.keep, 2); }
+
   // Prunes all but the newest `keep` complete checkpoints and the protected ones. Damaged ones do not count.
   void prune() const {
     std::vector<uint64_t> steps = list_checkpoints(directory);
     int64_t kept = 0;
-    while (!steps.empty() && kept < std::max<int64_t>(options.keep, 2)) {
+    while (!steps.empty() && kept < kept_newest()) {
       kept += looks_complete(checkpoint_path(directory, steps.back()));
       steps.pop_back();
     }

@@ -1,8 +1,10 @@
-// Answers of object storage and of credential services, and AWS's shared files.
+// Answers of object storage and of credential services, AWS's shared files, leases, and manifests of checkpoints.
 #include "libdtrain/io/remote/aws_config.h"
 #include "libdtrain/io/remote/aws_credentials.h"
+#include "libdtrain/io/remote/lease.h"
 #include "libdtrain/io/remote/remote_file.h"
 #include "libdtrain/io/remote/s3_messages.h"
+#include "libdtrain/train/checkpoint_objects.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -15,5 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::expect(Fault::config, [&] { remote::parse_session_xml(text, "xml"); });
   fuzz::expect(Fault::config, [&] { remote::parse_ini(text, "file"); });
   fuzz::expect(Fault::data, [&] { remote::parse_s3("s3://" + text, Fault::data); });
+  fuzz::expect(Fault::config,
+               [&] { remote::lease_from(remote::lease_text(remote::lease_from(text, "lease")), "own"); });
+  fuzz::expect(Fault::checkpoint, [&] { object_manifest_from(text, "manifest"); });
   return 0;
 }

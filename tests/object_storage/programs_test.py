@@ -3,9 +3,13 @@
 import json
 import pathlib
 import subprocess
+import sys
 import tempfile
 
 import s3_server
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import tiny_detector  # noqa: E402
 
 
 def bin_file(name):
@@ -112,8 +116,79 @@ def test_errors(server):
         assert b"train-00001-of-00002 is missing" in result.stderr, result.stderr
         result = train(server, "gs://bucket/data", folder, "gs", check=1)
         assert b"--data_dir: expected a local path" in result.stderr, result.stderr
-        result = train(server, "s3://bucket/data", folder, "run", "--train_dir=s3://bucket/run", check=1)
-        assert b"--train_dir: expected a local path" in result.stderr, result.stderr
+
+
+def synthetic(server, folder, train_dir, steps, *more, check=0, **variables):
+    """Training without data, which saves after every second step."""
+    return server.run([bin_file("dtrain-cnn-benchmarks"), "--model=trivial", "--device=cpu", "--num_intra_threads=1",
+                       "--batch_size=2", f"--num_batches={steps}", "--num_warmup_batches=0", "--save_model_steps=2",
+                       "--summary_verbosity=1", "--save_summaries_steps=1", f"--train_dir={train_dir}", *more],
+                      check=check, XDG_CACHE_HOME=str(pathlib.Path(folder) / "cache"), **variables)
+
+
+def test_train_dir(server):
+    """Checkpoints, settings and event files of a run, which another machine continues."""
+    server.objects("bucket", {})
+    url = "s3://bucket/runs/one"
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
+        synthetic(server, folder, f"{folder}/local", 4)
+        expected = {str(path.relative_to(f"{folder}/local")): path.read_bytes()
+                    for path in pathlib.Path(folder, "local/checkpoints").rglob("*") if path.is_file()}
+        synthetic(server, folder, url, 4)
+        keys = server.keys("bucket", "runs/one/")
+        for name, content in expected.items():
+            assert server.ask("GET", f"/bucket/runs/one/{name}") == content, name
+        assert {"checkpoints/step-2.json", "checkpoints/step-4.json", "config.toml"} <= keys, keys
+        assert f'train_dir = "{url}"' in server.ask("GET", "/bucket/runs/one/config.toml").decode()
+        assert len([key for key in keys if key.startswith("events.out.tfevents.")]) == 1, keys
+        result = synthetic(server, other, url, 6)
+        assert b"note: downloading the checkpoint of step 4, " in result.stderr, result.stderr
+        synthetic(server, folder, f"{folder}/local", 6)
+        model = pathlib.Path(folder, "local/checkpoints/step-6/model.safetensors").read_bytes()
+        assert server.ask("GET", "/bucket/runs/one/checkpoints/step-6/model.safetensors") == model
+        keys = server.keys("bucket", "runs/one/")
+        assert len([key for key in keys if key.startswith("events.out.tfevents.")]) == 2 and \
+            ".dtrain/lease.json" not in keys, keys
+        server.fault("slow_down", method="PUT", path="checkpoints/", times=-1)
+        result = synthetic(server, other, url, 8, check=6, AWS_MAX_ATTEMPTS="2")
+        assert b"error: the last checkpoint could not be written; see above" in result.stderr, result.stderr
+        for where, more, text in (("https://host/run", (), "--train_dir: expected a local path or s3://BUCKET/PREFIX"),
+                                  ("gs://bucket/run", (), "--train_dir: expected a local path"),
+                                  (url, ("--local_ckpt",), "--local_ckpt needs a local --train_dir"),
+                                  (url, ("--eval",), "--eval and --forward_only need a local --train_dir")):
+            result = synthetic(server, other, where, 8, *more, check=1)
+            assert text in result.stderr.decode(), result.stderr
+
+
+def test_train_dir_of_ranks(server):
+    """Two ranks: the chief writes."""
+    server.objects("bucket", {})
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
+        ranks = ("--variable_update=replicated", "--num_gpus=2")
+        synthetic(server, folder, f"{folder}/local", 4, *ranks)
+        synthetic(server, folder, "s3://bucket/run", 2, *ranks)
+        result = synthetic(server, other, "s3://bucket/run", 4, *ranks)
+        assert result.stderr.count(b"note: downloading the checkpoint of step 2, ") == 1, result.stderr
+        model = "checkpoints/step-4/model.safetensors"
+        assert server.ask("GET", f"/bucket/run/{model}") == pathlib.Path(folder, "local", model).read_bytes()
+
+
+def test_train_dir_of_a_detector(server):
+    server.objects("bucket", {})
+    with tempfile.TemporaryDirectory() as folder:
+        data = pathlib.Path(folder) / "data"
+        subprocess.run([bin_file("dtrain-data"), "shapes", "--output", data, "--images=4", "--validation=2",
+                        "--size=96x64"], check=True, capture_output=True)
+        for steps in (2, 4):
+            result = server.run([bin_file("dtrain-mask-rcnn"), "train", f"--data_dir={data}", "--device=cpu",
+                                 "--train_dir=s3://bucket/run", "--batch_size=1", f"--num_batches={steps}", "--config",
+                                 *tiny_detector.KEYS], check=0, XDG_CACHE_HOME=f"{folder}/cache-{steps}")
+        assert b"note: downloading the checkpoint of step 2, " in result.stderr, result.stderr
+        keys = server.keys("bucket", "run/")
+        assert {"checkpoints/step-2.json", "checkpoints/step-4.json", "log.log", "stats.json"} <= keys, keys
+        log = server.ask("GET", "/bucket/run/log.log")
+        working = next(pathlib.Path(folder, "cache-4/dtrain/train_dirs").glob("run-*/log.log"))
+        assert log == working.read_bytes() and b"step 2" in log.lower(), log
 
 
 if __name__ == "__main__":

@@ -101,8 +101,9 @@ def test_failed_upload_is_aborted(server):
 
 
 def test_lost_answers_of_an_upload(server):
-    """Each request is carried out, and its answer lost; services forget an upload that is complete."""
+    """Each request is carried out, and its answer lost; some services forget an upload that is complete."""
     server.objects("bucket", {"key": b"before"})
+    server.forgets_uploads = True
     for method, path in (("POST", "uploads"), ("PUT", "partNumber=1"), ("POST", "uploadId")):
         server.fault("lost", method=method, path=path)
     server.tool("upload", "s3://bucket/key", 5 << 20, input=CONTENT)

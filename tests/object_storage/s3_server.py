@@ -67,7 +67,11 @@ class Handler(mock.Proxy):
         region = self.mock.region
         if region and f"/{region}/s3/" not in self.headers.get("Authorization", ""):
             return self.fail(301, "PermanentRedirect", [("x-amz-bucket-region", region)])
+        if self.command == "POST" and self.path in self.mock.completed:
+            return self.fail(404, "NoSuchUpload")
         status, headers, content = self.forward(body)
+        if self.command == "POST" and "uploadId=" in self.path and status == 200 and self.mock.forgets_uploads:
+            self.mock.completed.add(self.path)
         if kind == "lost":
             self.reset()
         if self.headers.get("If-Match") and kind != "replaced_silently" and status == 206:
@@ -131,6 +135,7 @@ class S3Server(mock.Mock):
     def __init__(self):
         self.pages, self.problems, self.secrets = {}, [], dict(SECRETS)
         self.region, self.anonymous, self.pause, self.web_headers = "", False, 0, []
+        self.forgets_uploads, self.completed = False, set()  # as other services than S3 and moto do
         self.gate = None  # called with method and path before a request is forwarded; true: resets its connection
         self.temporary = tempfile.TemporaryDirectory()
 

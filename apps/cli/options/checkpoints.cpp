@@ -4,7 +4,9 @@
 #include <filesystem>
 
 #include "dtrain/core/error.h"
+#include "dtrain/io/remote_path.h"
 #include "libdtrain/io/file_lock.h"
+#include "libdtrain/train/remote_train_dir.h"
 
 namespace dtrain::cli {
 namespace {
@@ -15,8 +17,10 @@ constexpr int64_t kForEver = 1'000'000'000'000;  // for seconds and for checkpoi
 
 Flag& CheckpointFlags::declare_saving(FlagSet& flags) {
   flags.group("Checkpoints");
-  Flag& folder =
-      flags.add("train_dir", train_dir, "folder of the checkpoints; a restarted run resumes from the newest");
+  Flag& folder = flags
+                     .add("train_dir", train_dir,
+                          "folder of the checkpoints, or s3://BUCKET/PREFIX; a restarted run resumes from the newest")
+                     .may_be_remote();
   flags.add("save_model_secs", save_model_secs, "seconds between checkpoints; 0: only at the end", {0, kForEver});
   flags.add("save_model_steps", save_model_steps, "instead of save_model_secs: steps between checkpoints",
             kPositiveCount);
@@ -29,6 +33,8 @@ Flag& CheckpointFlags::declare_saving(FlagSet& flags) {
             "the newest step that all hosts have");
   flags.add("checkpoint_timeout", checkpoint_timeout,
             "timeout in seconds for writing a checkpoint to disk; exit code 6 on expiry", {0.001, 1e9});
+  flags.add("lease_timeout", lease_timeout,
+            "seconds after which another job may write to an s3:// train_dir whose job has died", {1, 86'400});
   follow.declare(flags);
   return folder;
 }
@@ -69,6 +75,8 @@ void CheckpointFlags::check(const FlagSet& flags) const {
   refuse({
       {int{save_model_secs > 0} + int{save_model_steps.has_value()} + int{save_model_epochs.has_value()} > 1,
        "--save_model_secs, --save_model_steps and --save_model_epochs: at most one may be given"},
+      {dtrain::is_remote(train_dir) && !is_remote(), "--train_dir: expected a local path or s3://BUCKET/PREFIX"},
+      {is_remote() && local_ckpt, "--local_ckpt needs a local --train_dir"},
       {local_ckpt && train_dir.empty(), "--local_ckpt needs --train_dir"},
       {save_model_steps && train_dir.empty(), "--save_model_steps needs --train_dir"},
       {save_model_secs > 0 && train_dir.empty(), "--save_model_secs needs --train_dir"},
@@ -82,6 +90,7 @@ void CheckpointFlags::check(const FlagSet& flags) const {
 
 void CheckpointFlags::apply(RunOptions& run) const {
   run.train_dir = train_dir;
+  if (remote) run.publish = [to = remote](const CommittedCheckpoint& committed) { to->publish(committed); };
   run.local_checkpoints = local_ckpt;
   run.keep = max_ckpts_to_keep;
   run.checkpoint_timeout = checkpoint_timeout;

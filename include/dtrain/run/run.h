@@ -11,6 +11,7 @@
 #include "dtrain/run/cadence.h"
 #include "dtrain/run/observer.h"
 #include "dtrain/run/task.h"
+#include "dtrain/train/checkpoint.h"
 #include "dtrain/train/trainer.h"
 
 namespace dtrain {
@@ -45,6 +46,8 @@ struct RunOptions {
   bool local_checkpoints = false;
   int64_t keep = 5;                 // number of newest checkpoints to keep, at least 2
   double checkpoint_timeout = 600;  // seconds until a save must be on disk, else the job ends
+  // Copies each checkpoint of the chief to other storage, see CheckpointOptions::publish.
+  std::function<void(const CommittedCheckpoint&)> publish{};
   Resume resume = Resume::newest;
   std::string resume_from{};  // checkpoint directory, overrides `resume`
   bool tune_buckets = false;  // tune the gradient bucket size in the first steps, starting from the trainer's

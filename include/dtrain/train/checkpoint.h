@@ -29,6 +29,14 @@ struct TrainState {
   std::map<std::string, std::string> weights{};
 };
 
+// A checkpoint that is complete on disk, to be copied elsewhere.
+struct CommittedCheckpoint {
+  uint64_t step = 0;
+  std::string path{};
+  int64_t keep = 0;                  // number of newest checkpoints to keep
+  std::vector<uint64_t> kept_too{};  // steps of the best checkpoint and of a candidate
+};
+
 struct CheckpointOptions {
   std::string train_dir{};
   int64_t keep = 5;  // number of checkpoints to keep, at least 2
@@ -37,6 +45,10 @@ struct CheckpointOptions {
   // parameters of a checkpoint without one. Undefined: none.
   Tensor average{};
   int max_failures = 3;  // consecutive failed saves after which save() throws the last Error, e.g. a full disk
+  // Copies a checkpoint to other storage; none: not copied. Called on the writer's thread once the checkpoint is
+  // verified on disk. An exception makes the save a failed one, whose checkpoint stays on disk; Error(Fault::config)
+  // ends the run at the next save.
+  std::function<void(const CommittedCheckpoint&)> publish{};
 };
 
 struct SaveReport {

@@ -31,6 +31,7 @@ struct S3Request {
   std::string_view body{};
   std::span<char> into{};
   size_t most_bytes = size_t{8} << 20;  // of an answer that does not go to `into`
+  bool once = false;                    // a transient failure is not repeated
 };
 
 // Thread-safe. Region: AWS_REGION, AWS_DEFAULT_REGION, the profile's, or us-east-1; another region that S3 names in its

@@ -106,18 +106,19 @@ LauncherRank launcher_rank(const Environment& environment) {
     const char *rank, *size, *local_rank;
     bool without_mpi = false;
   };
-  // In order of precedence: our own variables; srun (SLURM sets variables for batch scripts too; only a step of srun
-  // has SLURM_STEP_ID and PMI) and mpirun; torchrun and PyTorchJob last, since scripts under srun and mpirun set their
-  // variables for PyTorch too.
-  constexpr Variables kLaunchers[] = {
+  // In order of precedence: our own variables; mpirun and srun (SLURM sets SLURM_PROCID for batch scripts, too, but
+  // SLURM_STEP_NUM_TASKS only for steps of srun); torchrun and PyTorchJob last, since scripts under srun and mpirun set
+  // their variables for PyTorch, too. Under srun Open MPI starts only by PMIx, which sets PMIX_NAMESPACE.
+  const bool without_pmix = environment("PMIX_NAMESPACE") == nullptr;
+  const Variables launchers[] = {
       {"DTRAIN_RANK", "DTRAIN_SIZE", "DTRAIN_LOCAL_RANK"},
       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
       {"PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK"},
       {"PMI_RANK", "PMI_SIZE", "PMI_LOCAL_RANK"},
-      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", without_pmix},
       {"RANK", "WORLD_SIZE", "LOCAL_RANK", /*without_mpi=*/true},
   };
-  for (const Variables& names : kLaunchers) {
+  for (const Variables& names : launchers) {
     if (environment(names.rank) == nullptr || environment(names.size) == nullptr) continue;
     const auto number = [&](const char* variable) { return variable_of(environment, variable); };
     const LauncherRank found{number(names.rank), number(names.size), number(names.local_rank), names.rank,

@@ -87,7 +87,9 @@ TcpOptions tcp_options_from(const Environment& environment) {
   const Setting address = setting({"DTRAIN_MASTER_ADDR", "MASTER_ADDR"});
   const Setting port = setting({"DTRAIN_MASTER_PORT", "MASTER_PORT"});
   const Setting hosts = setting({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}), slurm_job = setting({"SLURM_JOB_ID"});
-  tcp.address = address ? address.value : first_host(hosts.value);
+  // Within one host over loopback, which needs no secret.
+  const bool one_host = setting({"SLURM_STEP_NUM_NODES"}).value == "1";
+  tcp.address = address ? address.value : one_host ? "127.0.0.1" : first_host(hosts.value);
   DT_CHECK(!tcp.address.empty(), "several ranks without MPI: where is rank 0? Set DTRAIN_MASTER_ADDR to its host");
   DT_CHECK(port || slurm_job, "several ranks without MPI: set DTRAIN_MASTER_PORT to a free port of ", tcp.address);
   tcp.port = port ? port_in(port) : port_of_job(slurm_job.value);

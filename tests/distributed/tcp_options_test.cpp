@@ -28,6 +28,13 @@ TEST(TcpOptions, FollowTheLaunchersVariables) {
   EXPECT_EQ(options().address, "gpu003-ib");
   EXPECT_EQ(options().port, 23456);
   EXPECT_EQ(options().job, "123456");
+  values["SLURM_STEP_NUM_NODES"] = "1";
+  EXPECT_EQ(options().address, "127.0.0.1") << "a step on one host";
+  values["SLURM_STEP_NUM_NODES"] = "6";
+  EXPECT_EQ(options().address, "gpu003-ib");
+  EXPECT_TRUE(launcher_rank(environment_of(values)).without_mpi);
+  values["PMIX_NAMESPACE"] = "slurm.pmix.123456.0";
+  EXPECT_FALSE(launcher_rank(environment_of(values)).without_mpi) << "srun --mpi=pmix";
   values.insert({{"MASTER_ADDR", "head"}, {"MASTER_PORT", "777"}});
   EXPECT_EQ(options().address, "head");
   EXPECT_EQ(options().port, 777);

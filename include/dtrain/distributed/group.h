@@ -117,7 +117,8 @@ struct TcpOptions {
 };
 // From launcher_rank() and these variables: DTRAIN_MASTER_ADDR and DTRAIN_MASTER_PORT, else MASTER_ADDR and MASTER_PORT
 // (the next port under torchrun, which listens on MASTER_PORT itself: TORCHELASTIC_USE_AGENT_STORE), else the first
-// host of a SLURM step and a port derived from its job; DTRAIN_JOB_ID, else the launcher's job id; and protect().
+// host of a SLURM step, or 127.0.0.1 for a step on one host, and a port derived from its job; DTRAIN_JOB_ID, else the
+// launcher's job id; and protect().
 // Throws Error(Fault::config) naming what is missing.
 TcpOptions tcp_options_from(const Environment& environment);
 // Access control from DTRAIN_BIND_ADDR; DTRAIN_JOB_SECRET, at least 16 characters, or the file named by
@@ -131,7 +132,7 @@ void protect(TcpOptions& tcp, const Environment& environment);
 // rank 0 may open too few files.
 std::unique_ptr<Group> make_tcp_group(const GroupOptions& options, const TcpOptions& tcp);
 
-// Group over MPI: ranks started by mpirun, or by srun with PMI. `ranks`: their number by the launcher, to raise the
+// Group over MPI: ranks started by mpirun, or by srun with PMIx. `ranks`: their number by the launcher, to raise the
 // limit of open files before MPI starts. Loads Open MPI 4 or 5 (libmpi.so.40) at run time. Throws Error(Fault::config)
 // if MPI was started before in this process; Error(Fault::resource) if Open MPI cannot be loaded or too few files may
 // be open; Error(Fault::communication) if MPI fails to start.

@@ -18,6 +18,7 @@ case "${1:-}" in
     python3-torch python3-torchvision python3-yaml python3-jsonschema python3-pip python3-venv shellcheck openssh-client
     openssh-server iproute2 abigail-tools dpkg-dev file man-db curl unzip qemu-user crun skopeo libnss-extrausers
     libcurl4-openssl-dev chromium-headless-shell nginx-light apache2-utils libnss3-tools
+    slurmctld slurmd slurm-client munge
     libopenblas0-openmp) ;;  # ten times faster than the reference BLAS for PyTorch in double precision
   *) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 1 ;;
 esac
@@ -37,12 +38,14 @@ if [ "$(id -u)" != 0 ]; then
   command -v sudo >/dev/null || { echo "setup.sh needs root or sudo to install them"; exit 1; }
   as_root=(sudo)
 fi
-if [[ " ${missing[*]} " == *" nginx-light "* ]]; then
-  # Tests start their own proxies: Debian's service must not run on this machine.
-  echo "Masking the nginx service: /etc/systemd/system/nginx.service"
+# Tests start their own proxies and clusters: Debian's services must not run on this machine.
+for service in nginx-light:nginx slurmctld slurmd munge; do
+  [[ " ${missing[*]} " == *" ${service%:*} "* ]] || continue
+  unit=/etc/systemd/system/${service#*:}.service
+  echo "Masking the service ${service#*:}: $unit"
   "${as_root[@]}" mkdir -p /etc/systemd/system
-  "${as_root[@]}" ln -sfn /dev/null /etc/systemd/system/nginx.service
-fi
+  "${as_root[@]}" ln -sfn /dev/null "$unit"
+done
 if [[ " ${missing[*]} " == *" openssh-server "* ]]; then
   # Tests start their own servers: Debian's sshd must not open this machine to the network.
   echo "Disabling the ssh service: /etc/ssh/sshd_not_to_be_run"

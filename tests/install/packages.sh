@@ -81,7 +81,8 @@ expect_files dtrain usr/bin/dtrain-mpirun "$libraries/dtrain/libdtrain_cli\.so\.
   usr/share/man/man1/dtrain-data-verify.1.gz usr/share/bash-completion/completions/dtrain-data
 expect_files dtrain-doc usr/share/doc/dtrain/README.md usr/share/doc/dtrain/docs/{README,detection}.md \
   usr/share/doc/dtrain/docs/design/cpu-engine.md usr/share/doc/dtrain/docs/detections.png \
-  usr/share/doc/dtrain/examples/{CMakeLists.txt,train_cifar.cpp,monitoring/alerts.yml}
+  usr/share/doc/dtrain/examples/{CMakeLists.txt,train_cifar.cpp,monitoring/alerts.yml} \
+  usr/share/doc/dtrain/examples/slurm/train.sbatch
 # Relative links of installed pages.
 (cd root/usr/share/doc/dtrain
   find . -name '*.md' | while read -r page; do

@@ -43,7 +43,7 @@ install(FILES ${PROJECT_BINARY_DIR}/dtrain.pc DESTINATION ${pkgconfig_dir})
 foreach(folder docs examples)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents FILES_MATCHING
     PATTERN "*.md" PATTERN "*.png" PATTERN "*.cpp" PATTERN "*.yml" PATTERN "*.json" PATTERN "examples/CMakeLists.txt"
-    PATTERN "*.sbatch")
+    PATTERN "*.sbatch" PATTERN "*.py")
 endforeach()
 # The pages of k8s, and the files that pages link to; manifests, charts and scripts are in the source tree alone.
 file(GLOB_RECURSE pages RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS

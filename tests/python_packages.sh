@@ -27,7 +27,7 @@ if ! [ -d "$folder/lib/$version" ] || ! cmp -s "$requirements" "$folder/requirem
   "$folder/bin/pip" --quiet --disable-pip-version-check --no-input --timeout 20 --retries 1 install \
     --no-deps --only-binary :all: --requirement "$requirements" >"$log" 2>&1 ||
     fail "PyPI cannot be reached, or lacks a package: $(grep ERROR "$log" | tail -n 1)"
-  modules='globox, onnx, onnxruntime, pycocotools.cocoeval, scipy.io, tensorboard.program, timm, webdataset'
+  modules='globox, mlflow, onnx, onnxruntime, pycocotools.cocoeval, scipy.io, tensorboard.program, timm, webdataset'
   "$folder/bin/python" -c "import $modules" >"$log" 2>&1 ||
     fail "a package cannot be imported: $(tail -n 1 "$log")"
   cp "$requirements" "$folder/requirements.txt"

@@ -82,7 +82,7 @@ expect_files dtrain usr/bin/dtrain-mpirun "$libraries/dtrain/libdtrain_cli\.so\.
 expect_files dtrain-doc usr/share/doc/dtrain/README.md usr/share/doc/dtrain/docs/{README,detection}.md \
   usr/share/doc/dtrain/docs/design/cpu-engine.md usr/share/doc/dtrain/docs/detections.png \
   usr/share/doc/dtrain/examples/{CMakeLists.txt,train_cifar.cpp,monitoring/alerts.yml} \
-  usr/share/doc/dtrain/examples/slurm/train.sbatch
+  usr/share/doc/dtrain/examples/{slurm/train.sbatch,tracking/forward_metrics.py}
 # Relative links of installed pages.
 (cd root/usr/share/doc/dtrain
   find . -name '*.md' | while read -r page; do

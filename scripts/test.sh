@@ -83,7 +83,7 @@ step "Debian packages"
 phase packages other - scripts/setup.sh test
 if [ "$mode" != --changed ]; then
   # Download tools in parallel with the build.
-  for script in k8s/tools.sh k8s/terraform/tools.sh k8s/aws/tools.sh python_packages.sh; do
+  for script in k8s/tools.sh k8s/terraform/tools.sh k8s/aws/tools.sh object_storage/swift.sh python_packages.sh; do
     timeout 300 "tests/$script" || echo "tests/$script failed. Tests that need its tools are skipped, which fails this run."
   done >"$tools_log" 2>&1 &
   tools=$!

@@ -1,4 +1,5 @@
-"""moto's server behind a proxy that verifies signatures with botocore, injects faults, and serves credentials.
+"""A server of the S3 API behind a proxy that verifies signatures with botocore, injects faults, and serves credentials:
+moto's, or OpenStack Swift.
 
     with S3Server() as server:
         server.objects("bucket", {"a/key": b"content"})
@@ -8,6 +9,7 @@
 Run it with the Python of tests/k8s/aws/tools.sh.
 """
 
+import concurrent.futures
 import hashlib
 import json
 import os
@@ -62,8 +64,7 @@ class Handler(mock.Proxy):
             self.mock.problems.append(f"{self.command} {self.path}: {problem}")
             return self.fail(403, "SignatureDoesNotMatch")
         if not self.headers.get("Authorization"):  # moto reads the caller's account
-            self.headers["Authorization"] = "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/s3/aws4_request, " \
-                "SignedHeaders=host, Signature=any"
+            self.headers["Authorization"] = self.mock.signature()["Authorization"]
         region = self.mock.region
         if region and f"/{region}/s3/" not in self.headers.get("Authorization", ""):
             return self.fail(301, "PermanentRedirect", [("x-amz-bucket-region", region)])
@@ -74,7 +75,7 @@ class Handler(mock.Proxy):
             self.mock.completed.add(self.path)
         if kind == "lost":
             self.reset()
-        if self.headers.get("If-Match") and kind != "replaced_silently" and status == 206:
+        if not self.mock.conditional and self.headers.get("If-Match") and kind != "replaced_silently" and status == 206:
             if self.headers["If-Match"] != dict(headers).get("ETag", dict(headers).get("etag")):
                 return self.fail(412, "PreconditionFailed")
         if kind == "wrong_range":
@@ -129,6 +130,8 @@ class Handler(mock.Proxy):
 
 
 class S3Server(mock.Mock):
+    conditional = False  # moto ignores If-Match
+    own_region = "eu-north-1"  # moto takes any
     kinds = (*ANSWERS, "expired", "slow", "truncated", "skewed", "reset", "wrong_range", "slow_body", "replaced_silently",
              "lost")
 
@@ -137,6 +140,7 @@ class S3Server(mock.Mock):
         self.region, self.anonymous, self.pause, self.web_headers = "", False, 0, []
         self.forgets_uploads, self.completed = False, set()  # as other services than S3 and moto do
         self.gate = None  # called with method and path before a request is forwarded; true: resets its connection
+        self.buckets = set()
         self.temporary = tempfile.TemporaryDirectory()
 
     def handler(self):
@@ -147,9 +151,12 @@ class S3Server(mock.Mock):
 
     def objects(self, bucket, contents):
         """Makes the bucket and its objects, without the proxy."""
-        self.ask("PUT", f"/{bucket}")
-        for key, content in contents.items():
-            self.ask("PUT", f"/{bucket}/{urllib.parse.quote(key)}", content)
+        if bucket not in self.buckets:
+            self.ask("PUT", f"/{bucket}")
+            self.buckets.add(bucket)
+        with concurrent.futures.ThreadPoolExecutor(8) as threads:
+            for _ in threads.map(lambda key: self.ask("PUT", f"/{bucket}/{urllib.parse.quote(key)}", contents[key]), contents):
+                pass
 
     def environment(self, **more):
         here = super().environment(**{"AWS_MAX_ATTEMPTS": "4", **more})
@@ -181,6 +188,44 @@ class S3Server(mock.Mock):
         return [(method, status) for method, where, status in self.requests if path in where]
 
 
+class SwiftServer(S3Server):
+    """Debian's OpenStack Swift, which verifies signatures itself, in place of moto; `direct` is its own address."""
+    conditional = True
+    clock = 0  # seconds by which it is ahead
+    user, secret, own_region = "AUTH:training", "swift-secret-that-no-output-may-hold", "us-west-2"
+
+    def start(self):
+        self.secrets = {self.user: self.secret}
+        root = pathlib.Path(os.environ["DTRAIN_SWIFT"])
+        storage = pathlib.Path(self.folder()) / "swift"
+        storage.mkdir()
+        try:
+            os.setxattr(storage, "user.test", b"x")
+        except OSError as error:
+            print(f"SKIPPED: Swift needs extended attributes, which {tempfile.gettempdir()} does not have: {error.strerror}")
+            sys.exit(77)
+        libraries, = root.glob("usr/lib/*-linux-gnu")
+        self.service = subprocess.Popen(
+            ["/usr/bin/python3", "-B", "-S", pathlib.Path(__file__).with_name("swift_server.py"), storage, self.user,
+             self.secret, self.own_region, "localhost", str(self.clock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(root / "usr/lib/python3/dist-packages"),
+                 "LD_LIBRARY_PATH": str(libraries), "EVENTLET_NO_GREENDNS": "yes"})
+        port = self.service.stdout.readline()
+        if not port:
+            raise RuntimeError("Swift ended at its start")
+        self.service_port = int(port)
+        self.direct = f"http://127.0.0.1:{self.service_port}"
+
+    def signature(self, method, path, body):
+        request = botocore.awsrequest.AWSRequest(method, f"{self.direct}{path}", data=body)
+        auth = botocore.auth.S3SigV4Auth(botocore.credentials.Credentials(self.user, self.secret), "s3", self.own_region)
+        auth.add_auth(request)
+        return dict(request.headers)
+
+    def environment(self, **more):
+        return super().environment(**{"AWS_ACCESS_KEY_ID": self.user, "AWS_SECRET_ACCESS_KEY": self.secret, **more})
+
+
 def json_page(**values):
     return lambda *_: (200, [("Content-Type", "application/json")], json.dumps(values).encode())
 
@@ -195,8 +240,12 @@ def web_page(content):
 
 
 def run_cases(cases, server_class=S3Server):
-    """Runs the functions test_* of a module, each with a server of its own; names on the command line select some."""
-    chosen = sys.argv[1:]
+    """Runs the functions test_* of a module, each with a server of its own.
+
+    The command line, [--server=swift] [NAME...], selects the server and the functions.
+    """
+    chosen = [word for word in sys.argv[1:] if not word.startswith("--")]
+    server_class = SwiftServer if "--server=swift" in sys.argv else server_class
     for name, case in cases.items():
         if not name.startswith("test_") or (chosen and name not in chosen):
             continue

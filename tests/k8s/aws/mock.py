@@ -47,11 +47,8 @@ class Mock:
         return Proxy
 
     def __enter__(self):
-        self.moto_port = free_port()
         self.rules, self.requests, self.lock = [], [], threading.Lock()
-        self.moto = subprocess.Popen([TOOLS / "bin/moto_server", "-H", "127.0.0.1", "-p", str(self.moto_port)],
-                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self._wait()
+        self.start()
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (self.handler(),), {"mock": self}))
         self.server.daemon_threads = True
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
@@ -63,19 +60,23 @@ class Mock:
         self.server.server_close()
         self._stop()
 
-    def _stop(self):
-        self.moto.terminate()
-        self.moto.wait()
-
-    def _wait(self):
+    def start(self):
+        """Starts the service behind the proxy: sets `service`, its process, and `service_port`."""
+        self.service_port = free_port()
+        self.service = subprocess.Popen([TOOLS / "bin/moto_server", "-H", "127.0.0.1", "-p", str(self.service_port)],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(600):
-            if self.moto.poll() is not None:
+            if self.service.poll() is not None:
                 raise RuntimeError("moto_server ended at its start")
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.moto_port), 1):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.service_port), 1):
                 return
             time.sleep(0.1)
         self._stop()
         raise RuntimeError("moto_server does not respond after 60 s")
+
+    def _stop(self):
+        self.service.terminate()
+        self.service.wait()
 
     def fault(self, kind, method=".*", path=".*", times=1, seconds=1.0):
         """Adds a rule for requests that match the regular expressions; the first one that matches is applied.
@@ -103,16 +104,19 @@ class Mock:
         return None
 
     def ask(self, method, path, body=None):
-        """Body of moto's response, without faults, and without the CLI, which takes a second to start."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.moto_port, timeout=60)
-        # moto reads the caller's identity, and checks no signature.
-        connection.request(method, path, body, {"Authorization": "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/s3/"
-                                                "aws4_request, SignedHeaders=host, Signature=any"})
+        """Body of the service's response, without faults, and without the CLI, which takes a second to start."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.service_port, timeout=60)
+        connection.request(method, path, body, self.signature(method, path, body))
         answer = connection.getresponse()
         text = answer.read()
         connection.close()
         assert answer.status in (200, 204), f"{method} {path}: {answer.status} {text}"
         return text
+
+    def signature(self, *_):
+        """Headers of a request (method, path, body): moto reads the caller's identity, and checks no signature."""
+        return {"Authorization": "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/s3/aws4_request, "
+                                 "SignedHeaders=host, Signature=any"}
 
     def keys(self, bucket, prefix=""):
         """Names of the objects below a prefix, without the prefix."""
@@ -176,7 +180,7 @@ class Proxy(http.server.BaseHTTPRequestHandler):
         return self.forward(body)
 
     def forward(self, body):
-        connection = http.client.HTTPConnection("127.0.0.1", self.mock.moto_port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", self.mock.service_port, timeout=120)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP | {"expect"}}
         headers["Content-Length"] = str(len(body))
         connection.request(self.command, self.path, body, headers)

@@ -10,6 +10,10 @@ import tools
 POD = tools.K8S / "images/dtrain-pod"
 IN_POD = 'mount -t tmpfs tmpfs /run && exec "$@"'
 
+# A worker's ssh sessions have the variables that it writes before it starts sshd, which is not there.
+IN_WORKER = """mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /etc && mkdir -p /etc/dtrain/ssh &&
+touch /etc/dtrain/ssh/id_rsa /etc/dtrain/ssh/authorized_keys && "$@"; cat /run/dtrain/home/.ssh/environment"""
+
 
 class Pod:
     """The entry point with an empty /run and a folder for logs."""
@@ -49,6 +53,22 @@ def test_keeps_the_log(folder):
         # The two streams may be interleaved anywhere.
         rest, _, last = rest.replace("reason\n", "", 1).rpartition("dtrain-pod: ended with 7 at ")
         assert rest == numbers and last.endswith("Z\n"), (len(rest), last)
+
+
+@needs_namespaces
+def test_sessions_have_no_secrets(_):
+    """Ranks find the credentials of EKS Pod Identity and web identity, but no secret is copied."""
+    passed = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://169.254.170.23/v1/credentials",
+              "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": "/var/run/secrets/pods.eks.amazonaws.com/serviceaccount/token",
+              "AWS_WEB_IDENTITY_TOKEN_FILE": "/var/run/secrets/eks.amazonaws.com/serviceaccount/token",
+              "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/training", "AWS_REGION": "us-west-2", "FROM_POD": "a b"}
+    kept = {name: "hidden" for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+                                        "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+                                        "MY_SECRET", "HF_TOKEN", "DB_PASSWORD")}
+    result = tools.run("unshare", "--mount", "bash", "-c", IN_WORKER, "pod", "bash", POD, "sshd",
+                       env={"PATH": "/usr/bin:/bin", "LINES_OF": "a\nb", **passed, **kept})
+    found = dict(line.split("=", 1) for line in result.stdout.splitlines())
+    assert found == {"PATH": "/usr/bin:/bin", **passed}, (found, result.stderr)
 
 
 @needs_namespaces

@@ -248,13 +248,15 @@ class Containers(unittest.TestCase):
         return self.contain(*arguments, **options)
 
     def test_ranks_of_two_pods_connect(self):
-        variables = ["USER_NAME=ada", "FROM_POD=a b", "MY_SECRET=hidden", "AWS_SESSION_TOKEN=hidden"]
+        variables = ["USER_NAME=ada", "FROM_POD=a b", "MY_SECRET=hidden", "AWS_SESSION_TOKEN=hidden",
+                     "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=/var/run/secrets/token"]
         # The operator's command for a worker.
         with self.worker("/usr/sbin/sshd", "-De", variables=variables):
             options = {"variables": ["USER_NAME=ada"], "space": "launcher"}
             text = self.launch("ssh", "worker", "env; stat -c %a .ssh/environment", **options)
             self.assertEqual(text.returncode, 0, text.stderr)
             self.assertIn("FROM_POD=a b\n", text.stdout)
+            self.assertIn("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE=/var/run/secrets/token\n", text.stdout)
             self.assertNotIn("hidden", text.stdout)
             self.assertIn("600", text.stdout.split("\n"))
             result = self.contain(*self.MPIRUN, "dtrain-allreduce-benchmark", "--device=cpu", "--max_bytes=64K", **options)

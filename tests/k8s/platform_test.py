@@ -41,7 +41,8 @@ POD_SETTINGS = {
     "EPHEMERAL_STORAGE": ("10Gi", {"resources.requests": {"ephemeral-storage": "10Gi"},
                                    "resources.limits": {"ephemeral-storage": "10Gi"}}),
 }
-OVERLAYS = ("mask-rcnn", "resnet50-cpu-single-pvc", "no-operator", "trainjob", "data-prep-s3", "tensorboard")
+OVERLAYS = ("mask-rcnn", "resnet50-cpu-single-pvc", "no-operator", "trainjob", "data-prep-s3", "resnet50-s3",
+            "tensorboard")
 SETTINGS = [f"{name}={value}" for name, (value, _) in POD_SETTINGS.items()]
 # Overlay, argument, and a part of the message.
 REFUSED = (
@@ -137,7 +138,7 @@ def test_settings_of_all_pods(tree):
         check_valid(documents, overlay)
         listed = tools.run(tree.root / "set.sh", overlay).stdout
         assert all(f"{name}={value}\n" in listed for name, (value, _) in POD_SETTINGS.items()), listed
-        own = ["SERVICE_ACCOUNT"] if overlay in ("data-prep-s3", "tensorboard") else []
+        own = ["SERVICE_ACCOUNT"] if overlay in ("data-prep-s3", "resnet50-s3", "tensorboard") else []
         changed(tree, overlay, *(f"{name}=" for name in POD_SETTINGS if name not in own))
         after = tree.text(overlay)
         assert {name: text for name, text in after.items() if not own or name != "parameters.yaml"} == {

@@ -1,5 +1,6 @@
 """Faults of the service and of the network: each is survived, or ends in one line that names the object."""
 
+import pathlib
 import random
 import threading
 
@@ -95,15 +96,60 @@ def test_skewed_clock(server):
     assert [status for _, status in server.methods()].count(403) == 1
 
 
+def test_rotated_credentials(server):
+    """Keys that the service refuses as expired during the run are replaced, with the pod's token of then. Keys of a shared
+    file are read once."""
+    server.objects("bucket", {"file": CONTENT})
+    keys = {f"ASIAROTATED{i}": f"rotated-secret-{i}-that-no-output-may-hold" for i in range(2)}
+    server.secrets.update(keys)
+    folder, used = pathlib.Path(server.folder()), []
+    token, shared = folder / "token", folder / "credentials"
+
+    def rotate(i):
+        token.write_text(f"token-{i}")
+        shared.write_text(f"[default]\naws_access_key_id=ASIAROTATED{i}\naws_secret_access_key={keys[f'ASIAROTATED{i}']}\n")
+
+    def service(handler, _):
+        name = "ASIAROTATED" + handler.headers["Authorization"].removeprefix("token-")
+        return s3_server.json_page(AccessKeyId=name, SecretAccessKey=keys[name], Token="t",
+                                   Expiration="2100-01-01T00:00:00Z")()
+
+    def page(handler, body):
+        used.append(handler.headers["Authorization"].split("Credential=")[1].split("/")[0])
+        return handler.fail(400, "ExpiredToken") if used[-1] == "ASIAROTATED0" and len(used) > 1 else handler.forward(body)
+    server.pages |= {"/credentials": service, "/bucket/file": page}
+    no_keys = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}
+    for source, code in (({"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{server.url}/credentials",
+                           "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": str(token)}, 0),
+                         ({"AWS_SHARED_CREDENTIALS_FILE": str(shared)}, 2)):
+        rotate(0)
+        used.clear()
+        process = waiting(server, **no_keys, **source)
+        rotate(1)
+        _, errors = process.communicate("\n", timeout=60)
+        assert process.returncode == code, errors
+        if code:
+            assert errors == f"error: {FILE}: the server answers 400 (ExpiredToken); the request was signed with the " \
+                "credentials of profile default\n", errors
+        else:
+            assert not errors and used == ["ASIAROTATED0", "ASIAROTATED0", "ASIAROTATED1"], (used, errors)
+
+
+def waiting(server, **variables):
+    """A process that has opened the file, and reads its end after a line on standard input."""
+    pipe = s3_server.subprocess.PIPE
+    process = s3_server.subprocess.Popen([s3_server.TOOL, "wait", FILE], env=server.environment(**variables), text=True,
+                                         stdin=pipe, stdout=pipe, stderr=pipe)
+    assert process.stdout.readline() == "open\n"
+    return process
+
+
 def test_replaced(server):
     """An object that is replaced while it is open is an error, whether the server checks If-Match or not."""
     for kind in (None,) if server.conditional else (None, "replaced_silently"):
         server.objects("bucket", {"file": CONTENT})
         server.clear()
-        process = s3_server.subprocess.Popen([s3_server.TOOL, "wait", FILE], env=server.environment(), text=True,
-                                             stdin=s3_server.subprocess.PIPE, stdout=s3_server.subprocess.PIPE,
-                                             stderr=s3_server.subprocess.PIPE)
-        assert process.stdout.readline() == "open\n"
+        process = waiting(server)
         server.ask("PUT", "/bucket/file", CONTENT[::-1])
         if kind:
             server.pages["/bucket/file"] = without_precondition

@@ -7,6 +7,7 @@ import random
 import unittest.mock
 
 import boto3
+import faults_test
 import s3_server
 
 CONTENT = random.Random(6).randbytes(12_000_000)
@@ -132,11 +133,7 @@ def test_bucket_in_host(server):
 def test_replaced(server):
     """Swift answers 412 to If-Match with a former ETag."""
     server.objects("bucket", {"file": CONTENT})
-    process = s3_server.subprocess.Popen([s3_server.TOOL, "wait", "s3://bucket/file"],
-                                         env=server.environment(**here(server)), text=True,
-                                         stdin=s3_server.subprocess.PIPE, stdout=s3_server.subprocess.PIPE,
-                                         stderr=s3_server.subprocess.PIPE)
-    assert process.stdout.readline() == "open\n"
+    process = faults_test.waiting(server, **here(server))
     server.ask("PUT", "/bucket/file", CONTENT[::-1])
     _, errors = process.communicate("\n", timeout=60)
     assert process.returncode == 2, errors

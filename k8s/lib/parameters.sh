@@ -58,6 +58,8 @@ declare -A expected=(
   [ISTIO]='^no$|no, to stay out of the mesh, or nothing'
   [S3_URL]='^s3://[a-z0-9][-a-z0-9.]{1,61}[a-z0-9](/[-A-Za-z0-9._/]*)?$|s3://BUCKET/PREFIX'
 )
+expected[BUCKET]='^[a-z0-9][-a-z0-9.]{1,61}[a-z0-9]$|the name of a bucket'
+expected[PREFIX]='^[-A-Za-z0-9._]+(/[-A-Za-z0-9._]+)*/$|a prefix of the bucket with a final /, such as sets/coco2017/'
 expected[S3_IMPORT_PATH]=${expected[S3_URL]}
 expected[S3_EXPORT_PATH]=${expected[S3_URL]}
 for path in DATASET_DIR DATA_PATH NFS_PATH PVC_PATH; do

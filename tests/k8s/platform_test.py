@@ -138,7 +138,7 @@ def test_settings_of_all_pods(tree):
         check_valid(documents, overlay)
         listed = tools.run(tree.root / "set.sh", overlay).stdout
         assert all(f"{name}={value}\n" in listed for name, (value, _) in POD_SETTINGS.items()), listed
-        own = ["SERVICE_ACCOUNT"] if overlay in ("data-prep-s3", "resnet50-s3", "tensorboard") else []
+        own = ["SERVICE_ACCOUNT"] if overlay in ("data-prep-s3", "mask-rcnn-s3", "resnet50-s3", "tensorboard") else []
         changed(tree, overlay, *(f"{name}=" for name in POD_SETTINGS if name not in own))
         after = tree.text(overlay)
         assert {name: text for name, text in after.items() if not own or name != "parameters.yaml"} == {

@@ -54,7 +54,7 @@ ONE_BY_ONE = {
     "mask-rcnn": ("DATASET_DIR", "PVC_NAME", "PVC_PATH"), "kueue": ("QUEUE",), "gang": ("WORKERS",),
     "elastic": ("NAME", "WORKERS", "MIN_RANKS"), "launcher-as-worker": ("WORKERS", "SLOTS", "CPU", "SHM"),
     "data-prep-s3": ("S3_URL", "FOLDER", "SERVICE_ACCOUNT"), "resnet50-s3": ("S3_URL", "SERVICE_ACCOUNT", "PVC_PATH"),
-    "tensorboard": ("NAME", "IMAGE", "TENSORBOARD_IMAGE"),
+    "mask-rcnn-s3": ("DATASET_DIR", "DATA_CLAIM", "SERVICE_ACCOUNT"), "tensorboard": ("NAME", "IMAGE", "TENSORBOARD_IMAGE"),
     "tf-cnn-ps": ("NAME", "SLOTS"),
 }
 

@@ -4,6 +4,8 @@ which moto enforces."""
 import json
 import os
 import pathlib
+import re
+import subprocess
 import tempfile
 import urllib.request
 
@@ -11,18 +13,25 @@ import boto3
 import programs_test
 import s3_server
 
-POLICY = pathlib.Path(__file__).resolve().parents[2] / "k8s/data/s3-policy.json"
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
 NO_KEYS = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}
 os.environ["INITIAL_NO_AUTH_ACTION_COUNT"] = "1000000"  # moto: as long as the test prepares users and objects
 
 
-def assume_role(server, bucket, prefix):
+def policy_text():
+    """The policy that the command of k8s/data/README.md makes, of sets/imagenet in my-bucket."""
+    command = re.search(r"^    (sed .* k8s/data/s3-policy.json) >policy.json$", (SOURCE / "k8s/data/README.md").read_text(),
+                        re.MULTILINE)
+    return subprocess.check_output(["bash", "-c", command[1]], cwd=SOURCE, text=True)
+
+
+def assume_role(server):
     """Temporary credentials of a role with the policy. From then on moto checks permissions."""
     def client(service):
         return boto3.client(service, endpoint_url=f"http://127.0.0.1:{server.service_port}", aws_access_key_id="any",
                             aws_secret_access_key="any", region_name="us-east-1")
-    iam, text = client("iam"), POLICY.read_text().replace("BUCKET", bucket).replace("PREFIX", prefix)
-    policy = iam.create_policy(PolicyName="s3", PolicyDocument=text)["Policy"]["Arn"]
+    iam = client("iam")
+    policy = iam.create_policy(PolicyName="s3", PolicyDocument=policy_text())["Policy"]["Arn"]
     role = iam.create_role(RoleName="pod", AssumeRolePolicyDocument=json.dumps({
         "Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["sts:AssumeRole", "sts:TagSession"],
                                                 "Principal": {"Service": "pods.eks.amazonaws.com"}}]}))["Role"]["Arn"]
@@ -51,20 +60,21 @@ def test_training(server):
     """The policy is enough for a training, also where optional objects are missing, and gives nothing else."""
     with tempfile.TemporaryDirectory() as folder:
         records = programs_test.made_records(folder)
-        programs_test.upload(server, records, "sets/imagenet")
-        server.objects("bucket", {"sets/other/file": b"x", "sets/imagenet-2/file": b"x"})
+        server.objects("my-bucket", {f"sets/imagenet/{path.name}": path.read_bytes() for path in records.iterdir()
+                                     if path.is_file() and not path.name.startswith(".")})
+        server.objects("my-bucket", {"sets/other/file": b"x", "sets/imagenet-2/file": b"x"})
         local = programs_test.train(server, records, folder, "local")
-        server.ask("DELETE", "/bucket/sets/imagenet/classes.txt")
-        pod = serve(server, assume_role(server, "bucket", "sets/imagenet"), folder)
-        assert programs_test.train(server, "s3://bucket/sets/imagenet", folder, "pod", **pod) == local
+        server.ask("DELETE", "/my-bucket/sets/imagenet/classes.txt")
+        pod = serve(server, assume_role(server), folder)
+        assert programs_test.train(server, "s3://my-bucket/sets/imagenet", folder, "pod", **pod) == local
         denied = [(status, path) for _, path, status in server.requests if status not in (200, 206, 404)]
         assert not denied, denied
-        for words in (("read", "s3://bucket/sets/other/file", "0:1"), ("read", "s3://bucket/sets/imagenet-2/file", "0:1"),
-                      ("put", "s3://bucket/sets/imagenet/new"), ("list", "s3://elsewhere/sets")):
+        for words in (("read", "s3://my-bucket/sets/other/file", "0:1"), ("read", "s3://my-bucket/sets/imagenet-2/file", "0:1"),
+                      ("put", "s3://my-bucket/sets/imagenet/new"), ("list", "s3://elsewhere/sets")):
             server.refused("access denied", *words, input=b"x", **pod)
-        assert server.refused("not found (NoSuchKey)", "read", "s3://bucket/sets/imagenet/none", "0:1", **pod) == 2
+        assert server.refused("not found (NoSuchKey)", "read", "s3://my-bucket/sets/imagenet/none", "0:1", **pod) == 2
         pathlib.Path(pod["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"]).write_text("token-of-another-pod")
-        server.refused("AWS credentials: the container's service answers 401", "list", "s3://bucket/sets/imagenet", **pod)
+        server.refused("AWS credentials: the container's service answers 401", "list", "s3://my-bucket/sets/imagenet", **pod)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import datetime
 import pathlib
+import time
 import urllib.parse
 
 import s3_server
@@ -204,6 +205,32 @@ def test_service_without_new_credentials(server):
         server.tool("read", "s3://large/file", "0:20000000", **NONE,
                     AWS_CONTAINER_CREDENTIALS_FULL_URI=f"{server.url}/credentials")
         assert len(served) == requests, served
+
+
+def test_reads_go_on_during_a_refresh(server):
+    """While one thread asks the service, others use the credentials that are still valid."""
+    prepare(server)
+    server.objects("large", {"file": bytes(20_000_000)})
+    served, parts = [], []
+
+    def service(*_):
+        served.append(1)
+        end = time.monotonic() + 60
+        while len(served) > 1 and len(parts) < 5 and time.monotonic() < end:  # the beginning, and all parts but one
+            time.sleep(0.01)
+        seen.append(len(parts))
+        return s3_server.json_page(**answer(1, seconds=200))()
+
+    def page(handler, body):
+        result = handler.forward(body)
+        parts.append(1)
+        return result
+    seen = []
+    server.pages["/credentials"], server.pages["/large/file"] = service, page
+    out = server.tool("read", "s3://large/file", "0:20000000", **NONE,
+                      AWS_CONTAINER_CREDENTIALS_FULL_URI=f"{server.url}/credentials").stdout
+    assert out == bytes(20_000_000)
+    assert seen == [0, 5], seen
 
 
 def test_outage_of_the_service(server):

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <exception>
 #include <nlohmann/json.hpp>
 
 #include "dtrain/core/error.h"
@@ -91,25 +92,41 @@ AwsSession parse_session_xml(const std::string& text, const std::string& where) 
 AwsCredentials::AwsCredentials(HttpClient& http, Variables variables, const AwsProfile& profile, std::string region)
     : http_(http), variables_(std::move(variables)), profile_(profile), region_(std::move(region)) {}
 
+bool AwsCredentials::is_valid(time_t now) const { return current_ && (!current_->expires || now < *current_->expires); }
+
+bool AwsCredentials::is_fresh(time_t now) const {
+  return is_valid(now) && (!current_->expires || now < std::max(*current_->expires - kRefreshBefore, next_refresh_));
+}
+
 std::optional<AwsSession> AwsCredentials::get() {
-  const std::lock_guard lock(mutex_);
-  const time_t now = std::time(nullptr);
-  if (current_ && (!current_->expires ||
-                   now < std::min(*current_->expires, std::max(*current_->expires - kRefreshBefore, next_refresh_))))
-    return current_;
-  if (none_) return std::nullopt;
-  try {
-    std::optional<AwsSession> found = find();
-    if (found) require_printable(*found);
-    none_ = !found && !current_;
-    const bool is_new = found && (!current_ || found->key.session_token != current_->key.session_token);
-    if (found) current_ = std::move(found);
-    if (is_new) return current_;
-  } catch (const Error&) {
-    // An outage of the service matters only when the old ones have expired.
-    if (!current_ || !current_->expires || now >= *current_->expires) throw;
+  std::unique_lock refresh(refresh_mutex_, std::defer_lock);
+  {
+    const std::lock_guard lock(mutex_);
+    const time_t now = std::time(nullptr);
+    if (is_fresh(now) || none_) return current_;
+    // A service may take a minute to answer.
+    if (is_valid(now) && !refresh.try_lock()) return current_;
   }
-  next_refresh_ = std::time(nullptr) + kRefreshPause;
+  if (!refresh.owns_lock()) refresh.lock();
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_fresh(std::time(nullptr)) || none_) return current_;  // refreshed by another thread
+  }
+  std::optional<AwsSession> found;
+  std::exception_ptr failure;
+  try {
+    found = find();
+    if (found) require_printable(*found);
+  } catch (const Error&) {
+    failure = std::current_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  // An outage of the service matters only when the old ones have expired.
+  if (failure && !is_valid(std::time(nullptr))) std::rethrow_exception(failure);
+  none_ = !failure && !found && !current_;
+  const bool is_new = !failure && found && (!current_ || found->key.session_token != current_->key.session_token);
+  if (!failure && found) current_ = std::move(found);
+  if (!is_new) next_refresh_ = std::time(nullptr) + kRefreshPause;
   return current_;
 }
 

@@ -36,9 +36,9 @@ class AwsCredentials {
   // `region`: whose STS is asked.
   AwsCredentials(HttpClient& http, Variables variables, const AwsProfile& profile, std::string region);
 
-  // Valid credentials, refreshed if they expire within five minutes; nullopt if no source has any, for anonymous
-  // access. Throws Error(Fault::config) for a source that is configured, but wrong; Error(Fault::resource) if a service
-  // does not answer.
+  // Valid credentials, refreshed if they expire within five minutes, by one thread while others use the current ones;
+  // nullopt if no source has any, for anonymous access. Throws Error(Fault::config) for a source that is configured,
+  // but wrong; Error(Fault::resource) if a service does not answer.
   std::optional<AwsSession> get();
   // Forgets the current ones, which the service has refused as expired.
   void discard(const SigningKey& refused);
@@ -56,7 +56,11 @@ class AwsCredentials {
   const Variables variables_;
   const AwsProfile profile_;
   const std::string region_;
-  std::mutex mutex_;
+  bool is_valid(time_t now) const;
+  bool is_fresh(time_t now) const;
+
+  std::mutex refresh_mutex_;  // held while a service is asked; locked before mutex_
+  std::mutex mutex_;          // of the current ones
   std::optional<AwsSession> current_;
   time_t next_refresh_ = 0;   // while the current ones are valid
   bool none_ = false;         // no source has any

@@ -58,6 +58,10 @@ def test_shared_files(server):
                    AWS_PROFILE="sso")
     server.refused("AWS_PROFILE is fifth: there is no such profile", "read", FILE, "0:7", **files, **NONE,
                    AWS_PROFILE="fifth")
+    (folder / "config").write_text("[default]\nservices = minio\n[services minio]\ns3 =\n    endpoint_url = http://host\n")
+    read(server, **files)
+    server.refused("profile default has services, which is not supported; set AWS_ENDPOINT_URL_S3", "read", FILE, "0:7",
+                   **files, **NONE, AWS_ENDPOINT_URL=None)
     (folder / "credentials").write_text("[default]\naws_secret_access_key rotated-secret-1-that-no-output-may-hold\n")
     server.refused("credentials: line 2: expected NAME = VALUE or [SECTION]", "read", FILE, "0:7", **files, **NONE)
     home = folder / "home" / ".aws"

@@ -182,6 +182,7 @@ def test_wrong_addresses(server):
     server.refused("expected https://HOST/PATH", "read", "https:///path", "0:1")
     for name, value, text in (("AWS_ENDPOINT_URL", "host:9000", "expected http:// or https://"),
                               ("AWS_REGION", "us-east-1/../x", "expected a name such as us-east-1"),
+                              ("AWS_ENDPOINT_URL_S3", "ftp://host", "AWS_ENDPOINT_URL_S3: expected http:// or https://"),
                               ("AWS_MAX_ATTEMPTS", "many", "expected an integer"),
                               ("AWS_PROFILE", "absent", "there is no such profile")):
         server.refused(text, "read", "s3://bucket/key", "0:1", **{name: value})

@@ -79,6 +79,19 @@ AwsProfile AwsProfile::read(const Variables& variables) {
   return profile;
 }
 
+ConfiguredEndpoint configured_endpoint(const Variables& variables, const AwsProfile& profile,
+                                       const std::string& service) {
+  const std::string ignored = value_of(variables, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
+  if (ignored == "true" || ignored == "True" || ignored == "TRUE") return {};
+  for (const std::string& name : {"AWS_ENDPOINT_URL_" + service, std::string("AWS_ENDPOINT_URL")})
+    if (const std::string url = value_of(variables, name.c_str()); !url.empty()) return {url, name};
+  if (!profile.get("services").empty())
+    throw Error(Fault::config,
+                concat("profile ", profile.name(), " has services, which is not supported; set AWS_ENDPOINT_URL_",
+                       service, " to the endpoint"));
+  return {profile.get("endpoint_url"), concat("endpoint_url of profile ", profile.name())};
+}
+
 const std::string& AwsProfile::get(const std::string& key) const {
   static const std::string none;
   const auto found = values_.find(key);

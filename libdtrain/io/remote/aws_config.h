@@ -30,4 +30,14 @@ class AwsProfile {
   std::map<std::string, std::string> values_;
 };
 
+// Address of a service that is not AWS's own; empty if none is set.
+struct ConfiguredEndpoint {
+  std::string url{}, origin{};  // origin: "AWS_ENDPOINT_URL", for messages
+};
+// AWS_ENDPOINT_URL_<service>, AWS_ENDPOINT_URL, or the profile's endpoint_url, unless
+// AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is true. Throws Error(Fault::config) for a profile with `services`, a section of
+// endpoints that is not read, where no variable takes precedence.
+ConfiguredEndpoint configured_endpoint(const Variables& variables, const AwsProfile& profile,
+                                       const std::string& service);
+
 }  // namespace dtrain::remote

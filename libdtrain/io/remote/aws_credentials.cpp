@@ -192,8 +192,7 @@ std::optional<AwsSession> AwsCredentials::from_web_identity() {
                                           {"RoleArn", role},
                                           {"RoleSessionName", name.empty() ? "dtrain" : name},
                                           {"WebIdentityToken", token_of(file)}});
-  std::string endpoint = variable("AWS_ENDPOINT_URL_STS");
-  if (endpoint.empty()) endpoint = variable("AWS_ENDPOINT_URL");
+  std::string endpoint = configured_endpoint(variables_, profile_, "STS").url;
   if (endpoint.empty())
     endpoint = concat("https://sts.", region_, ".amazonaws.com", region_.starts_with("cn-") ? ".cn" : "");
   HttpRequest request{.method = "POST",

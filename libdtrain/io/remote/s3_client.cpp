@@ -60,14 +60,14 @@ S3Client::S3Client(HttpClient& http, const Variables& variables)
       policy_(RetryPolicy::from(variables)),
       profile_(AwsProfile::read(variables)),
       region_(region_from(variables, profile_)),
-      endpoint_(first_of({value_of(variables, "AWS_ENDPOINT_URL_S3"), value_of(variables, "AWS_ENDPOINT_URL"),
-                          profile_.get("endpoint_url")})),
       requester_pays_(value_of(variables, "AWS_REQUEST_PAYER") == "requester"),
       credentials_(http, variables, profile_, region_) {
+  const ConfiguredEndpoint configured = configured_endpoint(variables, profile_, "S3");
+  endpoint_ = configured.url;
   while (endpoint_.ends_with('/')) endpoint_.pop_back();
   DT_CHECK(endpoint_.empty() || ((endpoint_.starts_with("https://") || endpoint_.starts_with("http://")) &&
                                  endpoint_.find_first_of("@?# ") == endpoint_.npos),
-           "AWS_ENDPOINT_URL: expected http:// or https://, a host, and no user, query or space");
+           configured.origin, ": expected http:// or https://, a host, and no user, query or space");
   const std::string style = profile_.get("s3.addressing_style");
   DT_CHECK(style.empty() || style == "auto" || style == "path" || style == "virtual", "profile ", profile_.name(),
            ": addressing_style below s3 is ", style, ": expected auto, path or virtual");

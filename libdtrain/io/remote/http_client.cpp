@@ -5,27 +5,18 @@
 #include <cctype>
 #include <charconv>
 #include <cstring>
-#include <mutex>
 
 #include "dtrain/core/error.h"
 #include "dtrain/version.h"
 #include "libdtrain/io/remote/curl_library.h"
+#include "libdtrain/io/remote/http_connections.h"
 
 namespace dtrain::remote {
 namespace {
 
 constexpr long kStalledBytesPerSecond = 1024, kRedirects = 5;
+constexpr size_t kSlowestBytesPerSecond = 8192;  // at which a body arrives within its timeout
 constexpr size_t kMostHeaderBytes = size_t{64} << 10;
-
-struct Handle {
-  CurlHandle* curl_handle = curl().init();
-  Handle() {
-    if (curl_handle == nullptr) throw Error(Fault::resource, "libcurl: out of memory");
-  }
-  ~Handle() { curl().cleanup(curl_handle); }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-};
 
 class HeaderList {
  public:
@@ -46,6 +37,20 @@ class HeaderList {
   }
   CurlList* list_ = nullptr;
 };
+
+// Whether an answer to an http:// request may lead there: to https://, or to the same host. Another host could be one
+// that only this machine reaches, such as an instance's metadata service.
+bool may_follow(const std::string& url, std::string_view location) {
+  const std::string_view authority = std::string_view(url).substr(0, std::min(url.find_first_of("/?#", 7), url.size()));
+  const size_t colon = location.find_first_of(":/?#");
+  if (location.starts_with("//")) return false;
+  if (colon == location.npos || location[colon] != ':') return true;  // relative
+  std::string scheme(location.substr(0, colon));
+  std::ranges::transform(scheme, scheme.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (scheme == "https") return true;
+  const std::string_view rest = location.substr(std::min(location.size(), authority.size()));
+  return location.starts_with(authority) && (rest.empty() || std::string_view("/?#").find(rest[0]) != rest.npos);
+}
 
 // Where callbacks of libcurl put the answer. They may not throw.
 struct Exchange {
@@ -73,7 +78,11 @@ struct Exchange {
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     std::string_view value = line.substr(colon + 1);
     const size_t first = value.find_first_not_of(" \t"), last = value.find_last_not_of(" \t\r\n");
-    answer.headers[name] = first == value.npos ? "" : std::string(value.substr(first, last - first + 1));
+    value = first == value.npos ? "" : value.substr(first, last - first + 1);
+    answer.headers[name] = value;
+    if (name == "location" && request.follow_redirects && request.url.starts_with("http:") &&
+        answer.status / 100 == 3 && !may_follow(request.url, value))
+      overflow = "the server redirects to another host over http://; expected https://";
   }
 
   bool take_body(const char* data, size_t size) {
@@ -100,7 +109,7 @@ size_t on_header(char* data, size_t size, size_t count, void* exchange) try {
     return 0;
   }
   to.take_header(std::string_view(data, size * count));
-  return size * count;
+  return to.overflow.empty() ? size * count : 0;
 } catch (...) {
   return 0;
 }
@@ -120,13 +129,26 @@ size_t on_upload(char* to, size_t size, size_t count, void* rest) {
   return bytes;
 }
 
+// For options whose default would be unsafe.
+template <class T>
+void require_option(CurlHandle* handle, CurlOption option, T value) {
+  if (const CurlCode code = curl().set(handle, option, value); code != kCurlOk)
+    throw Error(Fault::resource,
+                concat("libcurl cannot set its option ", int{option}, ": ", std::string(curl().error_text(code))));
+}
+
+long milliseconds_of(const HttpRequest& request, const HttpTimeouts& timeouts) {
+  const size_t bytes = std::max(request.body.size(), request.into.size());
+  return static_cast<long>(timeouts.request.count()) + static_cast<long>(bytes / kSlowestBytesPerSecond * 1000);
+}
+
 void set_connection(CurlHandle* handle, const HttpRequest& request, const HttpTimeouts& timeouts) {
   const CurlLibrary& library = curl();
-  library.set(handle, kUrl, request.url.c_str());
+  require_option(handle, kUrl, request.url.c_str());
   library.set(handle, kPathAsIs, 1L);  // keys may contain "/../"
   const bool tls = request.url.starts_with("https:");
-  library.set(handle, kProtocols, tls ? kProtocolHttps : kProtocolHttp | kProtocolHttps);
-  library.set(handle, kRedirectProtocols, tls ? kProtocolHttps : kProtocolHttp | kProtocolHttps);
+  require_option(handle, kProtocols, tls ? kProtocolHttps : kProtocolHttp | kProtocolHttps);
+  require_option(handle, kRedirectProtocols, tls ? kProtocolHttps : kProtocolHttp | kProtocolHttps);
   library.set(handle, kHttpVersion, kHttp11);
   library.set(handle, kFollowLocation, request.follow_redirects ? 1L : 0L);
   library.set(handle, kMaxRedirects, kRedirects);
@@ -134,7 +156,7 @@ void set_connection(CurlHandle* handle, const HttpRequest& request, const HttpTi
   library.set(handle, kTcpKeepAlive, 1L);
   library.set(handle, kSuppressConnectHeaders, 1L);
   library.set(handle, kConnectTimeoutMs, static_cast<long>(timeouts.connect.count()));
-  library.set(handle, kTimeoutMs, static_cast<long>(timeouts.request.count()));
+  library.set(handle, kTimeoutMs, milliseconds_of(request, timeouts));
   library.set(handle, kLowSpeedLimit, kStalledBytesPerSecond);
   library.set(handle, kLowSpeedTime, static_cast<long>(timeouts.stall.count()));
   library.set(handle, kUserAgent, "dtrain/" DTRAIN_VERSION);
@@ -168,28 +190,6 @@ bool may_retry(CurlCode code) {
 
 }  // namespace
 
-struct HttpClient::Connections {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<Handle>> idle;
-
-  // The handle that was used last: its connection is the least likely to have been closed.
-  std::unique_ptr<Handle> take() {
-    {
-      const std::lock_guard lock(mutex);
-      if (!idle.empty()) {
-        std::unique_ptr<Handle> handle = std::move(idle.back());
-        idle.pop_back();
-        return handle;
-      }
-    }
-    return std::make_unique<Handle>();
-  }
-  void give(std::unique_ptr<Handle> handle) {
-    const std::lock_guard lock(mutex);
-    idle.push_back(std::move(handle));
-  }
-};
-
 HttpClient::HttpClient(const Variables& variables)
     : connections_(std::make_unique<Connections>()), ca_folder_(value_of(variables, "SSL_CERT_DIR")) {
   for (const char* name : {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"})
@@ -205,8 +205,8 @@ HttpClient::~HttpClient() = default;
 
 HttpAnswer HttpClient::send(const HttpRequest& request) {
   const CurlLibrary& library = curl();
-  std::unique_ptr<Handle> owner = connections_->take();
-  CurlHandle* const handle = owner->curl_handle;
+  const Lease lease(*connections_);
+  CurlHandle* const handle = lease.get();
   HttpAnswer answer;
   Exchange exchange{request, answer};
   const HeaderList headers(request.headers);
@@ -222,8 +222,8 @@ HttpAnswer HttpClient::send(const HttpRequest& request) {
   library.set(handle, kHeaderData, &exchange);
   library.set(handle, kWriteFunction, on_body);
   library.set(handle, kWriteData, &exchange);
-  if (!ca_file_.empty()) library.set(handle, kCaInfo, ca_file_.c_str());
-  if (!ca_folder_.empty()) library.set(handle, kCaPath, ca_folder_.c_str());
+  if (!ca_file_.empty()) require_option(handle, kCaInfo, ca_file_.c_str());
+  if (!ca_folder_.empty()) require_option(handle, kCaPath, ca_folder_.c_str());
   const CurlCode code = library.perform(handle);
   if (code != kCurlOk) {
     const bool truncated = code == kPartialFile && answer.status != 0;
@@ -235,7 +235,6 @@ HttpAnswer HttpClient::send(const HttpRequest& request) {
     answer.status = 0;
   }
   library.reset(handle);  // it must not point to this function's variables; connections stay open
-  connections_->give(std::move(owner));
   return answer;
 }
 

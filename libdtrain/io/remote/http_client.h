@@ -25,6 +25,7 @@ class HttpClient {
 
  private:
   struct Connections;
+  class Lease;  // of a connection
   std::unique_ptr<Connections> connections_;
   std::string ca_file_, ca_folder_;
   HttpTimeouts timeouts_{};

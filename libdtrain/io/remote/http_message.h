@@ -20,7 +20,7 @@ std::string value_of(const Variables& variables, const char* name);
 
 struct HttpTimeouts {
   std::chrono::milliseconds connect{10'000};
-  std::chrono::milliseconds request{120'000};  // of one attempt
+  std::chrono::milliseconds request{120'000};  // of one attempt, and more for a large body
   std::chrono::seconds stall{20};              // with less than 1 KiB/s
 };
 
@@ -32,7 +32,7 @@ struct HttpRequest {
   // A body of a 2xx answer goes here; `HttpAnswer::body` otherwise.
   std::span<char> into{};
   size_t most_bytes = size_t{1} << 20;  // of HttpAnswer::body
-  bool follow_redirects = false;        // to https: only, or from http: also to http:
+  bool follow_redirects = false;        // to https: only, or from http: also to the same host
   bool without_proxy = false;
   std::optional<HttpTimeouts> timeouts{};  // in place of the client's
 };

@@ -64,6 +64,17 @@ def test_lists_continue(server):
     assert server.tool("exists", "s3://bucket/dat").stdout == b"00\n"
 
 
+def test_existence_is_asked_again(server):
+    """The first request of a program, also with a clock that is wrong, or a token that has just expired."""
+    server.objects("bucket", {"file": b"content", "empty": b""})
+    for kind in ("skewed", "expired", "error"):
+        for name in ("file", "empty"):
+            server.fault(kind, path=f"/bucket/{name}")
+            assert server.tool("exists", f"s3://bucket/{name}").stdout == b"10\n", (kind, name)
+    server.fault("denied", path="/bucket/file")
+    server.refused("s3://bucket/file: access denied (AccessDenied)", "exists", "s3://bucket/file")
+
+
 def test_lists_of_a_hostile_server(server):
     for body, text in (("<Contents><Key>d</Key><Size>1</Size></Contents>", "names that do not begin with this prefix"),
                        ("<CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes>", "names that do not begin with this"),
@@ -170,10 +181,24 @@ def test_web(server):
     assert server.refused("cannot be read: ", "read", f"{server.url}/circle", "0:10") == 2
     assert len(server.web_headers) == 6  # five redirects, once
     server.pages["/none"] = lambda *_: (404, [], b"")
+    server.pages["/moved"] = lambda *_: (302, [("Location", f"{server.url}/file")], b"")
+    assert server.tool("read", f"{server.url}/moved", "0:10").stdout == CONTENT[:10]
+    for place in (f"{server.url.replace('127.0.0.1', 'localhost')}/file", f"{server.url}0/file", f"{server.url}@host/",
+                  "//169.254.169.254/latest/meta-data/", "HTTP://169.254.169.254/latest/meta-data/"):
+        server.pages["/moved"] = lambda *_, place=place: (302, [("Location", place)], b"")
+        server.web_headers.clear()
+        code = server.refused("redirects to another host over http://; expected https://", "read", f"{server.url}/moved",
+                              "0:10")
+        assert code == 2 and len(server.web_headers) == 1, place
+    server.anonymous = True
     server.refused("/none?...: not found", "read", f"{server.url}/none?signature=secret", "0:10")
     server.refused("https://...@host/path: expected https://HOST/PATH, percent-encoded, without a user", "read",
                    "https://user:secret@host/path", "0:10")
     server.refused("a web server has no list of files", "list", server.url)
+    for path, expected in (("/file", b"10\n"), ("/whole", b"10\n"), ("/empty", b"10\n"), ("/none", b"00\n")):
+        server.pages["/empty"] = lambda *_: (416, [("Content-Range", "bytes */0")], b"")
+        assert server.tool("exists", server.url + path).stdout == expected, path
+    server.refused("https://...@host/path: expected https://HOST/PATH", "exists", "https://user:secret@host/path")
 
 
 def test_wrong_addresses(server):

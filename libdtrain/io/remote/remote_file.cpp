@@ -56,6 +56,12 @@ S3Address parse_s3(const std::string& text, Fault fault, bool is_folder) {
   return address;
 }
 
+void require_web_address(const std::string& address, Fault fault) {
+  const size_t begin = address.find("://") + 3, end = std::min(address.find_first_of("/?#", begin), address.size());
+  if (end == begin || address.find('@', begin) < end || address.find_first_of(" \r\n") != address.npos)
+    throw Error(fault, concat(shown(address), ": expected https://HOST/PATH, percent-encoded, without a user"));
+}
+
 std::string shown(const std::string& address) {
   if (address.starts_with("s3://")) return address;
   const size_t query = std::min(address.find('?'), address.size());
@@ -88,11 +94,7 @@ RemoteFile::RemoteFile(const std::string& address, Fault fault)
       fault_(fault),
       s3_(address.starts_with("s3://") ? std::optional(parse_s3(address, fault)) : std::nullopt),
       id_(next_id()) {
-  if (!s3_) {
-    const size_t begin = address.find("://") + 3, end = std::min(address.find_first_of("/?#", begin), address.size());
-    if (end == begin || address.find('@', begin) < end || address.find_first_of(" \r\n") != address.npos)
-      throw Error(fault, concat(shown_, ": expected https://HOST/PATH, percent-encoded, without a user"));
-  }
+  if (!s3_) require_web_address(address, fault);
   open();
 }
 

@@ -22,6 +22,9 @@ class RemoteStorage;
 // key unless `is_folder`, which ends a key with '/'.
 S3Address parse_s3(const std::string& text, Fault fault, bool is_folder = false);
 
+// Throws Error(fault) unless it is https://HOST/PATH or http://HOST/PATH without a user.
+void require_web_address(const std::string& address, Fault fault);
+
 // Text of an address for messages: without the query and the user of a URL, which may contain a signature and a
 // password.
 std::string shown(const std::string& address);

@@ -1,6 +1,7 @@
 #include "dtrain/io/remote_path.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "dtrain/io/file_system.h"
@@ -28,14 +29,21 @@ bool file_exists(const std::string& path) {
   std::error_code unreadable;
   if (!is_remote(path)) return fs::is_regular_file(path, unreadable);
   const auto storage = remote::remote_storage();
+  // Answers to HEAD have no body, and thus no code, such as of an expired token or a clock that is wrong.
+  std::array<char, 1> first{};
   remote::HttpAnswer answer;
-  if (is_s3(path))
-    answer = storage->s3.send({.method = "HEAD", .address = remote::parse_s3(path, Fault::data)});
-  else
-    answer = storage->http.send({.method = "HEAD", .url = path, .follow_redirects = true}, storage->policy);
+  if (is_s3(path)) {
+    answer = storage->s3.send(
+        {.address = remote::parse_s3(path, Fault::data), .headers = {{"range", "bytes=0-0"}}, .into = first});
+  } else {
+    remote::require_web_address(path, Fault::data);
+    answer = storage->http.send({.url = path, .headers = {"Range: bytes=0-0"}, .into = first, .follow_redirects = true},
+                                storage->policy);
+  }
   if (answer.status == 404) return false;
-  if (answer.status / 100 != 2) remote::fail_with(remote::shown(path), answer, Fault::data);
-  return true;
+  // An empty file has no first byte; some servers send the whole file.
+  if (answer.status / 100 == 2 || answer.status == 416 || answer.too_long) return true;
+  remote::fail_with(remote::shown(path), answer, Fault::data);
 }
 
 bool folder_exists(const std::string& path) {

@@ -1,6 +1,8 @@
-// Answers of object storage and of credential services, AWS's shared files, leases, and manifests of checkpoints.
+// Answers of object storage and of credential services, AWS's shared files, leases, manifests of checkpoints, and headers
+// of cached blocks.
 #include "libdtrain/io/remote/aws_config.h"
 #include "libdtrain/io/remote/aws_credentials.h"
+#include "libdtrain/io/remote/block_file.h"
 #include "libdtrain/io/remote/lease.h"
 #include "libdtrain/io/remote/remote_file.h"
 #include "libdtrain/io/remote/s3_messages.h"
@@ -12,6 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text = fuzz::text_of(data, size);
   remote::error_code_in(text);
   remote::parse_content_range(text);
+  remote::parse_block_header(text, {std::string(64, 'a'), 1, size_t{1} << 20});
   fuzz::expect(Fault::data, [&] { remote::parse_listing(text, "list"); });
   fuzz::expect(Fault::config, [&] { remote::parse_session_json(text, "json"); });
   fuzz::expect(Fault::config, [&] { remote::parse_session_xml(text, "xml"); });

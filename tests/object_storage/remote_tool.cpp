@@ -10,6 +10,7 @@
 //     remote_tool put PATH < CONTENT         prints the ETag
 //     remote_tool upload PATH SIZE < CONTENT the same, in parts of this size
 //     remote_tool remove PATH
+//     remote_tool cache DIR BYTES WORDS...   any of these with the disk cache; prints its counts as JSON on stderr
 //     remote_tool sign                       signs the JSON requests on standard input, one a line
 #include <atomic>
 #include <cstdlib>
@@ -22,6 +23,7 @@
 #include "data/shard_files.h"
 #include "dtrain/data/record_shards.h"
 #include "dtrain/io/input_file.h"
+#include "dtrain/io/remote_cache.h"
 #include "dtrain/io/remote_path.h"
 #include "dtrain/io/safetensors.h"
 #include "libdtrain/io/remote/remote_file.h"
@@ -111,9 +113,25 @@ void sign_lines() {
   }
 }
 
+void run(const std::vector<std::string>& words);
+
+void run_with_cache(const std::vector<std::string>& words) {
+  set_remote_cache({.directory = words.at(1),
+                    .max_bytes = std::stoull(words.at(2)),
+                    .notice = [](const std::string& text) { std::cerr << "note: " << text << '\n'; }});
+  run({words.begin() + 3, words.end()});
+  const RemoteCacheStats stats = remote_cache_stats();
+  std::cerr << nlohmann::json{{"from_disk", stats.bytes_from_disk},
+                              {"fetched", stats.bytes_fetched},
+                              {"damaged", stats.damaged_blocks},
+                              {"unstored", stats.unstored_blocks}}
+            << '\n';
+}
+
 void run(const std::vector<std::string>& words) {
   const std::string& command = words.at(0);
   if (command == "sign") return sign_lines();
+  if (command == "cache") return run_with_cache(words);
   const std::string& path = words.at(1);
   if (command == "read") read_ranges(path, {words.begin() + 2, words.end()});
   if (command == "threads") read_on_threads(path, std::stoull(words.at(2)));

@@ -96,6 +96,7 @@ RemoteFile::RemoteFile(const std::string& address, Fault fault)
       id_(next_id()) {
   if (!s3_) require_web_address(address, fault);
   open();
+  use_cache();
 }
 
 RemoteFile::~RemoteFile() { storage_->windows.drop(id_); }
@@ -106,16 +107,18 @@ void RemoteFile::fail(const HttpAnswer& answer) const {
   fail_with(shown_, answer, fault_);
 }
 
-HttpAnswer RemoteFile::get(uint64_t first, std::span<char> into, const AnswerCheck& check) const {
+HttpAnswer RemoteFile::get(uint64_t first, std::span<char> into, const AnswerCheck& check, bool once) const {
   const std::string range = concat("bytes=", first, "-", first + into.size() - 1);
   if (s3_) {
-    S3Request request{.address = *s3_, .headers = {{"range", range}}, .into = into};
+    S3Request request{.address = *s3_, .headers = {{"range", range}}, .into = into, .once = once};
     if (!etag_.empty()) request.headers["if-match"] = etag_;
     return storage_->s3.send(request, check);
   }
   // No If-Match: servers that redirect to others may know another ETag.
   const HttpRequest request{.url = address_, .headers = {"Range: " + range}, .into = into, .follow_redirects = true};
-  return storage_->http.send(request, storage_->policy, check);
+  RetryPolicy policy = storage_->policy;
+  if (once) policy.attempts = 1;
+  return storage_->http.send(request, policy, check);
 }
 
 void RemoteFile::open() {
@@ -187,16 +190,40 @@ size_t RemoteFile::read_some(uint64_t offset, void* to, size_t size) const {
   return size;
 }
 
+void RemoteFile::use_cache() {
+  const std::shared_ptr<DiskCache> cache = remote_disk_cache();
+  // A weak ETag may be that of files with other bytes.
+  if (!cache || size_ == 0 || etag_.empty() || etag_.starts_with("W/")) return;
+  cached_ = std::make_unique<const CachedFile>(
+      cache, concat(s3_ ? storage_->s3.endpoint() : "", "\n", address_, "\n", etag_), size_,
+      [this](uint64_t offset, std::span<char> into, bool once) { fetch_part(offset, into, once); });
+}
+
 void RemoteFile::fetch(uint64_t offset, std::span<char> into) const {
-  const size_t parts = (into.size() + kPart - 1) / kPart;
+  const uint64_t unit = cached_ ? kBlockBytes : kPart, first = cached_ ? offset / unit * unit : offset;
+  std::vector<ReadPart> parts;
+  for (uint64_t at = offset; at < offset + into.size();) {
+    const uint64_t end = std::min(first + ((at - first) / unit + 1) * unit, offset + into.size());
+    const ReadPart part{at, into.subspan(at - offset, end - at)};
+    if (!cached_ || !cached_->read(part.offset, part.into)) parts.push_back(part);
+    at = end;
+  }
+  if (parts.empty()) return;
+  fetch_parts(parts);
+  if (cached_) cached_->look_ahead(first + (parts.back().offset - first) / unit * unit + unit);
+}
+
+void RemoteFile::fetch_parts(const std::vector<ReadPart>& parts) const {
   std::atomic<size_t> next = 0;
   std::atomic<bool> failed = false;
   std::mutex mutex;
   std::exception_ptr error;
   const auto work = [&] {
-    for (size_t part; (part = next++) < parts && !failed;) try {
-        const size_t begin = part * kPart;
-        fetch_part(offset + begin, into.subspan(begin, std::min<size_t>(kPart, into.size() - begin)));
+    for (size_t i; (i = next++) < parts.size() && !failed;) try {
+        if (cached_)
+          cached_->read_or_fetch(parts[i].offset, parts[i].into);
+        else
+          fetch_part(parts[i].offset, parts[i].into, /*once=*/false);
       } catch (...) {
         failed = true;
         const std::lock_guard lock(mutex);
@@ -206,7 +233,7 @@ void RemoteFile::fetch(uint64_t offset, std::span<char> into) const {
   {
     std::vector<std::jthread> helpers;
     try {
-      for (size_t i = 1; i < std::min(parts, kConnections); ++i) helpers.emplace_back(work);
+      for (size_t i = 1; i < std::min(parts.size(), kConnections); ++i) helpers.emplace_back(work);
     } catch (const std::system_error&) {  // no more threads: fewer connections
     }
     work();
@@ -214,18 +241,21 @@ void RemoteFile::fetch(uint64_t offset, std::span<char> into) const {
   if (error) std::rethrow_exception(error);
 }
 
-void RemoteFile::fetch_part(uint64_t offset, std::span<char> into) const {
+void RemoteFile::fetch_part(uint64_t offset, std::span<char> into, bool once) const {
   bool replaced = false;
-  const HttpAnswer answer = get(offset, into, [&](const HttpAnswer& got) -> std::string {
-    const auto range = parse_content_range(got.header("content-range"));
-    const uint64_t total = got.status == 200 ? got.received : range && range->total ? *range->total : size_;
-    replaced = total != size_ || got.header("etag") != etag_ || got.header("last-modified") != modified_;
-    if (replaced) return "";
-    const bool whole = got.status == 200 && offset == 0 && got.received == into.size();
-    const bool right = got.status == 206 && range && range->first == offset &&
-                       range->last == offset + into.size() - 1 && got.received == into.size();
-    return whole || right ? "" : "the server sends another range of bytes than requested";
-  });
+  const HttpAnswer answer = get(
+      offset, into,
+      [&](const HttpAnswer& got) -> std::string {
+        const auto range = parse_content_range(got.header("content-range"));
+        const uint64_t total = got.status == 200 ? got.received : range && range->total ? *range->total : size_;
+        replaced = total != size_ || got.header("etag") != etag_ || got.header("last-modified") != modified_;
+        if (replaced) return "";
+        const bool whole = got.status == 200 && offset == 0 && got.received == into.size();
+        const bool right = got.status == 206 && range && range->first == offset &&
+                           range->last == offset + into.size() - 1 && got.received == into.size();
+        return whole || right ? "" : "the server sends another range of bytes than requested";
+      },
+      once);
   if (replaced || (answer.too_long && !etag_.empty() && answer.header("etag") != etag_))
     throw Error(fault_,
                 concat(shown_, ": was replaced since it was opened; start again, when all its files are in place"));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dtrain/core/error.h"
+#include "libdtrain/io/remote/cached_file.h"
 #include "libdtrain/io/remote/http_client.h"
 #include "libdtrain/io/remote/s3_client.h"
 
@@ -36,9 +37,15 @@ struct ByteRange {
 };
 std::optional<ByteRange> parse_content_range(const std::string& text);
 
+// Bytes of a file, and where they go.
+struct ReadPart {
+  uint64_t offset = 0;
+  std::span<char> into{};
+};
+
 // Thread-safe. Opening reads the first bytes. All later answers must have the ETag and size of the first: an object
 // that is replaced meanwhile is an error. Sequential reads fetch ahead in growing windows; large reads use several
-// connections.
+// connections. With a disk cache (dtrain/io/remote_cache.h), contents with a strong ETag are read through it.
 class RemoteFile {
  public:
   RemoteFile(const std::string& address, Fault fault);
@@ -53,11 +60,13 @@ class RemoteFile {
   size_t read_some(uint64_t offset, void* to, size_t size) const;
 
  private:
-  HttpAnswer get(uint64_t first, std::span<char> into, const AnswerCheck& check) const;
+  HttpAnswer get(uint64_t first, std::span<char> into, const AnswerCheck& check, bool once = false) const;
   void open();
   uint64_t bytes_to_fetch(uint64_t offset, uint64_t wanted) const;
+  void use_cache();
   void fetch(uint64_t offset, std::span<char> into) const;
-  void fetch_part(uint64_t offset, std::span<char> into) const;
+  void fetch_parts(const std::vector<ReadPart>& parts) const;
+  void fetch_part(uint64_t offset, std::span<char> into, bool once) const;
   [[noreturn]] void fail(const HttpAnswer& answer) const;
 
   const std::shared_ptr<RemoteStorage> storage_;
@@ -68,7 +77,8 @@ class RemoteFile {
   uint64_t size_ = 0;
   std::string etag_, modified_;
   mutable std::mutex mutex_;
-  mutable uint64_t end_ = 0, ahead_ = 0;  // of the last fetch, and its size
+  mutable uint64_t end_ = 0, ahead_ = 0;      // of the last fetch, and its size
+  std::unique_ptr<const CachedFile> cached_;  // null: without the disk cache
 };
 
 }  // namespace dtrain::remote

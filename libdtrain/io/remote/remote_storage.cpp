@@ -3,6 +3,8 @@
 #include <mutex>
 #include <utility>
 
+#include "dtrain/core/error.h"
+#include "dtrain/io/remote_cache.h"
 #include "dtrain/io/remote_path.h"
 
 namespace dtrain {
@@ -15,6 +17,7 @@ struct Process {
   std::mutex mutex;
   Variables variables;
   std::shared_ptr<RemoteStorage> storage;
+  std::shared_ptr<DiskCache> cache;
 };
 
 // Never destroyed: threads may read until the process ends.
@@ -35,7 +38,31 @@ std::shared_ptr<RemoteStorage> remote_storage() {
   return one.storage;
 }
 
+std::shared_ptr<DiskCache> remote_disk_cache() {
+  Process& one = process();
+  const std::lock_guard lock(one.mutex);
+  return one.cache;
+}
+
 }  // namespace remote
+
+void set_remote_cache(RemoteCacheOptions options) {
+  std::shared_ptr<remote::DiskCache> cache;
+  if (options.max_bytes > 0) try {
+      cache = std::make_shared<remote::DiskCache>(options);
+    } catch (const Error& error) {
+      if (error.fault() == Fault::config) throw;
+      if (options.notice) options.notice(concat("remote data is read without a disk cache: ", error.what()));
+    }
+  remote::Process& one = remote::process();
+  const std::lock_guard lock(one.mutex);
+  one.cache = std::move(cache);
+}
+
+RemoteCacheStats remote_cache_stats() {
+  const auto cache = remote::remote_disk_cache();
+  return cache ? cache->stats() : RemoteCacheStats();
+}
 
 void set_remote_variables(std::function<const char*(const char*)> variables) {
   remote::Process& one = remote::process();

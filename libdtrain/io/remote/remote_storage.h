@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "libdtrain/io/remote/disk_cache.h"
 #include "libdtrain/io/remote/http_client.h"
 #include "libdtrain/io/remote/read_window.h"
 #include "libdtrain/io/remote/s3_client.h"
@@ -22,5 +23,7 @@ class RemoteStorage {
 // With the variables of set_remote_variables() (dtrain/io/remote_path.h). Files keep the one that they were opened
 // with.
 std::shared_ptr<RemoteStorage> remote_storage();
+// The cache of set_remote_cache() (dtrain/io/remote_cache.h); null: none.
+std::shared_ptr<DiskCache> remote_disk_cache();
 
 }  // namespace dtrain::remote

@@ -147,8 +147,8 @@ HttpAnswer S3Client::send(const S3Request& request, const AnswerCheck& check) {
       skewed = true;
       continue;
     }
-    if (!request.once && (is_transient(answer) || has_code(answer, {"RequestTimeout"})) && attempts.wait(answer))
-      continue;
+    const bool may_pass = is_transient(answer) || has_code(answer, {"RequestTimeout"});
+    if (may_pass && !request.once && attempts.wait(answer)) continue;
     answer.hint = session ? concat("signed with the credentials of ", session->source)
                           : "anonymous, because no AWS credentials were found";
     answer.aim = request.method == "DELETE"                            ? "deleted"

@@ -42,6 +42,9 @@ class S3Client {
  public:
   S3Client(HttpClient& http, const Variables& variables);
 
+  // Empty for AWS.
+  const std::string& endpoint() const { return endpoint_; }
+
   // Repeats transient failures; returns the last answer, of whatever status. Throws Error for wrong credentials.
   HttpAnswer send(const S3Request& request, const AnswerCheck& check = {});
 

@@ -1,0 +1,43 @@
+// CachedFile: reads of one remote file through the disk cache.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "libdtrain/io/remote/disk_cache.h"
+
+namespace dtrain::remote {
+
+class CachedFile {
+ public:
+  // Fetches bytes from the server; `once`: without retries.
+  using Fetch = std::function<void(uint64_t offset, std::span<char> into, bool once)>;
+
+  // `identity`: text that differs for other files and other contents.
+  CachedFile(std::shared_ptr<DiskCache> cache, const std::string& identity, uint64_t size, Fetch fetch);
+  ~CachedFile();
+  CachedFile(const CachedFile&) = delete;
+  CachedFile& operator=(const CachedFile&) = delete;
+
+  // Both read a range within one block. The first is false if it is not on the disk.
+  bool read(uint64_t offset, std::span<char> into) const;
+  void read_or_fetch(uint64_t offset, std::span<char> into) const;
+  // Reads the blocks after `offset` into the cache, on other threads: as the order of samples is random, all blocks of
+  // a shard are needed soon.
+  void look_ahead(uint64_t offset) const;
+
+ private:
+  BlockId block_at(uint64_t offset) const;
+  void fetch_block(const BlockId& block, size_t begin, std::span<char> into, bool once) const;
+
+  const std::shared_ptr<DiskCache> cache_;
+  const std::string object_;
+  const uint64_t size_;
+  const Fetch fetch_;
+};
+
+}  // namespace dtrain::remote

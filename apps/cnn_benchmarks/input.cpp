@@ -11,6 +11,7 @@
 #include "dtrain/data/catalog.h"
 #include "dtrain/data/class_names.h"
 #include "dtrain/data/imagenet.h"
+#include "dtrain/io/remote_cache.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
@@ -108,6 +109,7 @@ Datasets open_datasets(const Settings& settings) {
   const data::DatasetInfo& info = data::dataset_info(settings.dataset);
   datasets.sizes = {info.training, info.validation};
   if (settings.synthetic()) return datasets;
+  set_remote_cache(settings.flags.input.cache.remote_cache());
   if (settings.detects()) {
     open_detection_data(settings, datasets);
   } else {

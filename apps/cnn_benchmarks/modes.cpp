@@ -9,6 +9,7 @@
 #include "apps/cli/agreed_stop.h"
 #include "apps/cli/input_notices.h"
 #include "apps/cli/memory_fit.h"
+#include "apps/cli/options/cache.h"
 #include "apps/cli/rank_table.h"
 #include "apps/cli/run_main.h"
 #include "apps/cli/stop_signals.h"
@@ -16,6 +17,7 @@
 #include "apps/cnn_benchmarks/training_outputs.h"
 #include "apps/observers/model_details.h"
 #include "apps/observers/trace_tables.h"
+#include "dtrain/io/remote_cache.h"
 #include "dtrain/run/evaluation.h"
 #include "dtrain/run/load_checkpoint.h"
 #include "dtrain/run/run.h"
@@ -42,6 +44,11 @@ void report_trained(const TrainingJob& job, const cli::ImageTask& task, cli::Log
   cli::report_input(all, job.settings.pixels().orientation, job.settings.decodes_on_gpu(), log);
 }
 
+// Logs what the disk cache of this process did, if it is used.
+void report_disk_cache(cli::Log& log) {
+  if (const std::string text = cli::remote_cache_summary(remote_cache_stats()); !text.empty()) log.notice(text);
+}
+
 int train(TrainingJob& job, cli::Log& log, Observer* own_log) {
   const Settings& settings = job.settings;
   announce_graph(job, log);
@@ -65,6 +72,7 @@ int train(TrainingJob& job, cli::Log& log, Observer* own_log) {
   report_trained(job, *task, log);
   if (outcome == Outcome::stopped) {
     report_evaluated(job, *task, log);
+    report_disk_cache(log);
     log.notice(settings.flags.checkpoints.train_dir.empty()
                    ? "stopped on request; nothing is saved without --train_dir"
                    : fmt::format("stopped on request at step {}; the same command resumes from there", run.step()));
@@ -72,6 +80,7 @@ int train(TrainingJob& job, cli::Log& log, Observer* own_log) {
   }
   if (settings.mode == RunMode::training_and_evaluation && outcome != Outcome::enough) run.evaluate();
   report_evaluated(job, *task, log);
+  report_disk_cache(log);
   return stop_agreed(job.group, cli::stop_requested) ? cli::kStopped : 0;
 }
 
@@ -115,7 +124,10 @@ int evaluate(TrainingJob& job, cli::Log& log, Observer* own_log) {
         dtrain::evaluate(*task, job.store, average, job.group, step, f.display.display_every, all, cli::stop_requested);
     if (result && !std::isfinite(find_metric(result->values, "loss").value_or(0)))
       throw Error(Fault::numeric, "evaluation: the loss is not finite: the model's outputs contain NaN or Inf");
-    if (result) report_evaluated(job, *task, log);
+    if (result) {
+      report_evaluated(job, *task, log);
+      report_disk_cache(log);
+    }
     return result.has_value();
   };
   if (!f.checkpoints.weights.empty()) return evaluate_step(0, {}) ? 0 : cli::kStopped;

@@ -8,6 +8,7 @@
 #include "apps/dataset/files.h"
 #include "data/unpacked_file.h"
 #include "dtrain/data/record_index.h"
+#include "dtrain/io/remote_cache.h"
 
 namespace dtrain::dataset {
 
@@ -18,9 +19,13 @@ int index(const Arguments& argv) {
                        "Builds the missing or invalid indices of TFRecord files, beside the file or, if that is "
                        "read-only, in the cache folder ($XDG_CACHE_HOME/dtrain or ~/.cache/dtrain). Unpacks gzip files "
                        "into the cache folder. Training does the same at its start.",
-                       false, [&](cli::FlagSet& flags) { cache_flags.declare(flags); });
+                       false, [&](cli::FlagSet& flags) {
+                         cache_flags.declare(flags);
+                         cache_flags.declare_remote(flags);
+                       });
   if (!files) return 0;
   const data::CacheOptions cache = cache_flags.options();
+  set_remote_cache(cache_flags.remote_cache());
 
   std::vector<uint64_t> records(files->paths.size());
   const auto errors = files->for_each([&](size_t i) {

@@ -16,6 +16,7 @@
 #include "apps/dataset/files.h"
 #include "dtrain/data/catalog.h"
 #include "dtrain/io/record_file.h"
+#include "dtrain/io/remote_cache.h"
 #include "libdtrain/core/cores.h"
 
 namespace dtrain::dataset {
@@ -101,11 +102,13 @@ int throughput(const Arguments& argv) {
   flags.add_choice("split", split, {"train", "validation"}, "split to read; both are augmented as in training");
   flags.add_choice("preprocessing", preprocessing, data::preprocessing_names(), "preprocessing of samples");
   cache.declare(flags);
+  cache.declare_remote(flags);
   flags.add("json", json, "print a final JSON line: images_per_sec, images_per_sec_per_core");
   const auto places = cli::read_command_line(flags, argv);
   if (!places) return 0;
   DT_CHECK(places->size() == 1, places->size(), " folders given, expected one; see --help");
 
+  set_remote_cache(cache.remote_cache());
   const data::Pixels pixels{.preprocessing = preprocessing, .size = static_cast<int>(image_size)};
   const auto dataset = data::open_split(
       pixels,
@@ -117,6 +120,8 @@ int throughput(const Arguments& argv) {
   const auto cores = static_cast<double>(std::min<int64_t>(threads, usable_cores()));
   fmt::print("{} images in {:.2f} s on {} threads: {:.1f} images/s, {:.1f} per core\n", result.images, result.seconds,
              threads, rate, rate / cores);
+  if (const std::string text = cli::remote_cache_summary(remote_cache_stats()); !text.empty())
+    cli::print_message("note", text);
   if (json)
     fmt::print("{}\n", nlohmann::ordered_json({{"images_per_sec", rate},
                                                {"images_per_sec_per_core", rate / cores},

@@ -36,11 +36,27 @@ TEST_F(DeclaredFlags, OnlyPathsMayDifferPerRank) {
     if (std::ranges::find(settings, "--" + name, [](const auto& setting) { return setting.first; }) == settings.end())
       differing.push_back(name);
   std::ranges::sort(differing);
-  EXPECT_EQ(differing, (std::vector<std::string>{"config", "data_dir", "datasets_num_private_threads", "gpu_indices",
-                                                 "gpu_memory_frac_for_testing", "graph_file", "max_unpacked_gb",
-                                                 "metrics_address", "metrics_file", "metrics_port", "num_inter_threads",
-                                                 "num_intra_threads", "profile", "progress", "task_index",
-                                                 "tfprof_file", "timeline", "trace_file", "use_chrome_trace_format"}));
+  EXPECT_EQ(differing, (std::vector<std::string>{"config",
+                                                 "data_cache_dir",
+                                                 "data_cache_gb",
+                                                 "data_dir",
+                                                 "datasets_num_private_threads",
+                                                 "gpu_indices",
+                                                 "gpu_memory_frac_for_testing",
+                                                 "graph_file",
+                                                 "max_unpacked_gb",
+                                                 "metrics_address",
+                                                 "metrics_file",
+                                                 "metrics_port",
+                                                 "num_inter_threads",
+                                                 "num_intra_threads",
+                                                 "profile",
+                                                 "progress",
+                                                 "task_index",
+                                                 "tfprof_file",
+                                                 "timeline",
+                                                 "trace_file",
+                                                 "use_chrome_trace_format"}));
 }
 
 // A changed or missing key would break the resumption of existing checkpoints.

@@ -18,6 +18,7 @@ void InputFlags::declare(FlagSet& flags) {
       .may_differ_per_rank()
       .identity_once_resolved("data set");
   cache.declare(flags);
+  cache.declare_remote(flags);
   flags.add("datasets_use_caching", datasets_use_caching,
             "cache encoded records in memory after the first read; each process has its own cache");
   flags.add("datasets_repeat_cached_sample", datasets_repeat_cached_sample,

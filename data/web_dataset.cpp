@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <mutex>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "data/shard_files.h"
 #include "data/tar_samples.h"
 #include "dtrain/core/error.h"
+#include "dtrain/io/atomic_file.h"
 #include "dtrain/io/remote_path.h"
 #include "libdtrain/io/crc32c.h"
 
@@ -57,8 +59,29 @@ std::vector<std::string> of_split(const std::vector<std::string>& paths, const s
   return found;
 }
 
+// Archives below the prefix of a split.
+std::vector<std::string> tars_in_split_prefix(const std::string& prefix, const std::string& split) {
+  std::vector<std::string> found;
+  std::string first;
+  for (const std::string& name : names_in_folder(prefix)) {
+    if (split_of_folder(name) != split) continue;
+    std::vector<std::string> tars = tars_in((fs::path(prefix) / name).string());
+    if (tars.empty()) continue;
+    if (!found.empty())
+      throw Error(Fault::data, concat(prefix, ": two folders of one split, ", first, " and ", name, "; keep one"));
+    found = std::move(tars);
+    first = name;
+  }
+  return found;
+}
+
 // Archives in the folders of splits.
 std::vector<std::string> tars_in_split_folder(const std::string& directory, bool training) {
+  if (is_remote(directory)) {
+    if (training) return tars_in_split_prefix(directory, "train");
+    const std::vector<std::string> validation = tars_in_split_prefix(directory, "validation");
+    return validation.empty() ? tars_in_split_prefix(directory, "test") : validation;
+  }
   const std::string folder = split_folder(directory, training);
   return folder.empty() ? std::vector<std::string>{} : tars_in(folder);
 }
@@ -66,7 +89,8 @@ std::vector<std::string> tars_in_split_folder(const std::string& directory, bool
 class TarSource final : public ImageSource {
  public:
   TarSource(const std::vector<std::string>& paths, const CacheOptions& cache) : tars_(paths.size()) {
-    const bool keep = can_keep_open(paths.size());
+    // Remote files share connections and take no file descriptors.
+    const bool keep = can_keep_open(static_cast<size_t>(std::ranges::count_if(paths, std::not_fn(is_remote))));
     std::mutex mutex;
     uint64_t opened = 0;
     for_each_in_parallel(paths.size(), [&](size_t i) {
@@ -94,7 +118,7 @@ class TarSource final : public ImageSource {
 
   RecordLocation locate(uint64_t image) const override {
     const TarSample& one = sample(image);
-    return {.file = tar_of(image).path,
+    return {.file = shown_path(tar_of(image).path),
             .offset = one.offset,
             .record = image - begins_[static_cast<size_t>(&tar_of(image) - tars_.data())],
             .name = fmt::format("sample {} at byte {}", one.key, one.offset)};
@@ -102,7 +126,7 @@ class TarSource final : public ImageSource {
 
   std::string identity() const override {
     std::string lines;
-    for (const Tar& tar : tars_) lines += fmt::format("{} {}\n", fs::path(tar.path).filename().string(), tar.bytes);
+    for (const Tar& tar : tars_) lines += fmt::format("{} {}\n", name_of(tar), tar.bytes);
     return lines;
   }
 
@@ -114,8 +138,8 @@ class TarSource final : public ImageSource {
         const std::string line = fmt::format("{} {} {} {}\n", one.key, one.label, one.bytes, one.crc);
         crc = crc32c(line.data(), line.size(), crc);
       }
-      lines += fmt::format("{}: {} bytes, {} samples, checksum {:08x}\n", fs::path(tar.path).filename().string(),
-                           tar.bytes, tar.found.samples.size(), crc);
+      lines += fmt::format("{}: {} bytes, {} samples, checksum {:08x}\n", name_of(tar), tar.bytes,
+                           tar.found.samples.size(), crc);
     }
     return lines;
   }
@@ -137,8 +161,8 @@ class TarSource final : public ImageSource {
   std::vector<std::string> notices() const {
     uint64_t without_image = 0;
     for (const Tar& tar : tars_) without_image += tar.found.without_image;
-    std::vector<std::string> lines{fmt::format(
-        "{}: {} samples in {} archives", fs::path(tars_.front().path).parent_path().string(), size(), tars_.size())};
+    std::vector<std::string> lines{fmt::format("{}: {} samples in {} archives",
+                                               directory_of(shown_path(tars_.front().path)), size(), tars_.size())};
     if (without_image > 0) lines.push_back(fmt::format("left out {} samples without an image", without_image));
     return lines;
   }
@@ -150,6 +174,7 @@ class TarSource final : public ImageSource {
     std::unique_ptr<InputFile> file;  // null if too many files are open
     TarSamples found;
   };
+  static std::string name_of(const Tar& tar) { return fs::path(shown_path(tar.path)).filename().string(); }
   const Tar& tar_of(uint64_t image) const {
     DT_CHECK(image < size(), "image ", image, " of a data set of ", size());
     return tars_[static_cast<size_t>(std::ranges::upper_bound(begins_, image) - begins_.begin() - 1)];
@@ -169,7 +194,6 @@ class TarSource final : public ImageSource {
 bool has_tars(const std::string& data) {
   if (data.empty()) return false;
   if (is_pattern(data)) return true;
-  if (is_remote(data)) return false;
   try {
     if (has_shards(data, "train") || has_shards(data, "validation") || has_image_folders(data)) return false;
     return !tars_in(data).empty() || !tars_in_split_folder(data, true).empty() ||
@@ -187,8 +211,6 @@ bool has_tars_of_one_split(const std::string& data) {
 }
 
 std::vector<std::string> find_tars(const std::string& data, bool training) {
-  if (is_remote(data))
-    throw Error(Fault::data, shown_path(data) + ": WebDataset archives are read from local folders; copy them first");
   if (is_pattern(data)) return expand_braces(data);
   std::vector<std::string> paths = tars_in_split_folder(data, training);
   if (paths.empty() && has_tars_of_one_split(data)) paths = tars_in(data);
@@ -204,8 +226,9 @@ std::unique_ptr<const ImageSource> open_web_dataset(const TarOptions& options) {
   const std::vector<std::string> paths = find_tars(options.data, options.training);
   auto source = std::make_unique<TarSource>(paths, options.cache);
   if (source->size() == 0 && source->faults().empty())
-    throw Error(Fault::data, concat(paths.front(), ": no samples KEY.jpg with KEY.cls in the archives; ImageNet's own ",
-                                    "archives are converted by dtrain-data imagenet"));
+    throw Error(Fault::data,
+                concat(shown_path(paths.front()), ": no samples KEY.jpg with KEY.cls in the archives; ImageNet's own ",
+                       "archives are converted by dtrain-data imagenet"));
   if (options.notice)
     for (const std::string& line : source->notices()) options.notice(line);
   return source;

@@ -151,7 +151,9 @@ TEST_F(WebDataset, FindsArchivesOfSplits) {
   EXPECT_FALSE(has_tars_of_one_split(folders));
   EXPECT_FALSE(has_tars_of_one_split(names));
   EXPECT_FALSE(has_tars((root / "none").string()));
-  expect_error([&] { find_tars("s3://bucket/{0..1}.tar", true); }, Fault::data, "read from local folders");
+  EXPECT_EQ(find_tars("s3://bucket/{0..1}.tar", true), (Lines{"s3://bucket/0.tar", "s3://bucket/1.tar"}));
+  EXPECT_TRUE(has_tars("https://host/0.tar"));
+  EXPECT_FALSE(has_tars("https://host/folder"));
   fs::remove(root / "names/in-val-0.tar");
   expect_error([&] { find_tars(names, false); }, Fault::data, "names: no .tar files of validation; expected ");
   expect_error([&] { open_web_dataset({.data = one + "/{0..2}.tar"}); }, Fault::data, "one/2.tar");

@@ -1,9 +1,11 @@
 """Programs read data sets and weights from object storage as they do from local files."""
 
+import io
 import json
 import pathlib
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 import s3_server
@@ -98,6 +100,48 @@ def test_training_and_weights(server):
         server.secrets["query"] = "secret-of-the-url"
         url = f"--weights={server.url}/web.safetensors?signature={server.secrets['query']}"
         assert train(server, records, folder, "web", url) == continued
+
+
+def make_tars(folder):
+    """WebDataset archives of 32 and 16 images: train/{0,1}.tar and val/0.tar."""
+    for split, archives, count in (("train", 2, 16), ("val", 1, 16)):
+        (folder / split).mkdir(parents=True)
+        for number in range(archives):
+            with tarfile.open(folder / split / f"{number}.tar", "w") as tar:
+                for i in range(count):
+                    for extension, content in (("bmp", bmp(48, number * count + i)), ("cls", str(i % 4).encode())):
+                        member = tarfile.TarInfo(f"{number}_{i}.{extension}")
+                        member.size = len(content)
+                        tar.addfile(member, io.BytesIO(content))
+
+
+def test_web_dataset(server):
+    """WebDataset archives give the samples of local ones, from a folder, a pattern, and single archives of a web server."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        make_tars(folder / "tars")
+        upload(server, folder / "tars", "tars")
+        local = train(server, folder / "tars", folder, "local")
+        assert len(local) == 4
+        cache = (f"--data_cache_dir={folder}/blocks", "--data_cache_gb=1")
+        for name, more in (("remote", ()), ("cold", cache), ("warm", cache)):
+            assert train(server, "s3://bucket/tars", folder, name, *more) == local, name
+        assert list((folder / "blocks").rglob("*.block"))
+        assert train(server, "s3://bucket/tars/train/{0..1}.tar", folder, "pattern") == local
+        one = train(server, folder / "tars/train/0.tar", folder, "one")
+        server.pages["/0.tar"] = s3_server.web_page((folder / "tars/train/0.tar").read_bytes())
+        assert train(server, f"{server.url}/0.tar", folder, "web") == one != local
+        evaluated = ["--eval", "--num_eval_batches=1"]
+        weights = train(server, folder / "tars", folder, "run", f"--train_dir={folder}/run")
+        assert weights == local
+        outputs = [server.run([bin_file("dtrain-cnn-benchmarks"), "--model=trivial", "--data_name=imagenet", "--device=cpu",
+                               "--batch_size=8", f"--train_dir={folder}/run", f"--data_dir={data}", *evaluated],
+                              check=0).stdout for data in (folder / "tars", "s3://bucket/tars")]
+        accuracies = [[line for line in output.splitlines() if b"Accuracy" in line] for output in outputs]
+        assert accuracies[0] and accuracies[0] == accuracies[1], outputs
+        server.ask("DELETE", "/bucket/tars/train/1.tar")
+        result = train(server, "s3://bucket/tars/train/{0..1}.tar", folder, "gap", check=2)
+        assert b"s3://bucket/tars/train/1.tar: not found (NoSuchKey)" in result.stderr, result.stderr
 
 
 def test_errors(server):

@@ -182,14 +182,14 @@ def test_training(server):
             losses = programs_test.train(server, "s3://bucket/data", folder, name, *steps, cache, f"--data_cache_gb={size}")
             assert losses == local, name
             return [path for method, path, _ in server.requests[before:] if method == "GET" and "train-0" in path]
-        assert len(remote("cold", 1)) > 4
+        assert len(remote("cold", 1)) > 6
         assert len(blocks(folder)) > 2
-        assert len(remote("warm", 1)) == 2  # opens two shards
+        assert len(remote("warm", 1)) == 4  # to open two shards, first for their compression
         for path in blocks(folder):
             content = bytearray(path.read_bytes())
             content[-1000] ^= 1
             path.write_bytes(content)
-        assert len(remote("damaged", 1)) > 2
+        assert len(remote("damaged", 1)) > 6
         remote("tiny", 0.002)
         assert sum(path.stat().st_size for path in blocks(folder)) <= 0.002 * (1 << 30)
         server.fault("truncated", method="GET", path="data/train", times=3)
@@ -201,9 +201,9 @@ def test_killed_training_resumes(server):
     with tempfile.TemporaryDirectory() as folder:
         records = made_records(folder)
         programs_test.upload(server, records, "data")
-        words = ["--num_batches=24", "--save_model_steps=4"]
+        words = ["--num_batches=10", "--save_model_steps=4"]
         local = programs_test.train(server, records, folder, "local", *words, f"--train_dir={folder}/local-run")
-        assert len(local) == 24
+        assert len(local) == 10
         log = pathlib.Path(folder) / "killed.jsonl"
         command = [programs_test.bin_file("dtrain-cnn-benchmarks"), "--model=trivial", "--data_name=imagenet",
                    "--device=cpu", "--batch_size=8", "--num_warmup_batches=0", "--display_every=1",
@@ -212,7 +212,7 @@ def test_killed_training_resumes(server):
         server.fault("slow", method="GET", path="data/train-0", times=-1, seconds=0.1)
         with subprocess.Popen(command, env=server.environment(XDG_CACHE_HOME=f"{folder}/cache"),
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            while process.poll() is None and (not log.exists() or log.read_text().count('"loss"') < 6):
+            while process.poll() is None and (not log.exists() or log.read_text().count('"loss"') < 5):
                 try:
                     process.wait(0.02)
                 except subprocess.TimeoutExpired:
@@ -221,7 +221,7 @@ def test_killed_training_resumes(server):
         server.clear()
         before = blocks(folder)
         assert before
-        server.run(command, check=0, XDG_CACHE_HOME=f"{folder}/cache")
+        server.run(command, check=0, timeout=250, XDG_CACHE_HOME=f"{folder}/cache")
         losses = {}
         for line in map(json.loads, log.read_text().splitlines()):
             if "loss" in line:

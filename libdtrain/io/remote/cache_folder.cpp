@@ -92,6 +92,7 @@ CacheFolder::CacheFolder(std::string path, uint64_t max_bytes, FileSystem& files
   const std::string usage = path_ + "/usage";
   usage_fd_ = ::open(usage.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   require_success(usage_fd_, "open", usage);
+  make_room(0);  // earlier runs may have had a larger cache
 }
 
 CacheFolder::~CacheFolder() { ::close(usage_fd_); }
@@ -129,6 +130,11 @@ bool CacheFolder::reserve(const BlockId& block) {
   uint64_t free = 0;
   if (files_.free_bytes(path_, free) == 0 && free < kFreeBytesLeft + bytes)
     throw Error(Fault::resource, concat(path_, ": its disk has ", free, " bytes left"));
+  return make_room(bytes);
+}
+
+// Counts `bytes` that will be stored; false if there is no room for them.
+bool CacheFolder::make_room(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (!lock_usage()) return false;
   struct Unlock {
@@ -136,7 +142,7 @@ bool CacheFolder::reserve(const BlockId& block) {
     ~Unlock() { ::flock(fd, LOCK_UN); }
   } const unlock{usage_fd_};
   std::optional<uint64_t> used = stated_usage();
-  if (!used || *used > max_bytes_ || *used + bytes > max_bytes_) used = remove_oldest(bytes);
+  if (!used || *used > max_bytes_ || bytes > max_bytes_ - *used) used = remove_oldest(bytes);
   const bool fits = *used + bytes <= max_bytes_;
   std::array<char, kUsageDigits + 2> text{};
   std::snprintf(text.data(), text.size(), "%0*llu\n", static_cast<int>(kUsageDigits),

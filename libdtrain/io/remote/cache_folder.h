@@ -21,8 +21,8 @@ namespace dtrain::remote {
 // its last blocks, until blocks are removed next.
 class CacheFolder {
  public:
-  // Creates the folder, for this user alone. Throws Error(Fault::config) for a file or another user's folder,
-  // Error(Fault::resource) if it cannot be written.
+  // Creates the folder, for this user alone; removes blocks of a larger cache. Throws Error(Fault::config) for a file
+  // or another user's folder, Error(Fault::resource) if it cannot be written.
   CacheFolder(std::string path, uint64_t max_bytes, FileSystem& files);
   ~CacheFolder();
   CacheFolder(const CacheFolder&) = delete;
@@ -41,6 +41,7 @@ class CacheFolder {
   bool reserve(const BlockId& block);
 
  private:
+  bool make_room(uint64_t bytes);
   bool lock_usage();
   std::optional<uint64_t> stated_usage() const;
   uint64_t remove_oldest(uint64_t room);

@@ -63,7 +63,7 @@ class TestedCache {
     for (const fs::path& path : files(".block")) sum += fs::file_size(path);
     return sum;
   }
-  DiskCache& operator*() { return cache_; }
+  std::string folder() const { return folder_.path().string(); }
   DiskCache* operator->() { return &cache_; }
 
   int fetches = 0;
@@ -128,6 +128,14 @@ TEST(DiskCache, StaysBelowItsSizeAndRemovesTheLeastRecentlyRead) {
   }
   EXPECT_GE(cache.files(".block").size(), 4u);
   EXPECT_EQ(cache.fetches, 30);
+}
+
+TEST(DiskCache, ShrinksAtTheStart) {
+  TestedCache cache(10 * kFileBytes);
+  for (uint64_t i = 0; i < 6; ++i) EXPECT_TRUE(cache.read(i));
+  const DiskCache smaller({.directory = cache.folder(), .max_bytes = 3 * kFileBytes});
+  EXPECT_LE(cache.disk_bytes(), 3 * kFileBytes);
+  EXPECT_GE(cache.disk_bytes(), 2 * kBlockBytes);
 }
 
 TEST(DiskCache, KeepsAShareOfMoreDataThanItHolds) {

@@ -47,6 +47,8 @@ ClassNames class_names_from(std::string_view text, const std::string& where) {
 }
 
 ClassNames read_class_names(const std::string& directory) {
+  // Below an archive is nothing, and servers may refuse to say so.
+  if (is_remote(directory) && directory.ends_with(".tar")) return {};
   const std::filesystem::path path = std::filesystem::path(directory) / kClassNamesFile;
   if (!file_exists(path.string())) return {};
   return class_names_from(read_text(path.string(), kMostNameBytes), path.string());

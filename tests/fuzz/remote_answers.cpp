@@ -1,5 +1,5 @@
-// Answers of object storage and of credential services, AWS's shared files, leases, manifests of checkpoints, and headers
-// of cached blocks.
+// Answers of object storage and of credential services, AWS's shared files, leases, manifests of checkpoints, and
+// headers of cached blocks.
 #include "libdtrain/io/remote/aws_config.h"
 #include "libdtrain/io/remote/aws_credentials.h"
 #include "libdtrain/io/remote/block_file.h"

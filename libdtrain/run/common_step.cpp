@@ -13,44 +13,44 @@
 namespace dtrain {
 namespace {
 
-using Steps = std::vector<uint64_t>;
+using StepList = std::vector<uint64_t>;
 
 // Wire format: empty from a rank that writes none, a space without checkpoints.
-std::string text_of(const std::optional<Steps>& steps) {
+std::string text_of(const std::optional<StepList>& steps) {
   return steps ? " " + fmt::format("{}", fmt::join(*steps, " ")) : "";
 }
 
-std::optional<Steps> steps_from(const std::string& text) {
+std::optional<StepList> steps_from(const std::string& text) {
   if (text.empty()) return std::nullopt;
   std::istringstream in(text);
-  Steps steps;
+  StepList steps;
   for (uint64_t step = 0; in >> step;) steps.push_back(step);
   DT_CHECK(in.eof() && std::ranges::is_sorted(steps), "no ascending steps");
   return steps;
 }
 
 // Steps of all ranks, by rank.
-std::vector<std::optional<Steps>> all_steps(Group& group, const std::optional<Steps>& own) {
-  std::vector<std::optional<Steps>> all;
+std::vector<std::optional<StepList>> all_steps(Group& group, const std::optional<StepList>& own) {
+  std::vector<std::optional<StepList>> all;
   read_texts(group, text_of(own), "steps of the checkpoints",
              [&](int, const std::string& text) { all.push_back(steps_from(text)); });
   return all;
 }
 
 // Ascending.
-Steps common_steps(const std::vector<std::optional<Steps>>& all) {
-  std::optional<Steps> common;
-  for (const std::optional<Steps>& steps : all) {
+StepList common_steps(const std::vector<std::optional<StepList>>& all) {
+  std::optional<StepList> common;
+  for (const std::optional<StepList>& steps : all) {
     if (!steps) continue;
     if (!common)
       common = *steps;
     else
       std::erase_if(*common, [&](uint64_t step) { return !std::ranges::binary_search(*steps, step); });
   }
-  return common.value_or(Steps());
+  return common.value_or(StepList());
 }
 
-std::string who_has_which(const Group& group, const std::vector<std::optional<Steps>>& all) {
+std::string who_has_which(const Group& group, const std::vector<std::optional<StepList>>& all) {
   std::string text;
   for (size_t rank = 0; rank < all.size(); ++rank)
     if (all[rank])
@@ -68,12 +68,12 @@ bool writes_checkpoints(const Group& group, int chief, bool per_host) {
   return beside_chief ? group.rank() == chief : own.local_rank == 0;
 }
 
-std::optional<uint64_t> newest_common_step(Group& group, std::optional<Steps> own,
+std::optional<uint64_t> newest_common_step(Group& group, std::optional<StepList> own,
                                            const std::function<bool(uint64_t)>& is_sound) {
   const auto at_first = all_steps(group, own);
   if (std::ranges::all_of(at_first, [](const auto& steps) { return !steps || steps->empty(); })) return std::nullopt;
   // Verifies only the candidate: a damaged one is skipped by all.
-  for (Steps common = common_steps(at_first); !common.empty(); common.pop_back()) {
+  for (StepList common = common_steps(at_first); !common.empty(); common.pop_back()) {
     const bool sound = !own || is_sound(common.back());
     if (group.extremes(sound ? 1 : 0, "soundness of the checkpoints").first > 0) return common.back();
   }

@@ -16,8 +16,8 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr std::string_view kStep = "step-", kSuffix = ".json";
-constexpr size_t kMostObjects = 1'000'000;
+constexpr std::string_view kStepPrefix = "step-", kManifestSuffix = ".json";
+constexpr size_t kMostCheckpointObjects = 1'000'000;
 constexpr JsonLimits kObjectLimits = {.bytes = size_t{64} << 10, .values = 1000};
 
 // A name that stays in its directory.
@@ -28,12 +28,12 @@ bool is_file_name(const std::string& name) {
 
 std::optional<uint64_t> step_in(std::string_view name) {
   uint64_t step = 0;
-  if (!name.starts_with(kStep)) return std::nullopt;
-  std::from_chars(name.data() + kStep.size(), name.data() + name.size(), step);
-  return name == concat(kStep, step) ? std::optional(step) : std::nullopt;
+  if (!name.starts_with(kStepPrefix)) return std::nullopt;
+  std::from_chars(name.data() + kStepPrefix.size(), name.data() + name.size(), step);
+  return name == concat(kStepPrefix, step) ? std::optional(step) : std::nullopt;
 }
 
-std::string describe(const std::string& where, const std::string& name, const std::string& what) {
+std::string damage_of(const std::string& where, const std::string& name, const std::string& what) {
   return concat(where, ": damaged: ", name, " ", what);
 }
 
@@ -59,11 +59,11 @@ ObjectManifest object_manifest_from(const std::string& text, const std::string& 
       const bool is_hash =
           sum.sha256.size() == 64 && sum.sha256.find_first_not_of("0123456789abcdef") == sum.sha256.npos;
       if (!is_file_name(name) || !is_hash)
-        throw Error(Fault::checkpoint, describe(where, name, "is no file with a hash"));
+        throw Error(Fault::checkpoint, damage_of(where, name, "is no file with a hash"));
       manifest.files[name] = std::move(sum);
     }
     if (!manifest.files.contains("MANIFEST.json"))
-      throw Error(Fault::checkpoint, describe(where, "MANIFEST.json", "is not listed"));
+      throw Error(Fault::checkpoint, damage_of(where, "MANIFEST.json", "is not listed"));
     return manifest;
   } catch (const Json::exception& error) {
     throw Error(Fault::checkpoint, concat(where, ": damaged: ", error.what()));
@@ -74,24 +74,25 @@ CheckpointObjects::CheckpointObjects(std::shared_ptr<remote::RemoteStorage> stor
     : storage_(std::move(storage)), folder_{std::move(prefix.bucket), prefix.key + "checkpoints/"} {}
 
 remote::S3Address CheckpointObjects::manifest_of(uint64_t step) const {
-  return {folder_.bucket, concat(folder_.key, kStep, step, kSuffix)};
+  return {folder_.bucket, concat(folder_.key, kStepPrefix, step, kManifestSuffix)};
 }
 
 remote::S3Address CheckpointObjects::data_of(uint64_t step, const std::string& name) const {
-  return {folder_.bucket, concat(folder_.key, kStep, step, "/", name)};
+  return {folder_.bucket, concat(folder_.key, kStepPrefix, step, "/", name)};
 }
 
 std::map<uint64_t, ListedCheckpoint> CheckpointObjects::list() const {
   std::map<uint64_t, ListedCheckpoint> checkpoints;
-  for (const remote::S3Object& object : storage_->s3.list(folder_, "", kMostObjects, Fault::resource).objects) {
+  for (const remote::S3Object& object :
+       storage_->s3.list(folder_, "", kMostCheckpointObjects, Fault::resource).objects) {
     const std::string name = object.key.substr(folder_.key.size());
     const size_t slash = name.find('/');
     if (slash != name.npos) {
       const std::string file = name.substr(slash + 1);
       if (const auto step = step_in(name.substr(0, slash)); step && is_file_name(file))
         checkpoints[*step].files[file] = object.bytes;
-    } else if (name.ends_with(kSuffix)) {
-      if (const auto step = step_in(name.substr(0, name.size() - kSuffix.size())))
+    } else if (name.ends_with(kManifestSuffix)) {
+      if (const auto step = step_in(name.substr(0, name.size() - kManifestSuffix.size())))
         checkpoints[*step].has_manifest = true;
     }
   }
@@ -109,15 +110,15 @@ std::optional<ObjectManifest> CheckpointObjects::find(uint64_t step, const Liste
   try {
     ObjectManifest manifest = object_manifest_from(answer.body, address.text());
     if (manifest.step != step)
-      throw Error(Fault::checkpoint, describe(address.text(), concat("step ", manifest.step), "belongs elsewhere"));
+      throw Error(Fault::checkpoint, damage_of(address.text(), concat("step ", manifest.step), "belongs elsewhere"));
     for (const auto& [name, sum] : manifest.files) {
       const auto found = listed.files.find(name);
       if (found == listed.files.end() || found->second != sum.bytes)
         throw Error(Fault::checkpoint,
-                    describe(data_of(step, "").text(), name,
-                             found == listed.files.end()
-                                 ? "is missing"
-                                 : concat("has ", found->second, " bytes, the manifest says ", sum.bytes)));
+                    damage_of(data_of(step, "").text(), name,
+                              found == listed.files.end()
+                                  ? "is missing"
+                                  : concat("has ", found->second, " bytes, the manifest says ", sum.bytes)));
     }
     return manifest;
   } catch (const FormatError&) {

@@ -21,20 +21,20 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr const char *kRun = ".dtrain/run.json", *kLease = ".dtrain/lease.json", *kBest = "best";
-constexpr const char *kEvents = "events.out.tfevents.", *kStarts = "starts.json";
-constexpr size_t kMostBytes = 1 << 16, kMostFiles = 100'000;
+constexpr const char *kRunObject = ".dtrain/run.json", *kLeaseObject = ".dtrain/lease.json", *kBestName = "best";
+constexpr const char *kEventFiles = "events.out.tfevents.", *kStarts = "starts.json";
+constexpr size_t kMostSmallBytes = 1 << 16, kMostRunFiles = 100'000;
 
 // Texts of an object of JSON; empty for absent ones.
-std::string text_in(const std::string& json, const char* key) {
-  const auto parsed = parse_json_line<Json>(json, {.bytes = kMostBytes, .values = 100});
+std::string text_in(const std::string& text, const char* key) {
+  const auto parsed = parse_json_line<Json>(text, {.bytes = kMostSmallBytes, .values = 100});
   const auto found = parsed.is_object() ? parsed.find(key) : parsed.end();
   return parsed.is_object() && found != parsed.end() && found->is_string() ? found->template get<std::string>() : "";
 }
 
 // Whether a start is counted whose end is unknown. Only the machine that it ran on can tell how it ended.
 bool is_open(const std::string& starts) {
-  const auto parsed = parse_json_line<Json>(starts, {.bytes = kMostBytes, .values = 10'000});
+  const auto parsed = parse_json_line<Json>(starts, {.bytes = kMostSmallBytes, .values = 10'000});
   return parsed.is_object() && parsed.value("open", Json()) == true;
 }
 
@@ -74,14 +74,14 @@ RemoteTrainDir::RemoteTrainDir(RemoteTrainDirOptions options)
   make_directories(system_files(), options_.folder);
   lock_.emplace(options_.folder + ".lock");
   std::error_code unknown;
-  const std::string known = fs::exists(record, unknown) ? read_text(record, kMostBytes, Fault::resource) : "";
+  const std::string known = fs::exists(record, unknown) ? read_text(record, kMostSmallBytes, Fault::resource) : "";
   std::string writer = text_in(known, "writer");
-  const std::string run = text_in(known, "run"), shared = text_in(read(kRun).value_or(""), "run");
+  const std::string run = text_in(known, "run"), shared = text_in(read(kRunObject).value_or(""), "run");
   if (writer.empty()) {
     writer = unique_suffix();
     write_text(record, Json{{"url", prefix_.text()}, {"writer", writer}, {"run", run}}.dump() + "\n");
   }
-  lease_ = std::make_unique<remote::Lease>(storage_, object(kLease),
+  lease_ = std::make_unique<remote::Lease>(storage_, object(kLeaseObject),
                                            remote::LeaseHolder{.writer = writer,
                                                                .run = shared.empty() ? "new" : shared,
                                                                .host = options_.host,
@@ -117,18 +117,18 @@ void RemoteTrainDir::note(const std::string& text) const {
 
 std::optional<std::string> RemoteTrainDir::read(const std::string& name) const {
   const remote::S3Address address = object(name);
-  const remote::HttpAnswer answer = storage_->s3.send({.address = address, .most_bytes = kMostBytes});
+  const remote::HttpAnswer answer = storage_->s3.send({.address = address, .most_bytes = kMostSmallBytes});
   if (answer.status == 404) return std::nullopt;
   if (answer.status != 200) remote::fail_with(address.text(), answer, Fault::resource);
   return answer.body;
 }
 
 void RemoteTrainDir::adopt_run(const std::string& local_run, const std::string& writer) {
-  std::string run = text_in(read(kRun).value_or(""), "run");
+  std::string run = text_in(read(kRunObject).value_or(""), "run");
   if (run.empty() || options_.clear) {
     if (options_.clear) clear();
     run = unique_suffix();
-    storage_->s3.put(object(kRun), Json{{"format", 1}, {"run", run}}.dump() + "\n");
+    storage_->s3.put(object(kRunObject), Json{{"format", 1}, {"run", run}}.dump() + "\n");
   }
   lease_->set_run(run);
   if (run == local_run) return;
@@ -146,8 +146,9 @@ void RemoteTrainDir::set_aside() {
 
 void RemoteTrainDir::clear() {
   for (const auto& [step, listed] : checkpoints_.list()) checkpoints_.remove(step, listed);
-  storage_->s3.remove(object(kBest));
-  for (const remote::S3Object& found : storage_->s3.list(object(kEvents), "/", kMostFiles, Fault::resource).objects)
+  storage_->s3.remove(object(kBestName));
+  for (const remote::S3Object& found :
+       storage_->s3.list(object(kEventFiles), "/", kMostRunFiles, Fault::resource).objects)
     storage_->s3.remove({prefix_.bucket, found.key});
 }
 
@@ -218,7 +219,7 @@ void RemoteTrainDir::download(const ObjectManifest& manifest) const {
 }
 
 void RemoteTrainDir::download_best(const Listed& listed) {
-  best_ = read(kBest).value_or("");
+  best_ = read(kBestName).value_or("");
   const auto step = step_of_best(best_, listed);
   if (!step) return;
   std::string problem;
@@ -232,18 +233,18 @@ void RemoteTrainDir::download_best(const Listed& listed) {
     }
     if (!problem.empty()) return note("the best checkpoint is not usable: " + problem);
   }
-  fs::remove(local(kBest), unknown);
-  require_success(system_files().symlink(best_, local(kBest)), "link", local(kBest));
+  fs::remove(local(kBestName), unknown);
+  require_success(system_files().symlink(best_, local(kBestName)), "link", local(kBestName));
 }
 
 void RemoteTrainDir::download_files() {
-  for (const remote::S3Object& found : storage_->s3.list(prefix_, "/", kMostFiles, Fault::resource).objects) {
+  for (const remote::S3Object& found : storage_->s3.list(prefix_, "/", kMostRunFiles, Fault::resource).objects) {
     const std::string name = found.key.substr(prefix_.key.size());
     if (name.empty() || stays_local(name)) continue;
     const std::string path = local(name), made = temporary_name(path);
     remote::download_file({prefix_.bucket, found.key}, made);
     require_success(system_files().rename(made, path), "rename", made);
-    if (name == kStarts && is_open(read_text(path, kMostBytes, Fault::resource))) {
+    if (name == kStarts && is_open(read_text(path, kMostSmallBytes, Fault::resource))) {
       require_success(system_files().unlink(path), "remove", path);
       continue;
     }

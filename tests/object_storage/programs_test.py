@@ -209,7 +209,8 @@ def test_train_dir_of_ranks(server):
     server.objects("bucket", {})
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
         ranks = ("--variable_update=replicated", "--num_gpus=2")
-        synthetic(server, folder, f"{folder}/local", 4, *ranks)
+        for steps in (2, 4):
+            synthetic(server, folder, f"{folder}/local", steps, *ranks)
         synthetic(server, folder, "s3://bucket/run", 2, *ranks)
         result = synthetic(server, other, "s3://bucket/run", 4, *ranks)
         assert result.stderr.count(b"note: downloading the checkpoint of step 2, ") == 1, result.stderr
@@ -230,9 +231,8 @@ def test_train_dir_of_a_detector(server):
         assert b"note: downloading the checkpoint of step 2, " in result.stderr, result.stderr
         keys = server.keys("bucket", "run/")
         assert {"checkpoints/step-2.json", "checkpoints/step-4.json", "log.log", "stats.json"} <= keys, keys
-        log = server.ask("GET", "/bucket/run/log.log")
         working = next(pathlib.Path(folder, "cache-4/dtrain/train_dirs").glob("run-*/log.log"))
-        assert log == working.read_bytes() and b"step 2" in log.lower(), log
+        assert server.ask("GET", "/bucket/run/log.log") == working.read_bytes()
 
 
 if __name__ == "__main__":

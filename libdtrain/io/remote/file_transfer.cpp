@@ -15,9 +15,9 @@
 namespace dtrain::remote {
 namespace {
 
-constexpr size_t kThreads = 4;  // requests at once, of one part each
+constexpr size_t kUploadThreads = 4;  // requests at once, of one part each
 
-std::string hash_of(const InputFile& file, uint64_t bytes) {
+std::string sha256_of(const InputFile& file, uint64_t bytes) {
   Sha256 hash;
   std::string block(std::min<uint64_t>(bytes, size_t{1} << 20), '\0');
   for (uint64_t at = 0; at < bytes; at += block.size()) {
@@ -52,7 +52,7 @@ void upload_parts(S3Upload& upload, const InputFile& file, uint64_t bytes) {
   };
   {
     std::vector<std::jthread> threads;
-    for (size_t i = 0; i < std::min(kThreads, parts); ++i) threads.emplace_back(work);
+    for (size_t i = 0; i < std::min(kUploadThreads, parts); ++i) threads.emplace_back(work);
   }
   if (failure) std::rethrow_exception(failure);
 }
@@ -78,7 +78,7 @@ void download(const InputFile& from, const std::string& path, const FileSum* exp
 FileSum upload_file(RemoteStorage& storage, const std::string& path, const S3Address& to) {
   const InputFile file(path, Fault::resource);
   const uint64_t bytes = file.size();
-  FileSum sum{bytes, hash_of(file, bytes)};
+  FileSum sum{bytes, sha256_of(file, bytes)};
   if (bytes <= kUploadPartBytes) {
     storage.s3.put(to, read_part(file, 0, bytes));
     return sum;

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::seconds;
 using Json = nlohmann::json;
 
-constexpr int64_t kMostSeconds = 86'400;
+constexpr int64_t kMostLeaseSeconds = 86'400;
 
 std::string time_now() {
   const std::time_t now = std::time(nullptr);
@@ -50,7 +50,7 @@ LeaseHolder lease_from(const std::string& text, const std::string& where) {
                                      std::pair("host", &holder.host), std::pair("time", &holder.time)})
       *value = json.at(key).get<std::string>().substr(0, 256);
     holder.pid = static_cast<int64_t>(count_at(json, "pid", INT32_MAX, where, Fault::config));
-    holder.seconds = static_cast<int64_t>(count_at(json, "seconds", kMostSeconds, where, Fault::config));
+    holder.seconds = static_cast<int64_t>(count_at(json, "seconds", kMostLeaseSeconds, where, Fault::config));
     return holder;
   } catch (const std::exception&) {
     throw Error(Fault::config,

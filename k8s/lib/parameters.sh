@@ -62,6 +62,7 @@ expected[BUCKET]='^[a-z0-9][-a-z0-9.]{1,61}[a-z0-9]$|the name of a bucket'
 expected[PREFIX]='^[-A-Za-z0-9._]+(/[-A-Za-z0-9._]+)*/$|a prefix of the bucket with a final /, such as sets/coco2017/'
 expected[S3_IMPORT_PATH]=${expected[S3_URL]}
 expected[S3_EXPORT_PATH]=${expected[S3_URL]}
+expected[RESULTS_URL]='^s3://[a-z0-9][-a-z0-9.]{1,61}[a-z0-9](/[-A-Za-z0-9._]+)*$|s3://BUCKET/PREFIX without a final /'
 for path in DATASET_DIR DATA_PATH NFS_PATH PVC_PATH; do
   expected[$path]='^(/[-A-Za-z0-9._]+)+$|an absolute path of letters, digits and -._ without a final /'
 done

@@ -43,6 +43,7 @@ NEW = {
     "PVC_PATH": ("/results", r"volumeMounts\.output\.mountPath|env\.OUTPUT_DIR"),
     "QUEUE": ("other-queue", r"kueue\.x-k8s\.io/queue-name"),
     "S3_URL": ("s3://other-bucket/some/prefix", r"env\.S3_URL"),
+    "RESULTS_URL": ("s3://other-bucket/runs", r"env\.RESULTS_URL"),
     "FOLDER": ("sets/imagenet", r"env\.FOLDER"),
     "SERVICE_ACCOUNT": ("reader", r"serviceAccountName"),
 }
@@ -53,7 +54,7 @@ ONE_BY_ONE = {
     "resnet50-cpu-multi-nfs": NEW, "resnet50-cpu-single-pvc": NEW, "no-operator": NEW, "trainjob": NEW, "p5": NEW,
     "mask-rcnn": ("DATASET_DIR", "PVC_NAME", "PVC_PATH"), "kueue": ("QUEUE",), "gang": ("WORKERS",),
     "elastic": ("NAME", "WORKERS", "MIN_RANKS"), "launcher-as-worker": ("WORKERS", "SLOTS", "CPU", "SHM"),
-    "data-prep-s3": ("S3_URL", "FOLDER", "SERVICE_ACCOUNT"), "resnet50-s3": ("S3_URL", "SERVICE_ACCOUNT", "PVC_PATH"),
+    "data-prep-s3": ("S3_URL", "FOLDER", "SERVICE_ACCOUNT"), "resnet50-s3": ("S3_URL", "RESULTS_URL", "SERVICE_ACCOUNT"),
     "mask-rcnn-s3": ("DATASET_DIR", "DATA_CLAIM", "SERVICE_ACCOUNT"), "tensorboard": ("NAME", "IMAGE", "TENSORBOARD_IMAGE"),
     "tf-cnn-ps": ("NAME", "SLOTS"),
 }
@@ -68,6 +69,7 @@ REFUSED = (
     ("mask-rcnn", "DATASET_DIR=/elsewhere"), ("mask-rcnn", "PVC_PATH=/data"), ("elastic", "MIN_RANKS=5"),
     ("resnet50-cpu-multi-nfs", "NFS_SERVER=a b"), ("resnet50-cpu-multi-nfs", "NFS_PATH=/a:b"),
     ("launcher-as-worker", "LAUNCHERS=0"), ("data-prep-s3", "S3_URL=https://bucket"),
+    ("resnet50-s3", "RESULTS_URL=s3://bucket/runs/"), ("resnet50-s3", "RESULTS_URL=/runs"),
     ("data-prep-s3", "FOLDER=/imagenet"), ("data-prep-s3", "FOLDER=../imagenet"), ("data-prep-s3", "FOLDER=a//b"),
     ("tensorboard", "TENSORBOARD_IMAGE=a:latest"), ("smoke", "SHM=2Gi"), ("smoke", "SHM=2097152Ki"), ("smoke", "MEMORY=512Mi"),
     ("smoke", "MEMORY=9999999999Gi"), ("no-operator", "NAME=" + "a" * 46))

@@ -19,7 +19,7 @@ os.environ["INITIAL_NO_AUTH_ACTION_COUNT"] = "1000000"  # moto: as long as the t
 
 
 def policy_text():
-    """The policy that the command of k8s/data/README.md makes, of sets/imagenet in my-bucket."""
+    """The policy that the command of k8s/data/README.md makes, of sets/imagenet and results in my-bucket."""
     command = re.search(r"^    (sed .* k8s/data/s3-policy.json) >policy.json$", (SOURCE / "k8s/data/README.md").read_text(),
                         re.MULTILINE)
     return subprocess.check_output(["bash", "-c", command[1]], cwd=SOURCE, text=True)
@@ -67,11 +67,16 @@ def test_training(server):
         server.ask("DELETE", "/my-bucket/sets/imagenet/classes.txt")
         pod = serve(server, assume_role(server), folder)
         assert programs_test.train(server, "s3://my-bucket/sets/imagenet", folder, "pod", **pod) == local
-        denied = [(status, path) for _, path, status in server.requests if status not in (200, 206, 404)]
+        words = ("--train_dir=s3://my-bucket/results/one", "--save_model_steps=2", "--max_ckpts_to_keep=2")
+        assert programs_test.train(server, "s3://my-bucket/sets/imagenet", folder, "saved", *words, **pod) == local
+        denied = [(status, path) for _, path, status in server.requests if status not in (200, 204, 206, 404)]
         assert not denied, denied
         for words in (("read", "s3://my-bucket/sets/other/file", "0:1"), ("read", "s3://my-bucket/sets/imagenet-2/file", "0:1"),
-                      ("put", "s3://my-bucket/sets/imagenet/new"), ("list", "s3://elsewhere/sets")):
+                      ("put", "s3://my-bucket/sets/imagenet/new"), ("remove", "s3://my-bucket/sets/imagenet/file"),
+                      ("list", "s3://elsewhere/sets")):
             server.refused("access denied", *words, input=b"x", **pod)
+        server.tool("upload", "s3://my-bucket/results/two/file", 5 << 20, input=bytes(6 << 20), **pod)
+        server.tool("remove", "s3://my-bucket/results/two/file", **pod)
         assert server.refused("not found (NoSuchKey)", "read", "s3://my-bucket/sets/imagenet/none", "0:1", **pod) == 2
         pathlib.Path(pod["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"]).write_text("token-of-another-pod")
         server.refused("AWS credentials: the container's service answers 401", "list", "s3://my-bucket/sets/imagenet", **pod)

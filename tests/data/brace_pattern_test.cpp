@@ -16,7 +16,13 @@ TEST(BracePattern, ExpandsAsShells) {
   EXPECT_EQ(expand_braces("{8..010}"), (Paths{"008", "009", "010"}));
   EXPECT_EQ(expand_braces("{2..0}"), (Paths{"2", "1", "0"}));
   EXPECT_EQ(expand_braces("{b,a,}-{0..1}"), (Paths{"b-0", "b-1", "a-0", "a-1", "-0", "-1"}));
-  EXPECT_EQ(expand_braces("{one}-{a..b}"), Paths{"{one}-{a..b}"}) << "no list and no numbers";
+  EXPECT_EQ(expand_braces("{000..5..2}"), (Paths{"000", "002", "004"}));
+  EXPECT_EQ(expand_braces("{5..0..3}"), (Paths{"5", "2"}));
+  EXPECT_EQ(expand_braces("{0..2..0}"), (Paths{"0", "1", "2"}));
+  EXPECT_EQ(expand_braces("{a..c}{F..B..2}"), (Paths{"aF", "aD", "aB", "bF", "bD", "bB", "cF", "cD", "cB"}));
+  EXPECT_EQ(expand_braces("{a..b,c}"), (Paths{"a..b", "c"}));
+  for (const char* literal : {"{one}", "{a..B}", "{a..1}", "{aa..bb}", "{1..2..x}", "{1..2..}", "{..}", "{1..2..3..4}"})
+    EXPECT_EQ(expand_braces(literal), Paths{literal}) << "no list and no range";
 }
 
 TEST(BracePattern, RefusesWhatItDoesNotExpand) {

@@ -90,7 +90,8 @@ def main(program):
             found, expected = list(our_samples(program, pattern, folder / "list")), list(peer_samples(pattern))
             assert found == expected, [pair for pair in zip(found, expected) if pair[0] != pair[1]][:3]
             print(f"seed {seed}: {len(found)} samples in {len(kinds) + 1} archives")
-        for text in ("a-{08..11}.tar", "{2..0}", "{b,a}-{0..1}"):
+        for text in ("a-{08..11}.tar", "{2..0}", "{b,a}-{0..1}", "{000..9..4}", "{9..0..2}", "{a..e}",
+                     "{D..A..2}"):
             names = subprocess.run(["bash", "-c", f"printf '%s\\n' {text}"], capture_output=True, text=True, check=True)
             assert list(braceexpand.braceexpand(text)) == names.stdout.split(), text
     print("equal to webdataset")

@@ -79,15 +79,18 @@ class TarReader {
     return std::move(members_);
   }
 
-  std::vector<TarMember> readable_members(std::string& fault) {
+  ReadableTar readable_members() {
     skips_others_ = true;
+    ReadableTar found;
     try {
-      return members();
+      found.members = members();
     } catch (const Error& error) {
       if (error.fault() != Fault::data) throw;
-      fault = error.what();
-      return std::move(members_);
+      found.fault = error.what();
+      found.members = std::move(members_);
     }
+    found.links = links_;
+    return found;
   }
 
  private:
@@ -146,6 +149,7 @@ class TarReader {
       default:
         if (!skips_others_)
           fail(fmt::format("'{}' is of type '{}', expected a regular file or a folder", header.name(), header.type()));
+        links_ += header.type() == '1' || header.type() == '2';
     }
     name_.clear();
     size_.reset();
@@ -185,8 +189,9 @@ class TarReader {
   const ReadBytes read_;
   const std::string& archive_;
   bool skips_others_ = false;  // links and devices
-  uint64_t at_, end_;          // of the next header, of the archive
-  std::string name_;           // from an extended header, for the next member
+  uint64_t links_ = 0;
+  uint64_t at_, end_;  // of the next header, of the archive
+  std::string name_;   // from an extended header, for the next member
   std::optional<uint64_t> size_;
   std::vector<TarMember> members_;
 };
@@ -200,10 +205,9 @@ std::vector<TarMember> tar_members(const InputFile& file, uint64_t begin, uint64
 
 std::vector<TarMember> tar_members(const InputFile& file) { return tar_members(file, 0, file.size(), file.path()); }
 
-std::vector<TarMember> readable_tar_members(const InputFile& file, std::string& fault) {
+ReadableTar readable_tar_members(const InputFile& file) {
   const auto read = [&](uint64_t offset, void* to, size_t bytes) { file.read(offset, to, bytes); };
-  fault.clear();
-  return TarReader(read, 0, file.size(), file.path()).readable_members(fault);
+  return TarReader(read, 0, file.size(), file.path()).readable_members();
 }
 
 std::vector<TarMember> tar_members(std::string_view archive, const std::string& name) {

@@ -24,8 +24,15 @@ struct TarMember {
 std::vector<TarMember> tar_members(const InputFile& file, uint64_t begin, uint64_t size, const std::string& name);
 // The same for the whole file.
 std::vector<TarMember> tar_members(const InputFile& file);
-// The same, without links and devices, up to the first damage, which is described in `fault`; "" for a sound archive.
-std::vector<TarMember> readable_tar_members(const InputFile& file, std::string& fault);
+
+struct ReadableTar {
+  std::vector<TarMember> members{};
+  std::string fault{};  // the first damage, with which the members end; "" for a sound archive
+  uint64_t links = 0;   // hard and symbolic links that are skipped
+};
+// The same, without links and devices, up to the first damage.
+ReadableTar readable_tar_members(const InputFile& file);
+
 // The same as tar_members() for an archive in memory.
 std::vector<TarMember> tar_members(std::string_view archive, const std::string& name);
 

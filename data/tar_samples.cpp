@@ -24,10 +24,10 @@ constexpr std::array kImageExtensions = {"jpg", "jpeg", "png", "webp", "gif", "b
 constexpr size_t kMostClassBytes = 64, kMostJsonBytes = size_t{1} << 20;
 
 struct TarIndexHeader {
-  char magic[8] = {'D', 'T', 'W', 'D', 'S', '0', '0', '1'};
+  char magic[8] = {'D', 'T', 'W', 'D', 'S', '0', '0', '2'};
   uint64_t file_bytes = 0;
   int64_t modified = 0;
-  uint64_t samples = 0, key_bytes = 0, without_image = 0;
+  uint64_t samples = 0, key_bytes = 0, without_image = 0, links = 0;
 };
 
 struct TarIndexEntry {
@@ -60,8 +60,8 @@ class TarSampleReader {
   explicit TarSampleReader(const InputFile& file) : file_(file) {}
 
   TarSamples read() {
-    std::string fault;
-    for (TarMember& member : readable_tar_members(file_, fault)) {
+    ReadableTar tar = readable_tar_members(file_);
+    for (TarMember& member : tar.members) {
       std::optional<TarKey> key = tar_key(member.name);
       if (!key) continue;
       if (key->key != key_) finish();
@@ -70,7 +70,8 @@ class TarSampleReader {
         fault_of_sample("two members ." + key->extension);
     }
     finish();
-    if (!fault.empty()) found_.faults.push_back(std::move(fault));
+    if (!tar.fault.empty()) found_.faults.push_back(std::move(tar.fault));
+    found_.links = tar.links;
     return std::move(found_);
   }
 
@@ -142,6 +143,7 @@ std::string tar_index_body(const TarSamples& samples, uint64_t file_bytes, int64
   header.modified = modified;
   header.samples = samples.samples.size();
   header.without_image = samples.without_image;
+  header.links = samples.links;
   for (const TarSample& sample : samples.samples) header.key_bytes += sample.key.size();
   std::string body(reinterpret_cast<const char*>(&header), sizeof header);
   for (const TarSample& sample : samples.samples) {
@@ -164,7 +166,8 @@ std::optional<TarSamples> tar_index_from(std::string_view body, uint64_t file_by
       header.key_bytes != body.size() - header.samples * sizeof(TarIndexEntry))
     return std::nullopt;
   std::string_view keys = body.substr(header.samples * sizeof(TarIndexEntry));
-  TarSamples found{.samples = std::vector<TarSample>(header.samples), .without_image = header.without_image};
+  TarSamples found{
+      .samples = std::vector<TarSample>(header.samples), .without_image = header.without_image, .links = header.links};
   for (size_t i = 0; i < header.samples; ++i) {
     TarIndexEntry entry;
     std::memcpy(&entry, body.data() + i * sizeof entry, sizeof entry);

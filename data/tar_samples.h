@@ -23,6 +23,7 @@ struct TarSample {
 struct TarSamples {
   std::vector<TarSample> samples{};
   uint64_t without_image = 0;         // samples that have no image, such as texts
+  uint64_t links = 0;                 // members that are links and are skipped
   std::vector<std::string> faults{};  // damage of the archive, samples without a valid label
 };
 

@@ -126,7 +126,14 @@ class TarSource final : public ImageSource {
 
   std::string identity() const override {
     std::string lines;
-    for (const Tar& tar : tars_) lines += fmt::format("{} {}\n", name_of(tar), tar.bytes);
+    for (const Tar& tar : tars_) {
+      uint32_t crc = 0;
+      for (const TarSample& one : tar.found.samples) {
+        const std::string line = fmt::format("{} {}\n", one.label, one.key);
+        crc = crc32c(line.data(), line.size(), crc);
+      }
+      lines += fmt::format("{} {} bytes, checksum {:08x} of keys and labels\n", name_of(tar), tar.bytes, crc);
+    }
     return lines;
   }
 
@@ -159,11 +166,19 @@ class TarSource final : public ImageSource {
   }
 
   std::vector<std::string> notices() const {
-    uint64_t without_image = 0;
-    for (const Tar& tar : tars_) without_image += tar.found.without_image;
+    uint64_t without_image = 0, links = 0;
+    for (const Tar& tar : tars_) {
+      without_image += tar.found.without_image;
+      links += tar.found.links;
+    }
     std::vector<std::string> lines{fmt::format("{}: {} samples in {} archives",
                                                directory_of(shown_path(tars_.front().path)), size(), tars_.size())};
     if (without_image > 0) lines.push_back(fmt::format("left out {} samples without an image", without_image));
+    if (links > 0)
+      lines.push_back(
+          fmt::format("left out {} links, with the images that they stand for; make the archives with "
+                      "tar --hard-dereference --dereference",
+                      links));
     return lines;
   }
 

@@ -108,11 +108,19 @@ TEST_F(WebDataset, NamesSamplesWithoutLabel) {
 
 TEST_F(WebDataset, ReadsLongNamesAndSkipsLinks) {
   const std::string name(150, 'n');
-  const std::string samples = tar_member("././@LongLink", name + ".jpg" + std::string(1, '\0'), 'L') +
-                              tar_member("short.jpg", "x") +
-                              tar_member("PaxHeader", fmt::format("164 path={}.cls\n", name), 'x') +
-                              tar_member("short.cls", "4") + tar_member("link.jpg", "", '2');
-  EXPECT_EQ(lines_of(read(samples + tar_end())), Lines{"4 " + name});
+  const std::string samples =
+      tar_member("././@LongLink", name + ".jpg" + std::string(1, '\0'), 'L') + tar_member("short.jpg", "x") +
+      tar_member("PaxHeader", fmt::format("164 path={}.cls\n", name), 'x') + tar_member("short.cls", "4") +
+      tar_member("link.jpg", "", '2') + tar_member("hard.jpg", "", '1') + tar_member("fifo", "", '6');
+  const TarSamples found = read(samples + tar_end());
+  EXPECT_EQ(lines_of(found), Lines{"4 " + name});
+  EXPECT_EQ(found.links, 2u);
+  const auto stored = tar_index_from(tar_index_body(found, 10'000, 7), 10'000, 7);
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(stored->links, 2u);
+  std::string notice;
+  open_web_dataset({.data = (root / "a.tar").string(), .notice = [&](const std::string& line) { notice = line; }});
+  EXPECT_TRUE(contains(notice, "left out 2 links, with the images that they stand for")) << notice;
 }
 
 TEST_F(WebDataset, TruncatedArchivesKeepTheirFirstSamples) {
@@ -177,6 +185,16 @@ TEST_F(WebDataset, IsADataSet) {
                "the label is 2, expected -1 to 1 (3 classes, label offset 1)");
   place("train/1.tar", archive({"1", "1"}, "y"));
   EXPECT_NE(open_split({.size = 16}, {.directory = root.path().string()})->identity(), dataset->identity());
+}
+
+TEST_F(WebDataset, IdentityCoversLabels) {
+  const auto identity = [&](const std::string& bytes) {
+    return open_web_dataset({.data = place("a.tar", bytes)})->identity();
+  };
+  const std::string one = identity(archive({"1", "2"}));
+  EXPECT_TRUE(contains(one, " bytes, checksum ")) << one;
+  EXPECT_EQ(identity(archive({"1", "2"})), one);
+  EXPECT_NE(identity(archive({"2", "1"})), one);
 }
 
 TEST_F(WebDataset, IndexIsKeptAndMadeAgain) {

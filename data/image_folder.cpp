@@ -1,6 +1,7 @@
 #include "data/image_folder.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -10,13 +11,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "data/file_source.h"
 #include "data/image_index.h"
 #include "data/image_tree.h"
-#include "data/open_folder.h"
 #include "data/shard_files.h"
 #include "dtrain/core/error.h"
 #include "libdtrain/core/lower_case.h"
-#include "libdtrain/io/crc32c.h"
 
 namespace dtrain::data {
 namespace {
@@ -30,69 +30,6 @@ std::string first_of(const std::vector<std::string>& names) {
                                      names.begin() + static_cast<ptrdiff_t>(std::min(names.size(), kListed)));
   return fmt::format("{}{}", fmt::join(few, ", "), names.size() > kListed ? " and more" : "");
 }
-
-class FolderSource final : public ImageSource {
- public:
-  FolderSource(const std::string& root, size_t classes, std::vector<std::string> faults)
-      : root_(root), folder_(root), classes_(classes), faults_(std::move(faults)) {}
-
-  void add(const IndexedFile& file, int32_t label) {
-    entries_.push_back({names_.size(), file.bytes, static_cast<uint32_t>(file.name.size()), file.crc, label});
-    names_.append(file.name.c_str(), file.name.size() + 1);
-    begins_ = {0, entries_.size()};
-    const std::string line = fmt::format("{} {} {}\n", label, file.bytes, file.name);
-    names_crc_ = crc32c(line.data(), line.size(), names_crc_);
-    contents_crc_ = crc32c(&file.crc, sizeof file.crc, contents_crc_);
-  }
-
-  uint64_t size() const override { return entries_.size(); }
-  const std::vector<uint64_t>& shard_begins() const override { return begins_; }
-  RecordLocation locate(uint64_t image) const override {
-    return {.file = path_of(entries_[image]), .record = image, .name = fmt::format("image {}", image)};
-  }
-  const std::vector<std::string>& faults() const override { return faults_; }
-  std::string identity() const override {
-    return fmt::format("image folder: {} images, {} classes, checksum {:08x} of names, sizes and labels\n",
-                       entries_.size(), classes_, names_crc_);
-  }
-  std::string contents() const override {
-    return fmt::format("{}checksum {:08x} of the contents\n", identity(), contents_crc_);
-  }
-  int64_t label(uint64_t image) const override { return entries_[image].label; }
-
-  std::span<const std::byte> read(uint64_t image, std::vector<std::byte>& buffer) const override {
-    const Entry& entry = entries_[image];
-    if (buffer.size() <= entry.bytes) buffer.resize(entry.bytes + 1);
-    if (!folder_.read(names_.data() + entry.name, buffer.data(), entry.bytes))
-      throw Error(Fault::data, concat("the file has changed from ", entry.bytes, " bytes since it was indexed"));
-    if (const uint32_t crc = crc32c(buffer.data(), entry.bytes); crc != entry.crc)
-      throw Error(
-          Fault::data,
-          fmt::format("the CRC-32C of the file is {:08x}, and {:08x} in the index: it is damaged, or was changed "
-                      "with its time kept; restore it, or delete the index of {} (.dtidx)",
-                      crc, entry.crc, root_));
-    return {buffer.data(), entry.bytes};
-  }
-
- private:
-  struct Entry {
-    uint64_t name, bytes;  // offset of the name in names_
-    uint32_t name_bytes, crc;
-    int32_t label;
-  };
-  std::string path_of(const Entry& entry) const {
-    return concat(root_, "/", std::string_view(names_).substr(entry.name, entry.name_bytes));
-  }
-
-  std::string root_;
-  OpenFolder folder_;
-  size_t classes_;
-  std::vector<std::string> faults_;
-  std::string names_;  // of all files, each with a NUL
-  std::vector<Entry> entries_;
-  std::vector<uint64_t> begins_{0, 0};
-  uint32_t names_crc_ = 0, contents_crc_ = 0;
-};
 
 // Labels by class.
 std::map<std::string, int32_t, std::less<>> labels_of(const std::vector<std::string>& classes) {
@@ -238,11 +175,13 @@ std::unique_ptr<const ImageSource> open_image_folder(const FolderOptions& option
   ImageIndex index = index_images(root, classes, options.cache);
   const auto labels = labels_of(classes);
   FolderCounts counts(classes);
-  auto source = std::make_unique<FolderSource>(root, classes.size(), std::move(index.faults));
+  std::vector<std::string> faults;
+  for (IndexFault& fault : index.faults) faults.push_back(std::move(fault.reason));
+  auto source = std::make_unique<FileSource>(root, "image folder", root, classes.size(), std::move(faults));
   for (const IndexedFile& file : index.files) {
     const int32_t label = labels.find(std::string_view(file.name).substr(0, file.name.find('/')))->second;
     counts.add(file, label);
-    if (file.content == FileContent::image) source->add(file, label);
+    if (file.content == FileContent::image) source->add(file, std::array{int64_t{label}});
   }
   if (options.notice)
     for (const std::string& line : counts.notices(root, classes, index)) options.notice(line);
@@ -252,7 +191,7 @@ std::unique_ptr<const ImageSource> open_image_folder(const FolderOptions& option
 }
 
 std::shared_ptr<Dataset> open_image_folder(const FolderOptions& options, int64_t classes, int64_t label_offset,
-                                           PreprocessorFactory preprocessors) {
+                                           PreprocessorFactory preprocessors, bool multi_label) {
   const int64_t needed = image_folder_outputs(options.directory, label_offset);
   if (classes == 0) classes = needed;
   if (label_offset < 0 || needed > classes)
@@ -262,7 +201,7 @@ std::shared_ptr<Dataset> open_image_folder(const FolderOptions& options, int64_t
                     "leave --num_classes and --label_offset out, or give at least {} classes",
                     options.directory, needed - label_offset, label_offset, classes, needed));
   return std::make_shared<ImageSourceDataset>(open_image_folder(options), classes, label_offset, options.cache,
-                                              std::move(preprocessors));
+                                              std::move(preprocessors), multi_label);
 }
 
 }  // namespace dtrain::data

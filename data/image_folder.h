@@ -35,9 +35,9 @@ struct FolderOptions {
 // Images of a split, labelled from 0 in the order of classes_of_folders(), numbered as by ImageFolder. Throws
 // Error(Fault::data) without images, and if the classes of validation and training differ.
 std::unique_ptr<const ImageSource> open_image_folder(const FolderOptions& options);
-// Their data set, for a model of `classes` outputs; 0: image_folder_outputs(). Also throws Error(Fault::data) if the
-// labels do not fit the outputs.
+// Their data set, for a model of `classes` outputs; 0: image_folder_outputs(). `multi_label`: with the layout
+// multi_labelled_images. Also throws Error(Fault::data) if the labels do not fit the outputs.
 std::shared_ptr<Dataset> open_image_folder(const FolderOptions& options, int64_t classes, int64_t label_offset,
-                                           PreprocessorFactory preprocessors);
+                                           PreprocessorFactory preprocessors, bool multi_label = false);
 
 }  // namespace dtrain::data

@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kSniffedBytes = 64;
+constexpr size_t kSniffedBytes = 64, kNamesBetweenStops = 1000;
 
 struct ImageIndexHeader {
   char magic[8] = {'D', 'T', 'I', 'M', 'G', '0', '0', '1'};
@@ -47,27 +47,32 @@ struct ImageIndexEntry {
 // Files of a class, or of any folder, without content and checksum.
 struct Listing {
   std::vector<IndexedFile> files{};
-  std::vector<std::string> faults{};
+  std::vector<IndexFault> faults{};
   uint64_t left_out = 0;
 };
+
+// Size and modification time of a file. Returns the reason why it is none, else "".
+std::string stat_file(const std::string& root, IndexedFile& file) {
+  const std::string path = path_below(root, file.name);
+  struct stat info;
+  if (::stat(path.c_str(), &info) < 0) return describe_errno("stat", path);
+  if (!S_ISREG(info.st_mode)) return path + ": is not a regular file";
+  file.bytes = static_cast<uint64_t>(info.st_size);
+  file.modified = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  return "";
+}
 
 Listing list_class(const std::string& root, const std::string& name) {
   Listing listing;
   const std::string folder = root + "/" + name;
-  const auto fault = [&](const std::string&, const Error& error) { listing.faults.emplace_back(error.what()); };
+  const auto fault = [&](const std::string&, const Error& error) { listing.faults.push_back({"", error.what()}); };
   for (const fs::path& inner : files_below(folder, fault, &listing.left_out)) {
     IndexedFile file{.name = name + "/" + inner.string()};
-    const std::string path = root + "/" + file.name;
-    struct stat info;
-    if (::stat(path.c_str(), &info) < 0) {
-      listing.faults.push_back(describe_errno("stat", path));
-    } else if (!S_ISREG(info.st_mode)) {
-      listing.faults.push_back(path + ": is not a regular file");
-    } else {
-      file.bytes = static_cast<uint64_t>(info.st_size);
-      file.modified = int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+    std::string reason = stat_file(root, file);
+    if (reason.empty())
       listing.files.push_back(std::move(file));
-    }
+    else
+      listing.faults.push_back({std::move(file.name), std::move(reason)});
   }
   // ImageFolder's order: folders, then their files.
   std::ranges::sort(listing.files, {}, [](const IndexedFile& file) {
@@ -114,7 +119,9 @@ size_t most_bytes(const std::vector<IndexedFile>& files) {
 
 class Indexer {
  public:
-  Indexer(const std::string& root, const CacheOptions& cache) : root_(root), cache_(cache) {}
+  // `place`: file or folder whose index it is.
+  Indexer(const std::string& root, const std::string& place, const CacheOptions& cache)
+      : root_(root), place_(place), cache_(cache) {}
 
   void list(const std::vector<std::string>& classes) {
     std::vector<Listing> listings(classes.size());
@@ -127,6 +134,19 @@ class Indexer {
       std::ranges::move(listing.faults, std::back_inserter(index_.faults));
       index_.left_out += listing.left_out;
     }
+  }
+
+  void list_files(const std::vector<std::string>& names) {
+    index_.files.resize(names.size());
+    std::vector<std::string> faults(names.size());
+    for_each_in_parallel(names.size(), [&](size_t i) {
+      if (i % kNamesBetweenStops == 0) require_no_stop();
+      index_.files[i].name = names[i];
+      faults[i] = stat_file(root_, index_.files[i]);
+    });
+    for (size_t i = 0; i < names.size(); ++i)
+      if (!faults[i].empty()) leave_out(i, std::move(faults[i]));
+    std::erase_if(index_.files, [](const IndexedFile& file) { return file.name.empty(); });
   }
 
   ImageIndex complete() {
@@ -143,9 +163,14 @@ class Indexer {
     if (cache_.stop && cache_.stop()) throw Error(Fault::resource, "a stop was requested while data was opened");
   }
 
+  // Clears the name of the file.
+  void leave_out(size_t file, std::string reason) {
+    index_.faults.push_back({std::exchange(index_.files[file].name, {}), std::move(reason)});
+  }
+
   // Takes what is known of unchanged files. Returns whether that is all of them, and nothing else is stored.
   bool take_cached() {
-    for (const std::string& place : index_places(root_, cache_.directory)) {
+    for (const std::string& place : index_places(place_, cache_.directory)) {
       const std::optional<std::string> body = load_index(place, most_bytes(index_.files));
       const auto stored = body ? image_index_from(*body) : std::nullopt;
       if (!stored) continue;
@@ -175,7 +200,7 @@ class Indexer {
   // Held while files are read and the index is stored. Null if no lock can be made.
   std::unique_ptr<FileLock> wait_for_others() const {
     if (cache_.directory.empty()) return nullptr;
-    const std::string path = index_places(root_, cache_.directory).back() + ".lock";
+    const std::string path = index_places(place_, cache_.directory).back() + ".lock";
     const auto stop = [&] {
       if (cache_.progress) cache_.progress(0, has_taken_ ? unknown_.size() : index_.files.size());
       return cache_.stop && cache_.stop();
@@ -198,21 +223,18 @@ class Indexer {
     for_each_in_parallel(unknown_.size(), [&](size_t i) {
       require_no_stop();
       IndexedFile& file = index_.files[unknown_[i]];
-      faults[i] = examine(root_ + "/" + file.name, file);
+      faults[i] = examine(path_below(root_, file.name), file);
       if (!cache_.progress) return;
       const std::lock_guard lock(mutex);
       cache_.progress(++done, unknown_.size());
     });
     for (size_t i = 0; i < unknown_.size(); ++i)
-      if (!faults[i].empty()) {
-        index_.faults.push_back(std::move(faults[i]));
-        index_.files[unknown_[i]].name.clear();
-      }
+      if (!faults[i].empty()) leave_out(unknown_[i], std::move(faults[i]));
     std::erase_if(index_.files, [](const IndexedFile& file) { return file.name.empty(); });
-    save_index(root_, cache_.directory, image_index_body(index_.files));
+    save_index(place_, cache_.directory, image_index_body(index_.files));
   }
 
-  const std::string& root_;
+  const std::string &root_, &place_;
   const CacheOptions& cache_;
   ImageIndex index_;
   bool has_taken_ = false;
@@ -220,6 +242,10 @@ class Indexer {
 };
 
 }  // namespace
+
+std::string path_below(const std::string& root, const std::string& name) {
+  return name.starts_with('/') ? name : root + "/" + name;
+}
 
 std::string image_index_body(const std::vector<IndexedFile>& files) {
   ImageIndexHeader header;
@@ -263,8 +289,15 @@ std::optional<std::vector<IndexedFile>> image_index_from(std::string_view body) 
 }
 
 ImageIndex index_images(const std::string& root, const std::vector<std::string>& classes, const CacheOptions& cache) {
-  Indexer indexer(root, cache);
+  Indexer indexer(root, root, cache);
   indexer.list(classes);
+  return indexer.complete();
+}
+
+ImageIndex index_listed(const std::string& root, const std::vector<std::string>& names, const std::string& place,
+                        const CacheOptions& cache) {
+  Indexer indexer(root, place, cache);
+  indexer.list_files(names);
   return indexer.complete();
 }
 

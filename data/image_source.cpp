@@ -1,5 +1,6 @@
 #include "data/image_source.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "dtrain/core/error.h"
@@ -31,11 +32,20 @@ class ImageSourceDataset::Reader final : public SampleReader {
   }
 
  private:
-  // Fills the label.
+  // Fills label or targets.
   std::span<const std::byte> encoded(uint64_t record, const Row& row) {
     if (dataset_.first_only_) record = 0;
-    row.span<int32_t>(1)[0] =
-        output_of_label(dataset_.source_->label(record), dataset_.classes_, dataset_.label_offset_, "the label");
+    const auto output = [&](int64_t label) {
+      return output_of_label(label, dataset_.classes_, dataset_.label_offset_, "the label");
+    };
+    if (dataset_.multi_label_) {
+      const std::span<float> targets = row.span<float>(1);
+      std::ranges::fill(targets, 0.0f);
+      for (const int64_t label : dataset_.source_->labels(record)) targets[static_cast<size_t>(output(label))] = 1;
+      row.span<float>(2)[0] = 1;
+    } else {
+      row.span<int32_t>(1)[0] = output(dataset_.source_->label(record));
+    }
     return dataset_.read(record, buffer_);
   }
 
@@ -45,13 +55,15 @@ class ImageSourceDataset::Reader final : public SampleReader {
 };
 
 ImageSourceDataset::ImageSourceDataset(std::unique_ptr<const ImageSource> source, int64_t classes, int64_t label_offset,
-                                       const CacheOptions& cache, PreprocessorFactory preprocessors)
+                                       const CacheOptions& cache, PreprocessorFactory preprocessors, bool multi_label)
     : source_(std::move(source)),
       classes_(classes),
       label_offset_(label_offset),
       first_only_(cache.first_record_only),
+      multi_label_(multi_label),
       kept_(cache.keeps_records ? std::make_unique<KeptRecords>() : nullptr),
-      layout_(labelled_images(preprocessors.shape, preprocessors.dtype)),
+      layout_(multi_label ? multi_labelled_images(preprocessors.shape, preprocessors.dtype, classes)
+                          : labelled_images(preprocessors.shape, preprocessors.dtype)),
       preprocessors_(std::move(preprocessors)) {
   DT_CHECK(preprocessors_.make, "image data set without preprocessing");
   DT_CHECK(classes_ > 0 && classes_ <= INT32_MAX, "image data set of ", classes_, " classes");

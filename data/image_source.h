@@ -26,7 +26,10 @@ class ImageSource {
   virtual const std::vector<std::string>& faults() const = 0;
   virtual std::string identity() const = 0;
   virtual std::string contents() const = 0;
+  // The label of an image that has one.
   virtual int64_t label(uint64_t image) const = 0;
+  // All labels: any number of different ones in lists that were opened so.
+  virtual std::vector<int64_t> labels(uint64_t image) const { return {label(image)}; }
   // Verified bytes of the image, which are in `buffer`. Throws Error(Fault::data).
   virtual std::span<const std::byte> read(uint64_t image, std::vector<std::byte>& buffer) const = 0;
 };
@@ -35,11 +38,12 @@ class ImageSource {
 // [0, classes).
 int32_t output_of_label(int64_t label, int64_t classes, int64_t offset, const char* what);
 
-// Rows have the layout labelled_images with the shape of the preprocessing.
+// Rows have the layout labelled_images, or for multi-label data multi_labelled_images, with the shape of the
+// preprocessing.
 class ImageSourceDataset final : public Dataset {
  public:
   ImageSourceDataset(std::unique_ptr<const ImageSource> source, int64_t classes, int64_t label_offset,
-                     const CacheOptions& cache, PreprocessorFactory preprocessors);
+                     const CacheOptions& cache, PreprocessorFactory preprocessors, bool multi_label = false);
 
   const BatchLayout& layout() const override { return layout_; }
   uint64_t size() const override { return source_->size(); }
@@ -56,7 +60,7 @@ class ImageSourceDataset final : public Dataset {
 
   std::unique_ptr<const ImageSource> source_;
   int64_t classes_, label_offset_;
-  bool first_only_;
+  bool first_only_, multi_label_;
   std::unique_ptr<KeptRecords> kept_;  // null: no memory cache
   BatchLayout layout_;
   PreprocessorFactory preprocessors_;

@@ -20,6 +20,12 @@ BatchLayout labelled_images(const Shape& image, DType dtype) {
                      {.name = "labels", .dtype = DType::i32, .padding = -1}}};
 }
 
+BatchLayout multi_labelled_images(const Shape& image, DType dtype, int64_t classes) {
+  return {.fields = {{.name = "images", .shape = image, .dtype = dtype},
+                     {.name = "targets", .shape = {classes}},
+                     {.name = "row_weights"}}};
+}
+
 const std::vector<NormalizedBox>& BoxReader::read(const Example& example) {
   example.floats("image/object/bbox/ymin", ymin_);
   example.floats("image/object/bbox/xmin", xmin_);

@@ -90,8 +90,8 @@ class Splitter {
     check_classes();
     index_ = data::index_images(flags.common.input, classes_, cli::CacheFlags().options());
     if (!index_.faults.empty())
-      throw Error(Fault::data,
-                  fmt::format("{}; {} such files; repair or remove them", index_.faults.front(), index_.faults.size()));
+      throw Error(Fault::data, fmt::format("{}; {} such files; repair or remove them", index_.faults.front().reason,
+                                           index_.faults.size()));
   }
 
   void write() {

@@ -28,6 +28,10 @@ class BoxReader {
 // Layout of labelled images: "images" [height, width, channels], then "labels" i32, -1 for padding.
 BatchLayout labelled_images(const Shape& image, DType dtype);
 
+// Layout of images with any number of labels: "images", then "targets" f32 [classes], 1 for a label of the image and
+// else 0, and "row_weights" f32, 1 for an image and 0 for padding.
+BatchLayout multi_labelled_images(const Shape& image, DType dtype, int64_t classes);
+
 struct ImagenetOptions {
   std::string directory{};
   std::string split = "train";  // or "validation": the files SPLIT-*-of-*

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "data/image_folder.h"
+#include "data/image_list.h"
+#include "data/image_source.h"
 #include "data/shard_files.h"
 #include "data/web_dataset.h"
 #include "data/whole_image.h"
@@ -38,20 +40,57 @@ PreprocessorFactory make_whole(const PreprocessOptions& options) {
   return make_whole_image_preprocess(options.height, options.width, options.orientation);
 }
 
+// Lists that are not read because class folders are.
+void note_unread_lists(const SplitOptions& options) {
+  if (!options.notice) return;
+  try {
+    if (const std::string list = find_image_list(options.directory, options.training); !list.empty())
+      options.notice(concat(list, ": is not read, because there are class folders; --data_dir=", list, " reads it"));
+  } catch (const Error& error) {
+    options.notice(concat(error.what(), "; class folders are read instead"));
+  }
+}
+
+std::shared_ptr<Dataset> open_folder(const SplitOptions& options, const Pixels& pixels) {
+  note_unread_lists(options);
+  return open_image_folder({options.directory, options.training, options.cache, options.notice}, options.classes,
+                           options.label_offset, pixels.make(options.augments), options.multi_label);
+}
+
+std::shared_ptr<Dataset> open_tars(const DatasetInfo& info, const SplitOptions& options, const Pixels& pixels) {
+  return std::make_shared<ImageSourceDataset>(
+      open_web_dataset({options.directory, options.training, options.cache, options.notice}),
+      options.classes > 0 ? options.classes : info.classes, options.label_offset, options.cache,
+      pixels.make(options.augments), options.multi_label);
+}
+
+std::shared_ptr<Dataset> open_list(const SplitOptions& options, const Pixels& pixels) {
+  const int64_t count = labels_of_lists(options.directory).count, needed = count + options.label_offset;
+  const int64_t classes = options.classes > 0 ? options.classes : needed;
+  if (needed > classes)
+    throw Error(Fault::data,
+                concat(options.directory, ": labels below ", count, " and label offset ", options.label_offset,
+                       " do not fit a model of ", classes,
+                       " classes; leave --num_classes and --label_offset out, or give at least ", needed, " classes"));
+  return std::make_shared<ImageSourceDataset>(
+      open_image_list({options.directory, options.training, options.multi_label, options.cache, options.notice}),
+      classes, options.label_offset, options.cache, pixels.make(options.augments), options.multi_label);
+}
+
 std::shared_ptr<Dataset> open_imagenet(const DatasetInfo& info, const SplitOptions& options, const Pixels& pixels) {
-  if (has_image_folders(options.directory))
-    return open_image_folder({options.directory, options.training, options.cache, options.notice}, options.classes,
-                             options.label_offset, pixels.make(options.augments));
-  if (has_tars(options.directory))
-    return std::make_shared<ImageSourceDataset>(
-        open_web_dataset({options.directory, options.training, options.cache, options.notice}),
-        options.classes > 0 ? options.classes : info.classes, options.label_offset, options.cache,
-        pixels.make(options.augments));
+  if (has_image_folders(options.directory)) return open_folder(options, pixels);
+  if (has_tars(options.directory)) return open_tars(info, options, pixels);
+  if (has_image_lists(options.directory)) return open_list(options, pixels);
   const std::string split = options.training ? "train" : "validation";
   if (!has_shards(options.directory, split))
-    throw Error(Fault::data, concat(options.directory, ": no ", split, "-*-of-* files in it or in its folder ", split,
-                                    ", and no class folders ", split, "/CLASS; make shards with dtrain-data, or put ",
-                                    "images into class folders"));
+    throw Error(Fault::data,
+                concat(options.directory, ": no ", split, "-*-of-* files in it or in its folder ", split,
+                       ", no class folders ", split, "/CLASS, and no list ", options.training ? "train.csv" : "val.csv",
+                       "; make shards with dtrain-data, put images into class folders, or list them"));
+  if (options.multi_label)
+    throw Error(concat(options.directory,
+                       ": --loss=bce takes class folders, archives and lists of images; the records ",
+                       "of shards have one label"));
   const ImagenetOptions files{.directory = options.directory,
                               .split = split,
                               .classes = options.classes > 0 ? options.classes : info.classes,
@@ -62,13 +101,14 @@ std::shared_ptr<Dataset> open_imagenet(const DatasetInfo& info, const SplitOptio
 
 std::shared_ptr<Dataset> open_cifar(const DatasetInfo& info, const SplitOptions& options, const Pixels& pixels) {
   if (!has_shards(options.directory, options.training ? "train" : "validation") &&
-      !has_image_folders(options.directory) && !has_tars(options.directory))
+      !has_image_folders(options.directory) && !has_tars(options.directory) && !has_image_lists(options.directory))
     if (const std::string form = other_cifar_form(options.directory); !form.empty())
       throw Error(Fault::data, options.directory + ": holds " + form);
   return open_imagenet(info, options, pixels);
 }
 
 std::shared_ptr<Dataset> open_mnist(const DatasetInfo& info, const SplitOptions& options, const Pixels& pixels) {
+  DT_CHECK(!options.multi_label, "--loss=bce: the images of ", info.name, " have one label");
   return std::make_shared<MnistDataset>(MnistOptions{.directory = options.directory,
                                                      .training = options.training,
                                                      .classes = options.classes > 0 ? options.classes : info.classes,
@@ -190,7 +230,7 @@ std::optional<FilesKind> kind_of_files(const std::string& directory) {
     if (const std::string name = entry.path().filename().string();
         name.starts_with("instances_") && name.ends_with(".json"))
       return FilesKind::objects;
-  const bool has_images = has_image_folders(directory) || has_tars(directory);
+  const bool has_images = has_image_folders(directory) || has_tars(directory) || has_image_lists(directory);
   return has_images ? FilesKind::labelled_images : kind_of_records(directory);
 }
 

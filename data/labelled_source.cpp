@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "data/image_list.h"
 #include "data/shard_files.h"
 #include "data/web_dataset.h"
 #include "dtrain/core/error.h"
@@ -63,9 +64,16 @@ bool has_labelled_images(const std::string& data, bool training) {
 }
 
 ClassNames stored_class_names(const std::string& data) {
-  if (!has_image_folders(data)) return read_class_names(data);
+  std::vector<std::string> by_label;
+  if (has_image_folders(data))
+    by_label = classes_of_folders(data);
+  else if (has_image_lists(data))
+    by_label = labels_of_lists(data).names;
+  else
+    return read_class_names(data);
   ClassNames names;
-  for (const std::string& name : classes_of_folders(data)) names.emplace(names.size(), name);
+  for (size_t i = 0; i < by_label.size(); ++i)
+    if (!by_label[i].empty()) names.emplace(static_cast<int64_t>(i), by_label[i]);
   return names;
 }
 

@@ -12,7 +12,7 @@ namespace dtrain::data {
 // Whether `data` has a split of labelled images.
 bool has_labelled_images(const std::string& data, bool training);
 
-// Names by stored label: the class folders, else those of the file of class names.
+// Names by stored label: the class folders, those of lists, else those of the file of class names.
 ClassNames stored_class_names(const std::string& data);
 
 // Opens the split of has_labelled_images(). Throws Error(Fault::data) as the readers of these formats do.

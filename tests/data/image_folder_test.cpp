@@ -133,8 +133,9 @@ TEST_F(ImageFolder, RefusesOtherLayouts) {
   place("train/1.jpg", numbered_jpeg(1));
   refuses("train: no class folders in it; expected ");
   EXPECT_FALSE(has_image_folders(root.path().string()));
-  expect_error([&] { open_split({}, {.directory = root.path().string()}); }, Fault::data,
-               ": no train-*-of-* files in it or in its folder train, and no class folders train/CLASS");
+  expect_error(
+      [&] { open_split({}, {.directory = root.path().string()}); }, Fault::data,
+      ": no train-*-of-* files in it or in its folder train, no class folders train/CLASS, and no list train.csv");
   place("train/a/list.txt", "1");
   refuses("train: no images in its class folders");
 }

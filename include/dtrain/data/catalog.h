@@ -53,11 +53,12 @@ struct SplitOptions {
   std::string directory{};
   bool training = true;               // files train-* or folder train, else validation
   bool augments = true;               // random crops and flips, else the preprocessing of evaluation
-  int64_t classes = 0;                // 0: default of the data set, or the number of class folders
+  int64_t classes = 0;                // 0: default of the data set, or the number of class folders or listed classes
   int64_t label_offset = 0;           // added to stored labels; the sum must lie in [0, classes)
   SampleAugmentation augmentation{};  // with `augments`, applied after the preprocessing
   CacheOptions cache{};
-  std::function<void(const std::string&)> notice{};  // optional: counts of an image folder, one line each
+  std::function<void(const std::string&)> notice{};  // optional: counts of a folder or list of images, one line each
+  bool multi_label = false;                          // targets for several labels of an image; not of shards
 };
 
 // Format of a data set's files.
@@ -88,8 +89,8 @@ const DatasetInfo& dataset_at(std::string_view path, std::vector<std::string>& n
 std::vector<std::string> preprocessing_names();
 
 // Opens a split of the data set pixels.dataset: shards, else class folders in train/ and validation/, whose labels are
-// the positions of their sorted names. Throws Error(Fault::data) if there are no such files, a file is missing
-// or unreadable, or no record is readable.
+// the positions of their sorted names, else WebDataset archives, else lists of images. Throws Error(Fault::data) if
+// there are no such files, a file is missing or unreadable, or no record is readable.
 std::shared_ptr<Dataset> open_split(const Pixels& pixels, const SplitOptions& options);
 
 }  // namespace dtrain::data

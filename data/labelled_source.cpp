@@ -77,6 +77,12 @@ ClassNames stored_class_names(const std::string& data) {
   return names;
 }
 
+std::optional<int64_t> outputs_of_classes(const std::string& data, int64_t label_offset) {
+  if (has_image_folders(data)) return image_folder_outputs(data, label_offset);
+  if (has_image_lists(data)) return labels_of_lists(data).count + label_offset;
+  return {};
+}
+
 std::unique_ptr<const ImageSource> open_labelled_images(const FolderOptions& options) {
   if (has_image_folders(options.directory)) return open_image_folder(options);
   if (has_tars(options.directory))

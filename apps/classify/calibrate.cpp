@@ -185,6 +185,8 @@ int run_calibrate(const std::vector<std::string>& argv) {
            "expected --weights, --data_dir and --calibration; see --help");
   options.model.take_recorded(flags);
   const cli::RecordedClassifier& recorded = options.model.recorded;
+  DT_CHECK(recorded.loss != "bce", options.model.weights,
+           ": trained with --loss=bce; calibration measures the top-1 accuracy of images with one label");
   if (!recorded.label_offset.empty())
     recorded.imply(flags, {"label_offset", cli::kLabelOffsetKey, recorded.label_offset});
   options.model.check();

@@ -13,9 +13,9 @@
 #include "apps/cli/input_notices.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/ranking.h"
+#include "apps/cli/vision.h"
 #include "dtrain/io/input_file.h"
 #include "dtrain/io/record_file.h"
-#include "dtrain/ops/loss.h"
 
 namespace dtrain::classify {
 namespace {
@@ -51,7 +51,8 @@ class Classifier {
     Tape tape(context_, loaded_.prepared());
     const Tensor images = normalize_pixels(context_, input_, loaded_.normalization());
     const Var logits = loaded_.model().forward(tape, tape.constant(images));
-    Result result{download(logits.value), download(softmax(context_, logits.value)), notes};
+    Result result{cli::download_f32(context_, logits.value, "classification"), loaded_.probabilities(logits.value),
+                  notes};
     if (!std::ranges::all_of(result.logits, [](float logit) { return std::isfinite(logit); }))
       throw Error(Fault::numeric, fmt::format("{}: the model's output is not finite", file));
     return result;
@@ -60,18 +61,6 @@ class Classifier {
   data::Orientation orientation() const { return loaded_.pixels().orientation; }
 
  private:
-  std::vector<float> download(const Tensor& x) {
-    std::vector<float> values(static_cast<size_t>(x.count()));
-    if (x.dtype() != DType::bf16) {
-      context_.download(x, values.data(), "classification");
-      return values;
-    }
-    std::vector<Bf16> narrow(values.size());
-    context_.download(x, narrow.data(), "classification");
-    std::ranges::copy(narrow, values.begin());
-    return values;
-  }
-
   cli::LoadedClassifier loaded_;
   Context& context_;
   std::unique_ptr<data::Preprocessor> preprocessor_;

@@ -1,5 +1,7 @@
 #include "apps/cli/loaded_classifier.h"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "apps/cli/messages.h"
@@ -7,6 +9,7 @@
 #include "dtrain/models/catalog.h"
 #include "dtrain/models/classifier_weights.h"
 #include "dtrain/models/conventions.h"
+#include "dtrain/ops/loss.h"
 #include "dtrain/train/calibration_file.h"
 
 namespace dtrain::cli {
@@ -101,8 +104,16 @@ LoadedClassifier::LoadedClassifier(const ClassifierFlags& flags, const FlagSet& 
   pixels_.orientation = flags.exif_orientation == "apply" ? data::Orientation::apply : data::Orientation::ignore;
   pixels_.size = static_cast<int>(model_.image_size);
   class_names_ = flags.recorded.class_names;
+  multi_label_ = flags.recorded.loss == "bce";
   if (class_names_.size() != static_cast<size_t>(model_.classes)) class_names_.clear();
   if (!flags.calibration.empty()) quantize(flags);
+}
+
+std::vector<float> LoadedClassifier::probabilities(const Tensor& logits) const {
+  if (!multi_label_) return download_f32(*context_, softmax(*context_, logits), "classification");
+  std::vector<float> values = download_f32(*context_, logits, "classification");
+  for (float& value : values) value = 1 / (1 + std::exp(-value));
+  return values;
 }
 
 void LoadedClassifier::quantize(const ClassifierFlags& flags) {

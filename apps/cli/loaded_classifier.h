@@ -67,6 +67,9 @@ class LoadedClassifier {
   const data::Pixels& pixels() const { return pixels_; }
   // By output; empty if not recorded.
   const std::vector<std::string>& class_names() const { return class_names_; }
+  // Of logits [n, classes], by row: softmax, or sigmoids of a model that was trained with several labels per image.
+  // Waits for the device.
+  std::vector<float> probabilities(const Tensor& logits) const;
   // Preprocessing for the model's data type and number of channels.
   PixelNormalization normalization() const;
 
@@ -79,6 +82,7 @@ class LoadedClassifier {
   ParameterStore store_;
   data::Pixels pixels_;
   std::vector<std::string> class_names_;
+  bool multi_label_ = false;
   models::Classifier model_;
   std::unique_ptr<PreparedWeights> prepared_ = std::make_unique<PreparedWeights>(store_);
 };

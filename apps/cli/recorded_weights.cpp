@@ -13,7 +13,6 @@
 #include "dtrain/models/catalog.h"
 #include "dtrain/models/conventions.h"
 #include "libdtrain/io/json_limits.h"
-#include "libdtrain/train/checkpoint_files.h"
 
 namespace dtrain::cli {
 namespace {
@@ -69,8 +68,8 @@ const char* name_of(models::PaddingConvention padding) {
 
 // Settings in which fine-tuning may differ from the recorded training.
 bool is_of_training(const std::string& flag) {
-  constexpr std::array kFlags = {"num_classes", "image_size",       "data_name",   "preprocessing",
-                                 "ml_perf",     "exif_orientation", "label_offset"};
+  constexpr std::array kFlags = {"num_classes", "image_size",       "data_name",    "preprocessing",
+                                 "ml_perf",     "exif_orientation", "label_offset", "loss"};
   return std::ranges::find(kFlags, flag) != kFlags.end();
 }
 
@@ -108,6 +107,7 @@ std::vector<RecordedFlag> RecordedClassifier::flags() const {
           {"image_size", kImageSizeKey, image_size},
           {"exif_orientation", kOrientationKey, orientation},
           {"preprocessing", kPreprocessingKey, way},
+          {"loss", kLossKey, loss},
           {"ml_perf", kPreprocessingKey,
            way.empty()                            ? ""
            : preprocessing.ends_with(", ml_perf") ? "true"
@@ -160,6 +160,7 @@ RecordedClassifier recorded_classifier(const std::string& file) {
   recorded.preprocessing = value(kPreprocessingKey);
   recorded.orientation = value(kOrientationKey);
   recorded.label_offset = value(kLabelOffsetKey);
+  recorded.loss = value(kLossKey);
   recorded.class_names = class_names_from(value(kClassNamesKey), file);
   return recorded;
 }
@@ -188,7 +189,7 @@ void print_notices(const WeightReport& report, const std::string& path) {
 WeightsRecord classifier_record(const TrainState& state, const std::string& data_name,
                                 const std::vector<std::string>& class_names) {
   WeightsRecord record = {{kDataNameKey, data_name}};
-  for (const char* key : {kModelKey, kClassesKey, kImageSizeKey, kPreprocessingKey, kLabelOffsetKey})
+  for (const char* key : {kModelKey, kClassesKey, kImageSizeKey, kPreprocessingKey, kLabelOffsetKey, kLossKey})
     if (const auto found = state.identity.find(key); found != state.identity.end()) record[key] = found->second;
   if (const auto found = state.settings.find(kOrientationKey); found != state.settings.end()) record.insert(*found);
   if (!class_names.empty())

@@ -21,7 +21,7 @@ WeightsRecord recorded_with(const std::string& file);
 inline constexpr char kModelKey[] = "model", kClassesKey[] = "classes", kDataNameKey[] = "data name",
                       kImageSizeKey[] = "image size", kPreprocessingKey[] = "preprocessing",
                       kLabelOffsetKey[] = "label offset", kClassNamesKey[] = "class names",
-                      kOrientationKey[] = "EXIF orientation";
+                      kOrientationKey[] = "EXIF orientation", kLossKey[] = "loss";
 
 // A flag, its metadata key, and the recorded value; empty if there is none.
 struct RecordedFlag {
@@ -34,6 +34,7 @@ struct RecordedClassifier {
   std::string model{};  // model name; empty if the record is not of a classifier
   models::ModelConventions conventions{};
   std::string classes{}, data_name{}, image_size{}, preprocessing{}, label_offset{}, orientation{};
+  std::string loss{};                      // "bce" for multi-label training
   std::vector<std::string> class_names{};  // by output; empty for classes without a name
 
   // Flags of the model, images and labels as in training; none for other models.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "libdtrain/core/nearest.h"
+#include "libdtrain/io/element_types.h"
 
 namespace dtrain::cli {
 
@@ -37,6 +38,18 @@ Tensor network_input(Context& context, const data::Batch& batch, const PixelNorm
   const bool plain = !mixing.erased && !mixing.partners;
   return plain ? normalize_pixels(context, batch["images"], normalization)
                : mix_pixels(context, batch["images"], normalization, mixing);
+}
+
+std::vector<float> download_f32(Context& context, const Tensor& x, const char* what) {
+  std::vector<float> values(static_cast<size_t>(x.count()));
+  if (x.dtype() == DType::f32) {
+    context.download(x, values.data(), what);
+    return values;
+  }
+  DT_CHECK(x.dtype() == DType::bf16 || x.dtype() == DType::f16, what, ": values of type ", x.dtype());
+  std::string narrow(values.size() * size_of(x.dtype()), '\0');
+  context.download(x, narrow.data(), what);
+  return floats_of(x.dtype() == DType::bf16 ? "BF16" : "F16", narrow);
 }
 
 }  // namespace dtrain::cli

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/input_notices.h"
+#include "apps/cli/multi_label.h"
 #include "apps/cli/recorded_weights.h"
 #include "apps/cli/run_main.h"
 #include "apps/cli/vision.h"
@@ -20,6 +21,7 @@ void describe_run(const TrainingJob& job, TrainState& state) {
       {"image size", fmt::format("{}", job.model.image_size)},
       {"data set", job.datasets.training ? job.datasets.training->identity() : "synthetic " + settings.dataset},
   });
+  if (settings.multi_label) state.identity[cli::kLossKey] = "bce";
   state.settings = settings.recorded_settings;
   state.settings.insert({
       {"version", cli::version()},
@@ -67,14 +69,16 @@ void ClassificationTask::open(uint64_t cursor) {
 
 BatchInfo ClassificationTask::load(int micro_step) {
   const data::Batch& batch = batches_[static_cast<size_t>(micro_step)] = *input_->next();
-  return {.samples = batch.samples, .cursor = batch.cursor, .signature = input_->stage()};
+  // The number of rows is a constant of the captured step.
+  const std::string rows = job_.settings.multi_label ? fmt::format(" {}", batch.valid) : "";
+  return {.samples = batch.samples, .cursor = batch.cursor, .signature = input_->stage() + rows};
 }
 
 Loss ClassificationTask::forward(Tape& tape, int micro_step) {
   return loss_of(tape, batches_[static_cast<size_t>(micro_step)]);
 }
 
-Loss ClassificationTask::loss_of(Tape& tape, const data::Batch& batch) const {
+Loss ClassificationTask::loss_of(Tape& tape, const data::Batch& batch, LabelScores* scores) const {
   SoftmaxCrossEntropyOptions options;
   const Flags& f = job_.settings.flags;
   if (tape.training()) options.label_smoothing = static_cast<float>(f.model.label_smoothing);
@@ -83,6 +87,8 @@ Loss ClassificationTask::loss_of(Tape& tape, const data::Batch& batch) const {
   const Tensor images = job_.settings.synthetic()
                             ? batch["images"]
                             : cli::network_input(*job_.context, batch, job_.pixels(), f.augment.erased_value());
+  if (job_.settings.multi_label)
+    return cli::multi_label_loss(*job_.context, job_.model, tape, tape.constant(images), batch, scores);
   return job_.model.loss(tape, tape.constant(images), batch["labels"], options);
 }
 
@@ -96,8 +102,11 @@ std::future<Evaluation> ClassificationTask::evaluate(const EvaluationRequest& re
     batch = input.next();
     return batch ? std::optional(batch->valid) : std::nullopt;
   };
-  loop.forward = [&](Tape& tape) { return loss_of(tape, *batch); };
+  std::optional<LabelScores> scores;
+  if (job_.settings.multi_label) scores.emplace(job_.model.classes);
+  loop.forward = [&](Tape& tape) { return loss_of(tape, *batch, scores ? &*scores : nullptr); };
   std::future<Evaluation> evaluation = evaluate_batches(*job_.context, job_.group, request, loop);
+  if (evaluation.valid() && scores) evaluation = cli::with_values(std::move(evaluation), scores->values(job_.group));
   if (evaluation.valid()) evaluation_stats_ = cli::over_ranks(job_.group, input.stats().value_or(data::LoaderStats()));
   return evaluation;
 }

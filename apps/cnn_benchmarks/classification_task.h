@@ -7,6 +7,7 @@
 #include "apps/cli/image_task.h"
 #include "apps/cnn_benchmarks/training_job.h"
 #include "dtrain/autograd/prepared_weights.h"
+#include "libdtrain/train/label_scores.h"
 
 namespace dtrain::cnn_benchmarks {
 
@@ -22,7 +23,7 @@ class ClassificationTask final : public cli::ImageTask {
   BatchInfo load(int micro_step) override;
   double wait_seconds() const override { return input_->wait_seconds(); }
   Loss forward(Tape& tape, int micro_step) override;
-  // Top-1 and top-5 accuracy over the validation data.
+  // Top-1 and top-5 accuracy over the validation data, or the metrics of LabelScores.
   std::future<Evaluation> evaluate(const EvaluationRequest& request) override;
   void describe(TrainState& state) const override;
 
@@ -32,8 +33,8 @@ class ClassificationTask final : public cli::ImageTask {
   const data::LoaderStats& evaluation_stats() const override { return evaluation_stats_; }
 
  private:
-  // Label smoothing in training only.
-  Loss loss_of(Tape& tape, const data::Batch& batch) const;
+  // Label smoothing in training only. Unless `scores` is null, collects the scores of a multi-label batch.
+  Loss loss_of(Tape& tape, const data::Batch& batch, LabelScores* scores = nullptr) const;
 
   TrainingJob& job_;
   std::optional<Input> input_;

@@ -45,7 +45,8 @@ std::shared_ptr<data::Dataset> open_split(const Settings& settings, bool trainin
                                    .label_offset = settings.flags.model.label_offset,
                                    .augmentation = settings.flags.augment.sample(),
                                    .cache = cache_options(settings, training, progress),
-                                   .notice = notice});
+                                   .notice = notice,
+                                   .multi_label = settings.multi_label});
 }
 
 void open_classification_data(const Settings& settings, Datasets& datasets) {

@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/recorded_weights.h"
 #include "apps/cli/vision.h"
 #include "apps/ssd/model.h"
-#include "data/image_folder.h"
+#include "data/image_list.h"
+#include "data/labelled_source.h"
 #include "dtrain/data/catalog.h"
 #include "dtrain/models/conventions.h"
 
@@ -25,7 +27,7 @@ void ModelFlags::declare(cli::FlagSet& flags) {
       .identity_once_resolved("image size");
   flags
       .add("num_classes", num_classes,
-           "outputs of the model; 0: the number of class folders, or the data set's default, where "
+           "outputs of the model; 0: the number of class folders or listed classes, or the data set's default, where "
            "class 0 is background",
            cli::kClasses)
       .identity_once_resolved("classes");
@@ -33,6 +35,15 @@ void ModelFlags::declare(cli::FlagSet& flags) {
       .add("label_offset", label_offset, "added to the labels of the files, e.g. -1 with --num_classes=1000",
            {-cli::kMostSteps, cli::kMostSteps})
       .identity("label offset");
+  flags
+      .add_choice(
+          "loss", loss, {"auto", "softmax", "bce"},
+          "softmax: cross-entropy of one label per image; bce: binary cross-entropy of each class, for any number "
+          "of labels (multi-label); auto: bce if an image of the training list has several labels, or for "
+          "weights that were trained so")
+      .identity_once_resolved(cli::kLossKey);
+  flags.add("check_class_names", check_class_names,
+            "refuse evaluations of class folders or lists with other names of classes than the weights record");
   flags
       .add("label_smoothing", label_smoothing, "probability mass of the target that is spread evenly over all classes",
            cli::kBelowOne)
@@ -68,18 +79,31 @@ models::ClassifierInfo ModelFlags::info(const std::string& dataset) const {
   return info;
 }
 
-int64_t ModelFlags::classes(const std::string& dataset, const std::string& data_dir) const {
+bool ModelFlags::multi_label(const std::string& data_dir, bool trains, std::vector<std::string>& notices) const {
+  if (loss != "auto") return loss == "bce";
+  if (!trains || detects() || !data::has_image_lists(data_dir)) return false;
+  const data::ListLabels labels = data::labels_of_lists(data_dir);
+  if (labels.several > 0)
+    notices.push_back(fmt::format("{}:{}: several labels of an image: multi-label training, --loss=bce", labels.list,
+                                  labels.several));
+  return labels.several > 0;
+}
+
+int64_t ModelFlags::classes(const std::string& dataset, const std::string& data_dir,
+                            std::vector<std::string>& notices) const {
   if (num_classes > 0) return num_classes;
   const data::DatasetInfo& known = data::dataset_info(dataset);
-  const bool counts = known.files == data::FilesKind::labelled_images && data::has_image_folders(data_dir);
-  return counts ? std::max<int64_t>(data::image_folder_outputs(data_dir, label_offset), 2) : known.classes;
+  if (known.files != data::FilesKind::labelled_images) return known.classes;
+  const int64_t found = data::outputs_of_classes(data_dir, label_offset).value_or(known.classes);
+  if (found < 2) notices.push_back(data_dir + ": has one class; the model has two outputs, the second one unused");
+  return std::max<int64_t>(found, 2);
 }
 
 models::ClassifierOptions ModelFlags::options(const models::ClassifierInfo& info, const std::string& dataset,
-                                              const std::string& data_dir) const {
+                                              const std::string& data_dir, std::vector<std::string>& notices) const {
   models::ClassifierOptions options;
   options.image_size = image_size > 0 ? image_size : info.image_size;
-  options.classes = classes(dataset, data_dir);
+  options.classes = classes(dataset, data_dir, notices);
   options.auxiliary_head = auxiliary_head;
   options.conventions = conventions.conventions();
   return options;

@@ -1,11 +1,10 @@
 // Executes runs, from the command line to the exit code.
 #include "apps/cnn_benchmarks/program.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "apps/cli/agreed_stop.h"
+#include "apps/cli/class_name_check.h"
 #include "apps/cli/command_line.h"
 #include "apps/cli/messages.h"
 #include "apps/cli/options/horovod.h"
@@ -16,7 +15,7 @@
 #include "apps/cli/stop_signals.h"
 #include "apps/cnn_benchmarks/log_header.h"
 #include "apps/cnn_benchmarks/modes.h"
-#include "data/image_folder.h"
+#include "data/labelled_source.h"
 #include "libdtrain/train/agreement.h"
 #include "libdtrain/train/checkpoint_files.h"
 
@@ -69,20 +68,12 @@ std::string recorded_weights(const Flags& values) {
   return newest_checkpoint(f.train_dir, looks_complete).value_or("");
 }
 
-// Labels of class folders follow from the names of the folders: in other folders they may have another meaning than in
-// the recorded training. Throws Error(Fault::data) naming the first class that differs.
-void check_class_folders(const Settings& settings, const std::vector<std::string>& names) {
-  const std::string weights = recorded_weights(settings.flags), folder = settings.flags.input.data_dir;
-  if (settings.trains() || names.empty() || weights.empty() || !data::has_image_folders(folder)) return;
-  const std::string file = weights_file(weights);
-  const std::vector<std::string> recorded = cli::recorded_classifier(file).class_names;
-  for (size_t i = 0; i < std::min(names.size(), recorded.size()); ++i)
-    // dtrain-data may have added a description.
-    if (recorded[i] != names[i] && !recorded[i].starts_with(names[i] + " "))
-      throw Error(Fault::data,
-                  fmt::format("{}: class {} is '{}', and '{}' in {}; evaluate with the class folders of the "
-                              "training, or set --label_offset",
-                              folder, i, names[i], recorded[i], file));
+// Labels of class folders and lists follow from the names of the classes: in other data they may have another meaning
+// than in the recorded training.
+void check_class_names(const Settings& settings, const std::vector<std::string>& names) {
+  const std::string weights = recorded_weights(settings.flags), data_dir = settings.flags.input.data_dir;
+  if (settings.trains() || !settings.flags.model.check_class_names || names.empty() || weights.empty()) return;
+  if (data::outputs_of_classes(data_dir, 0)) cli::require_equal_names(names, data_dir, weights_file(weights));
 }
 
 // The run, after the ranks have connected.
@@ -105,7 +96,10 @@ int run_rank(Settings settings, const cli::FlagSet& flags, Group& group, const s
     log.notice("stopped on request while opening the data");
     return cli::kStopped;
   }
-  check_class_folders(settings, datasets.class_names);
+  DT_CHECK(!other_log || !settings.multi_label, settings.flags.input.data_dir,
+           ": images have several labels, which the log of the other program has no metrics of; use ",
+           "dtrain-cnn-benchmarks");
+  check_class_names(settings, datasets.class_names);
   check_machine_and_data(group, settings, datasets);
   const TrainingSchedule schedule = make_schedule(settings, datasets.sizes);
   print_header(log, settings, schedule, cli::version());

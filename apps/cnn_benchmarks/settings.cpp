@@ -1,9 +1,33 @@
 // Resolves interdependent defaults, and checks what this build and this machine support.
 #include "apps/cnn_benchmarks/settings.h"
 
+#include "data/image_list.h"
 #include "data/web_dataset.h"
 
 namespace dtrain::cnn_benchmarks {
+namespace {
+
+// Throws Error(Fault::config) for flags that contradict data of one split, and multi-label training.
+void check_data(const Settings& settings) {
+  const Flags& f = settings.flags;
+  const std::string& data_dir = f.input.data_dir;
+  const bool both = settings.trains() && settings.evaluates(), is_list = data::has_list_of_one_split(data_dir);
+  DT_CHECK(!both || !(is_list || (data::has_tars(data_dir) && data::has_tars_of_one_split(data_dir))),
+           "--data_dir=", data_dir, is_list ? ": a list" : ": archives",
+           " of one split; an evaluation during training needs a folder with those of training and validation");
+  if (!settings.multi_label) return;
+  cli::refuse({
+      {settings.synthetic() || settings.detects(), "--loss=bce needs --data_dir and a classifier"},
+      {f.model.label_smoothing > 0, "--label_smoothing and --loss=bce: at most one may be given"},
+      {f.augment.mixing().any(), "--mixup_alpha and --cutmix_alpha mix images of one label, and exclude --loss=bce"},
+      {f.mode.stop_at_top_1_accuracy.has_value(),
+       "--stop_at_top_1_accuracy: with --loss=bce there is no top-1 accuracy; see --early_stop_patience"},
+      {f.benchmark_log.ml_perf_compliance_logging,
+       "--ml_perf_compliance_logging and --loss=bce: MLPerf has no such task"},
+  });
+}
+
+}  // namespace
 
 Settings make_settings(const Flags& flags, const cli::FlagSet& set, const Ranks& ranks) {
   flags.check(set);
@@ -21,13 +45,10 @@ Settings make_settings(const Flags& flags, const cli::FlagSet& set, const Ranks&
   settings.dataset = flags.model.dataset(flags.input.data_dir, settings.notices);
   settings.info = flags.model.info(settings.dataset);
   flags.model.conventions.check(set, settings.info);
-  settings.options = flags.model.options(settings.info, settings.dataset, flags.input.data_dir);
-  const std::string& data_dir = flags.input.data_dir;
-  DT_CHECK(!settings.trains() || !settings.evaluates() || !data::has_tars(data_dir) ||
-               !data::has_tars_of_one_split(data_dir),
-           "--data_dir=", data_dir,
-           ": archives of one split; an evaluation during training needs a folder with train/*.tar "
-           "and val/*.tar");
+  settings.options = flags.model.options(settings.info, settings.dataset, flags.input.data_dir, settings.notices);
+  settings.multi_label =
+      flags.model.multi_label(flags.input.data_dir, settings.mode != RunMode::evaluation, settings.notices);
+  check_data(settings);
   settings.stages = flags.augment.stages();
   if (!settings.stages.empty() && !settings.trains()) settings.stages = {{settings.stages.back().size, 0}};
   if (settings.stages.empty()) settings.stages = {{settings.options.image_size, 0}};

@@ -21,6 +21,7 @@ struct Settings {
   RunShape shape{};          // batch, micro-steps, all-reduce and threads: by the flags or the resumed checkpoint
   int64_t packs = 0;         // number of gradient buckets of equal size; 0: sizes as in `shape`
   bool independent = false;  // the ranks train independent models
+  bool multi_label = false;  // images have any number of labels: --loss=bce
   models::ClassifierInfo info{};
   models::ClassifierOptions options{};  // classes and image size resolved
   int64_t eval_batch = 0;               // images per device

@@ -60,6 +60,9 @@ std::optional<observers::EventFilesOptions> event_options(const TrainingJob& job
   options.evaluation_tags["top_1_accuracy"] = "eval/Accuracy@1";
   options.evaluation_tags["top_5_accuracy"] = "eval/Accuracy@5";
   options.evaluation_tags["loss"] = "eval/loss";
+  options.evaluation_tags["mean_average_precision"] = "eval/mAP";
+  options.evaluation_tags["micro_f1"] = "eval/F1_micro";
+  options.evaluation_tags["macro_f1"] = "eval/F1_macro";
   for (const std::string& name : ssd::score_names()) options.evaluation_tags[name] = "eval/" + name;
   options.trains = of_training;
   options.class_names = job.datasets.class_names;
@@ -149,7 +152,7 @@ observers::TfCnnLogOptions log_options(const TrainingJob& job) {
   options.speed = speed_options(settings);
   options.global_batch = static_cast<double>(settings.global_batch());
   options.base_loss = f.tf.loss_type_to_report == "base_loss";
-  options.accuracies = f.tf.print_training_accuracy || f.mode.forward_only;
+  options.accuracies = (f.tf.print_training_accuracy || f.mode.forward_only) && !settings.multi_label;
   options.trains = settings.trains();
   options.ends_with_evaluation = settings.mode == RunMode::training_and_evaluation;
   options.stop_at_top_1 = f.mode.stop_at_top_1_accuracy;

@@ -94,7 +94,7 @@ void BenchmarkLog::stepped(const Stepped& event) {
 void BenchmarkLog::evaluated(const Evaluated& event) {
   if (event.result.seconds > 0)
     put("eval_average_examples_per_sec", static_cast<double>(event.result.examples) / event.result.seconds, event.step);
-  for (const std::string name : {"top_1_accuracy", "top_5_accuracy"})
+  for (const std::string name : {"top_1_accuracy", "top_5_accuracy", "mean_average_precision"})
     if (const auto value = find_metric(event.result.values, name)) put("eval_" + name, *value, event.step);
   for (const MetricValue& value : event.result.values)
     if (value.name.starts_with("COCO/")) put(value.name, value.value, event.step);

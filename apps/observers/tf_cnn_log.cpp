@@ -15,6 +15,13 @@ double value_of(const std::vector<MetricValue>& metrics, const std::string& name
   return find_metric(metrics, name).value_or(0);
 }
 
+// Metrics of multi-label classification, whose names begin with `prefix`.
+std::string label_scores(const std::vector<MetricValue>& values, const std::string& prefix) {
+  return fmt::format("mAP = {:.4f} F1 micro = {:.4f} macro = {:.4f}",
+                     value_of(values, prefix + "mean_average_precision"), value_of(values, prefix + "micro_f1"),
+                     value_of(values, prefix + "macro_f1"));
+}
+
 // "1:02:03".
 std::string clock_time(double seconds) {
   const auto whole = static_cast<int64_t>(seconds + 0.5);
@@ -76,8 +83,15 @@ void TfCnnLog::evaluating(const Evaluating& event) {
 
 void TfCnnLog::evaluated(const Evaluated& event) {
   const double top_1 = value_of(event.result.values, "top_1_accuracy");
-  log_.line(fmt::format("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{} examples]", top_1,
-                        value_of(event.result.values, "top_5_accuracy"), event.result.examples));
+  if (find_metric(event.result.values, "mean_average_precision"))
+    log_.line(fmt::format("{} [{} examples]", label_scores(event.result.values, ""), event.result.examples));
+  else
+    log_.line(fmt::format("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{} examples]", top_1,
+                          value_of(event.result.values, "top_5_accuracy"), event.result.examples));
+  if (const double left_out = value_of(event.result.values, "classes_without_positives"); left_out > 0)
+    log_.extra(fmt::format("mAP and macro F1 leave out {:.0f} classes without positives", left_out));
+  if (find_metric(event.result.values, "averaged_mean_average_precision"))
+    log_.extra("Averaged parameters: " + label_scores(event.result.values, "averaged_"));
   if (find_metric(event.result.values, "averaged_top_1_accuracy"))
     log_.extra(fmt::format("Averaged parameters: Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f}",
                            value_of(event.result.values, "averaged_top_1_accuracy"),

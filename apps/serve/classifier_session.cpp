@@ -6,7 +6,6 @@
 
 #include "dtrain/core/error.h"
 #include "dtrain/data/image.h"
-#include "dtrain/ops/loss.h"
 
 namespace dtrain::serve {
 
@@ -66,9 +65,8 @@ std::vector<Prediction> ClassifierSession::predict(std::span<const Pixels* const
   context.upload(all.data(), input);
   Tape tape(context, loaded_.prepared());
   const Tensor normalized = normalize_pixels(context, input, loaded_.normalization());
-  const Tensor shares = softmax(context, loaded_.model().forward(tape, tape.constant(normalized)).value);
-  std::vector<float> values(static_cast<size_t>(shares.count()));
-  context.download(shares, values.data(), "classification");
+  const std::vector<float> values =
+      loaded_.probabilities(loaded_.model().forward(tape, tape.constant(normalized)).value);
   if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
     throw Error(Fault::numeric, "the model's output for an image is not finite");
   std::vector<Prediction> results;

@@ -29,7 +29,7 @@ struct Pixels {
 
 // Prediction for one image.
 struct Prediction {
-  std::vector<float> probabilities{};            // classifier: softmax over the classes
+  std::vector<float> probabilities{};            // classifier: LoadedClassifier::probabilities()
   std::vector<data::coco::Detection> objects{};  // detector: by descending score, in pixels of the file
   int64_t height = 0, width = 0;                 // detector: size of the file
   std::string damage{};                          // as Pixels::damage

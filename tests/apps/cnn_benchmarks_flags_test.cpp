@@ -60,12 +60,13 @@ TEST_F(DeclaredFlags, OnlyPathsMayDifferPerRank) {
 }
 
 // A changed or missing key would break the resumption of existing checkpoints.
-// Repeated augmentation is recorded only if enabled: existing checkpoints lack the key.
+// Repeated augmentation, and the loss of multi-label training, are recorded only if enabled: existing checkpoints lack
+// the key.
 TEST_F(DeclaredFlags, TheIdentityOfARunHasTheKeysOfExistingCheckpoints) {
-  EXPECT_EQ(
-      flags.identity_keys(),
-      (std::set<std::string>{"batch norm", "classes", "data set", "distortions", "global batch", "image size",
-                             "label offset", "model", "optimizer", "preprocessing", "repeated augmentation", "seed"}));
+  EXPECT_EQ(flags.identity_keys(),
+            (std::set<std::string>{"batch norm", "classes", "data set", "distortions", "global batch", "image size",
+                                   "label offset", "loss", "model", "optimizer", "preprocessing",
+                                   "repeated augmentation", "seed"}));
 }
 
 using Texts = std::map<std::string, std::string>;

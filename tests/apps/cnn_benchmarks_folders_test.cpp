@@ -137,6 +137,8 @@ TEST_F(CnnBenchmarksFolders, OtherClassesAreRefused) {
   const ProgramResult other = evaluate("run", {"--data_dir=" + path("data")});
   EXPECT_EQ(other.code, 2) << other.out;
   EXPECT_TRUE(contains(other.err, "data: class 1 is 'cow', and 'bee' in ")) << other.err;
+  const ProgramResult meant = evaluate("run", {"--data_dir=" + path("data"), "--nocheck_class_names"});
+  EXPECT_EQ(meant.code, 0) << meant.err;
   std::filesystem::rename(path("data/val/wasp"), path("data/val/bee"));
   const ProgramResult mixed = evaluate("run", {"--data_dir=" + path("data")});
   EXPECT_EQ(mixed.code, 2) << mixed.out;

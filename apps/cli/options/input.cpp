@@ -8,12 +8,13 @@ namespace dtrain::cli {
 void InputFlags::declare(FlagSet& flags) {
   flags.group("Input");
   flags
-      .add(
-          "data_dir", data_dir,
-          "folder, or s3://BUCKET/PREFIX, of TFRecord files train-* and validation-*; folder of class folders "
-          "train/CLASS "
-          "and validation/CLASS (val, valid or test), or of WebDataset archives train/*.tar and validation/*.tar; or a "
-          "pattern of archives of one split, such as train-{000..146}.tar; synthetic data without it")
+      .add("data_dir", data_dir,
+           "folder, or s3://BUCKET/PREFIX, of TFRecord files train-* and validation-*; folder of class folders "
+           "train/CLASS "
+           "and validation/CLASS (val, valid or test), of WebDataset archives train/*.tar and validation/*.tar, or of "
+           "lists train.csv and validation.csv (or .tsv) with rows path,label[,label...]; or a pattern of archives of "
+           "one "
+           "split, such as train-{000..146}.tar, or one list; synthetic data without it")
       .may_be_remote()
       .may_differ_per_rank()
       .identity_once_resolved("data set");

@@ -69,6 +69,13 @@ struct LayerWork {
   int64_t multiply_adds;
 };
 
+// Targets of multi-label classification.
+struct MultiLabelTargets {
+  Tensor targets;      // [n, classes] f32: 1 for a class of the image, else 0
+  Tensor row_weights;  // [n] f32: 1 for an image, 0 for padding
+  int64_t rows = 0;    // number of images
+};
+
 // A model with its registered parameters.
 struct Classifier {
   std::string name;
@@ -82,6 +89,9 @@ struct Classifier {
   // softmax_cross_entropy of the logits, with its metrics. In training, the loss of each auxiliary head is added with
   // weight kAuxiliaryWeight.
   Loss loss(Tape& tape, const Var& x, const Tensor& labels, const SoftmaxCrossEntropyOptions& options = {}) const;
+  // Binary cross-entropy of the logits' sigmoids, averaged over images and classes, without metrics; auxiliary heads as
+  // above. Unless `logits` is null, it becomes the logits [n, classes].
+  Loss loss(Tape& tape, const Var& x, const MultiLabelTargets& targets, Tensor* logits = nullptr) const;
 };
 
 // Catalogue entry of a model.

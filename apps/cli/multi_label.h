@@ -1,0 +1,22 @@
+// Loss and evaluation of multi-label classifiers.
+#pragma once
+
+#include <future>
+#include <vector>
+
+#include "dtrain/data/batch.h"
+#include "dtrain/models/classifier.h"
+#include "dtrain/run/task.h"
+#include "libdtrain/train/label_scores.h"
+
+namespace dtrain::cli {
+
+// Loss on a batch of the layout multi_labelled_images with the network's input `images`. Unless `scores` is null, adds
+// the scores of its samples, and waits for the device.
+Loss multi_label_loss(Context& context, const models::Classifier& model, Tape& tape, const Var& images,
+                      const data::Batch& batch, LabelScores* scores);
+
+// Adds values in front of those of a finished evaluation.
+std::future<Evaluation> with_values(std::future<Evaluation> finished, std::vector<MetricValue> values);
+
+}  // namespace dtrain::cli

@@ -59,6 +59,7 @@ bool has_tars_of(const std::string& data, bool training) {
 bool has_labelled_images(const std::string& data, bool training) {
   if (has_image_folders(data)) return !split_folder(data, training).empty();
   if (has_tars(data)) return has_tars_of(data, training);
+  if (has_image_lists(data)) return !find_image_list(data, training).empty();
   std::vector<std::string> notices;
   return has_shards(data, name_of_split(training)) && dataset_at(data, notices).files == FilesKind::labelled_images;
 }
@@ -87,6 +88,12 @@ std::unique_ptr<const ImageSource> open_labelled_images(const FolderOptions& opt
   if (has_image_folders(options.directory)) return open_image_folder(options);
   if (has_tars(options.directory))
     return open_web_dataset({options.directory, options.training, options.cache, options.notice});
+  if (has_image_lists(options.directory))
+    return open_image_list({.data = options.directory,
+                            .training = options.training,
+                            .multi_label = true,
+                            .cache = options.cache,
+                            .notice = options.notice});
   return std::make_unique<RecordSource>(options);
 }
 

@@ -1,4 +1,4 @@
-// Labelled images as they are stored: in shards of TFRecords, class folders or WebDataset archives.
+// Labelled images as they are stored: in shards of TFRecords, class folders, WebDataset archives, or listed files.
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,7 @@
 #include "apps/cli/options/cache.h"
 #include "apps/cli/stop_signals.h"
 #include "apps/dataset/files.h"
+#include "data/image_list.h"
 #include "data/labelled_source.h"
 #include "dtrain/core/error.h"
 #include "dtrain/data/image.h"
@@ -20,7 +21,7 @@ namespace {
 
 struct MeasuredImage {
   bool is_readable = false;
-  int64_t label = 0;
+  std::vector<int64_t> labels{};  // one, but in lists
   int width = 0, height = 0;
   std::string digest{};  // of the bytes
   std::array<double, 3> mean{}, mean_square{};
@@ -51,7 +52,7 @@ void measure_pixels(const data::ImageView& view, MeasuredImage& image) {
 }
 
 MeasuredImage measured(const data::ImageSource& source, uint64_t index, bool pixels) {
-  MeasuredImage image{.label = source.label(index)};
+  MeasuredImage image{.labels = source.labels(index)};
   std::vector<std::byte> buffer;
   const std::span<const std::byte> encoded = source.read(index, buffer);
   data::ImageDecoder decoder({.orientation = data::Orientation::apply});
@@ -118,7 +119,7 @@ ImageSplitStats stats_of_split(const MeasuredSplit& split, const data::ClassName
       ++stats.unreadable;
       continue;
     }
-    ++counts[image.label];
+    for (const int64_t label : image.labels) ++counts[label];
     widths.push_back(image.width);
     heights.push_back(image.height);
   }
@@ -143,12 +144,12 @@ std::vector<DuplicateImages> duplicates_of(const std::vector<MeasuredSplit>& spl
   for (const auto& [digest, equal] : places) {
     if (equal.size() < 2) continue;
     DuplicateImages group;
-    std::set<int64_t> labels;
+    std::set<std::vector<int64_t>> labels;
     for (const auto& [k, i] : equal) {
       const data::RecordLocation location = splits[k].source->locate(i);
       group.files.push_back(are_files ? location.file : location.text());
       group.in_several_splits |= k != equal.front().first;
-      labels.insert(splits[k].images[i].label);
+      labels.insert(splits[k].images[i].labels);
     }
     group.in_several_classes = labels.size() > 1;
     duplicates.push_back(std::move(group));
@@ -167,7 +168,7 @@ ImageStats image_stats(const std::string& data, bool pixels, int64_t threads) {
       splits.push_back(measured_split(data, training, pixels, threads, stats.faults));
   const data::ClassNames names = data::stored_class_names(data);
   for (const MeasuredSplit& split : splits) stats.splits.push_back(stats_of_split(split, names, pixels));
-  stats.duplicates = duplicates_of(splits, data::has_image_folders(data));
+  stats.duplicates = duplicates_of(splits, data::has_image_folders(data) || data::has_image_lists(data));
   return stats;
 }
 

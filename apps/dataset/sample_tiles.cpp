@@ -5,10 +5,12 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "apps/cli/messages.h"
 #include "apps/cli/options/cache.h"
 #include "apps/cli/vision.h"
+#include "data/image_list.h"
 #include "data/labelled_source.h"
 #include "dtrain/core/context.h"
 #include "dtrain/core/error.h"
@@ -54,8 +56,18 @@ std::string name_of_label(const data::ClassNames& names, int32_t label) {
   return found == names.end() ? fmt::format("class {}", label) : found->second;
 }
 
+// "dog, grass" of an image with several labels.
+std::string title_of_targets(const Tensor& targets, int64_t row, const data::ClassNames& names) {
+  std::vector<std::string> labels;
+  for (int64_t label = 0; label < targets.dim(1); ++label)
+    if (targets.data<float>()[row * targets.dim(1) + label] > 0)
+      labels.push_back(name_of_label(names, static_cast<int32_t>(label)));
+  return labels.empty() ? "no label" : fmt::format("{}", fmt::join(labels, ", "));
+}
+
 // "dog", or "dog 70 %, cat" of a mixed sample.
 std::string title_of(const data::Batch& batch, int64_t row, const data::ClassNames& names) {
+  if (const Tensor targets = batch.find("targets"); targets.defined()) return title_of_targets(targets, row, names);
   const auto* const labels = batch["labels"].data<int32_t>();
   const std::string own = name_of_label(names, labels[row]);
   const Tensor partners = batch.find("partners");
@@ -68,12 +80,14 @@ std::string title_of(const data::Batch& batch, int64_t row, const data::ClassNam
 
 std::shared_ptr<data::Dataset> opened(const std::string& data, const data::Pixels& pixels, bool training,
                                       const SampleFlags& flags) {
+  const bool is_list = data::has_image_lists(data);
   return data::open_split(pixels, {.directory = data,
                                    .training = training,
                                    .augments = training,
-                                   .classes = INT32_MAX,
+                                   .classes = is_list ? 0 : INT32_MAX,
                                    .augmentation = flags.augment.sample(),
-                                   .cache = cli::CacheFlags().options()});
+                                   .cache = cli::CacheFlags().options(),
+                                   .multi_label = is_list && data::labels_of_lists(data).several > 0});
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ int show(const Arguments& argv) {
   ShowFlags values;
   cli::FlagSet flags(
       argv.front(), "DIR --output FILE.png [flags]",
-      "Draws a contact sheet of a data set. Labelled images, in TFRecords, class folders or WebDataset archives: the "
+      "Draws a contact sheet of a data set. Labelled images, in TFRecords, class folders, WebDataset archives or "
+      "lists: the "
       "first samples that dtrain-cnn-benchmarks trains on with the same flags and seed, cropped and augmented. "
       "Detection data: randomly selected images with boxes, masks and class names; crowds are labelled. Images that "
       "cannot be used are named; the exit code is 2 then.");

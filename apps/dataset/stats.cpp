@@ -24,7 +24,7 @@ int stats(const Arguments& argv) {
   cli::FlagSet flags(
       argv.front(), "DIR [flags]",
       "Prints statistics of a data set: images per class, their sizes, and image files with equal bytes, "
-      "which are worst in several splits. Of labelled images, in TFRecords, class folders or WebDataset "
+      "which are worst in several splits. Of labelled images, in TFRecords, class folders, lists or WebDataset "
       "archives, also the mean and standard deviation of the pixels. Of detection data, also objects "
       "per class and by COCO's ranges of the area, and images without objects.");
   annotations.declare(flags);

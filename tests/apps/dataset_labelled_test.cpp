@@ -97,6 +97,19 @@ TEST_F(LabelledData, StatsOfRecords) {
   EXPECT_EQ(records["splits"][0]["classes"][1]["images"], 1);
 }
 
+TEST_F(LabelledData, StatsAndSamplesOfLists) {
+  place_classes();
+  place_file(root / "lists/train.csv",
+             "path,label,label\n../in/train/cat/a.png,cat,red\n../in/train/cat/b.png,cat,blue\n");
+  const nlohmann::json all = stats("lists"), train = all["splits"][0];
+  EXPECT_EQ(all["splits"].size(), 1u);
+  EXPECT_EQ(train["images"], 2);
+  EXPECT_EQ(train["classes"], nlohmann::json::parse(R"([{"label": 0, "name": "blue", "images": 1},
+                                                        {"label": 1, "name": "cat", "images": 2},
+                                                        {"label": 2, "name": "red", "images": 1}])"));
+  expect("show lists --output sheet.png --image_size=32", 0, "sheet.png: 2 of 2 images of train");
+}
+
 TEST_F(LabelledData, ShowsSamplesAsTrained) {
   for (const char* name : {"in/train/red/a.png", "in/train/red/b.png"}) place_image(name, 40, 30, kRed);
   place_image("in/train/blue/c.png", 40, 30, kBlue);

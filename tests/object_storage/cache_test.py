@@ -172,9 +172,9 @@ def test_training(server):
     with tempfile.TemporaryDirectory() as folder:
         records = made_records(folder)
         programs_test.upload(server, records, "data")
-        steps = ["--num_batches=14"]
+        steps = ["--num_batches=8"]
         local = programs_test.train(server, records, folder, "local", *steps)
-        assert len(local) == 14, local
+        assert len(local) == 8, local
         cache = f"--data_cache_dir={folder}/blocks"
 
         def remote(name, size):

@@ -1,42 +1,11 @@
 #include "data/delimited_text.h"
 
 #include <algorithm>
-#include <cstdint>
 
 #include "dtrain/core/error.h"
+#include "libdtrain/io/utf8.h"
 
 namespace dtrain::data {
-namespace {
-
-// Length of the UTF-8 sequence that begins with `lead`; 0 if none does.
-size_t sequence_length(uint8_t lead) {
-  if (lead < 0x80) return 1;
-  if (lead >= 0xc2 && lead < 0xe0) return 2;
-  if (lead >= 0xe0 && lead < 0xf0) return 3;
-  return lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
-}
-
-// Neither overlong forms nor surrogates nor code points above U+10FFFF.
-bool is_valid_second(uint8_t lead, uint8_t second) {
-  const uint8_t least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-  const uint8_t most = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-  return second >= least && second <= most;
-}
-
-bool is_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto byte = [&](size_t at) { return static_cast<uint8_t>(text[i + at]); };
-    const size_t length = sequence_length(byte(0));
-    if (length == 0 || length > text.size() - i) return false;
-    if (length > 1 && !is_valid_second(byte(0), byte(1))) return false;
-    for (size_t at = 2; at < length; ++at)
-      if ((byte(at) & 0xc0) != 0x80) return false;
-    i += length;
-  }
-  return true;
-}
-
-}  // namespace
 
 DelimitedText::DelimitedText(std::string_view text, char separator) : text_(text), separator_(separator) {
   if (text_.starts_with("\xef\xbb\xbf")) text_.remove_prefix(3);

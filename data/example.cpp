@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "dtrain/core/error.h"
+#include "libdtrain/io/utf8.h"
 
 namespace dtrain::data {
 namespace {
@@ -119,23 +120,6 @@ uint64_t count_values(FeatureKind kind, std::string_view list) {
   if (kind == FeatureKind::float32) each_run_of_floats(list, [&](const char*, size_t run) { count += run; });
   if (kind == FeatureKind::int64) each_int64(list, [&](int64_t) { ++count; });
   return count;
-}
-
-// Valid by RFC 3629: no over-long forms, no surrogates, nothing above U+10FFFF.
-bool is_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<uint8_t>(text[i]);
-    const size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-    if (length == 0 || text.size() - i < length) return false;
-    for (size_t k = 1; k < length; ++k)
-      if ((static_cast<uint8_t>(text[i + k]) & 0xc0) != 0x80) return false;
-    const auto second = length > 1 ? static_cast<uint8_t>(text[i + 1]) : uint8_t{0};
-    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) || (lead == 0xf0 && second < 0x90) ||
-        (lead == 0xf4 && second > 0x8f))
-      return false;
-    i += length;
-  }
-  return true;
 }
 
 void parse_feature(std::string_view message, Example::Entry& entry) {

@@ -3,22 +3,13 @@
 #include <map>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "data/annotations/label_set.h"
 #include "data/coco/object_checks.h"
 #include "dtrain/core/error.h"
+#include "libdtrain/io/utf8.h"
 
 namespace dtrain::data::annotations {
 namespace {
-
-// COCO's files are JSON, which is UTF-8.
-bool is_utf8(const std::string& text) try {
-  nlohmann::json(text).dump();
-  return true;
-} catch (const nlohmann::json::exception&) {
-  return false;
-}
 
 std::vector<std::string> classes_of(const std::vector<ReadSplit>& read) {
   std::set<std::string> names;

@@ -9,6 +9,7 @@
 #include "libdtrain/io/element_types.h"
 #include "libdtrain/io/foreign_file.h"
 #include "libdtrain/io/safetensors_header.h"
+#include "libdtrain/io/utf8.h"
 
 namespace dtrain {
 namespace {
@@ -20,13 +21,6 @@ void refuse_foreign(const InputFile& file, Fault fault) {
   begin.resize(file.read_some(0, begin.data(), begin.size()));
   if (const std::string what = foreign_weights(begin); !what.empty())
     throw Error(fault, concat(file.path(), ": ", what));
-}
-
-bool is_utf8(const std::string& text) try {
-  nlohmann::json(text).dump();
-  return true;
-} catch (const nlohmann::json::exception&) {
-  return false;
 }
 
 std::string read_header(const InputFile& file, Fault fault) {

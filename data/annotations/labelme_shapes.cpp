@@ -121,7 +121,7 @@ std::string type_of(const json& shape, size_t points) {
 
 bool add_part(const json& shape, const ImageSize& size, int64_t& mask_pixels, Instance& instance, std::string& other) {
   const std::string type = type_of(shape, shape.contains("points") ? shape["points"].size() : 0);
-  if (type == "polygon")
+  if (type == "polygon" || type == "oriented_rectangle")
     instance.polygons.push_back(points_of(shape));
   else if (type == "rectangle")
     instance.polygons.push_back(rectangle(two_points(shape)));

@@ -1,4 +1,5 @@
 // PASCAL VOC's XML files and SegmentationObject images.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -56,7 +57,13 @@ class VocReader {
       }
   }
 
+  bool is_missing(const std::string& item) const {
+    std::error_code unknown;
+    return fs::symlink_status(fs::path(folder_) / item, unknown).type() == fs::file_type::not_found;
+  }
+
   LabelledImage read(const std::string& item) const try {
+    if (is_missing(item)) return without_objects(item);
     const Tree document = parse_xml(read_text((fs::path(folder_) / item).string(), XmlOptions{}.most_bytes), item);
     const auto root = document.get_child_optional("annotation");
     if (!root) throw Error(Fault::data, concat(item, ": no element annotation, expected an annotation of PASCAL VOC"));
@@ -79,6 +86,15 @@ class VocReader {
   }
 
  private:
+  // Some tools write no XML file for an image without objects, but list it.
+  LabelledImage without_objects(const std::string& item) const {
+    LabelledImage image{.file_name = images_.at(images_of(item)).with_stem(fs::path(item).stem().string())};
+    if (image.file_name.empty()) throw Error(Fault::data, item + ": neither this file nor an image of its name exists");
+    image.size = measured_size((fs::path(folder_) / image.file_name).string());
+    image.findings.add("images without an XML file", "used without objects", item, /*is_fault=*/false);
+    return image;
+  }
+
   // Folder of the images of an XML file.
   static std::string images_of(const std::string& item) {
     return item.starts_with("Annotations/") ? "JPEGImages" : fs::path(item).parent_path().string();
@@ -160,6 +176,11 @@ class VocReader {
 LabelSet open_voc(const std::string& folder, const LabelOptions& options) {
   LabelSet set{.folder = folder, .splits = voc_splits(folder)};
   const auto reader = std::make_shared<const VocReader>(folder, options, set.splits);
+  for (const LabelFiles& files : set.splits)
+    if (!files.items.empty() &&
+        std::ranges::all_of(files.items, [&](const std::string& item) { return reader->is_missing(item); }))
+      throw Error(Fault::data, concat(files.where, ": none of the ", files.items.size(), " images of the split ",
+                                      files.name, " has an XML file in Annotations"));
   set.read = [reader](const std::string& item) { return reader->read(item); };
   return set;
 }

@@ -41,14 +41,26 @@ LabelFiles files_in(const std::string& folder, const std::string& inner, const s
   return files;
 }
 
-// The first word of each line is the name of an image; a second one is -1, 0 or 1 in lists of one class.
-LabelFiles files_of_list(const std::string& list, const std::string& split) {
+// XML file of a line: the line is the name of an image, or its name and -1, 0 or 1 as in lists of one class.
+std::string item_of_line(const std::string& folder, const std::string& line) {
+  const auto item_of = [](const std::string& name) { return "Annotations/" + name + ".xml"; };
+  const size_t space = line.find_last_of(" \t");
+  if (space == line.npos) return item_of(line);
+  const std::string flag = line.substr(space + 1);
+  const std::string name = line.substr(0, line.find_last_not_of(" \t", space) + 1);
+  std::error_code unknown;
+  const bool has_flag = (flag == "-1" || flag == "0" || flag == "1") && stays_inside(name) &&
+                        !fs::exists(fs::path(folder) / item_of(line), unknown) &&
+                        fs::exists(fs::path(folder) / item_of(name), unknown);
+  return item_of(has_flag ? name : line);
+}
+
+LabelFiles files_of_list(const std::string& folder, const std::string& list, const std::string& split) {
   LabelFiles files{.name = split, .where = list};
   for (const TextLine& line : read_lines(list)) {
-    const std::string id = line.text.substr(0, line.text.find_first_of(" \t"));
-    if (!stays_inside(id))
+    if (!stays_inside(line.text))
       throw Error(Fault::data, concat(list, ": line ", line.number, ": the name leads out of Annotations"));
-    files.items.push_back("Annotations/" + id + ".xml");
+    files.items.push_back(item_of_line(folder, line.text));
   }
   return files;
 }
@@ -60,10 +72,10 @@ std::vector<LabelFiles> splits_of_devkit(const std::string& folder) {
     return fs::is_regular_file(lists + name + ".txt", unknown);
   };
   std::vector<LabelFiles> splits;
-  if (has("train")) splits.push_back(files_of_list(lists + "train.txt", "train"));
-  if (has("val")) splits.push_back(files_of_list(lists + "val.txt", "val"));
-  if (splits.empty() && has("trainval")) splits.push_back(files_of_list(lists + "trainval.txt", "train"));
-  if (has("test")) splits.push_back(files_of_list(lists + "test.txt", "test"));
+  if (has("train")) splits.push_back(files_of_list(folder, lists + "train.txt", "train"));
+  if (has("val")) splits.push_back(files_of_list(folder, lists + "val.txt", "val"));
+  if (splits.empty() && has("trainval")) splits.push_back(files_of_list(folder, lists + "trainval.txt", "train"));
+  if (has("test")) splits.push_back(files_of_list(folder, lists + "test.txt", "test"));
   if (splits.empty()) splits.push_back(files_in(folder, "Annotations", "train"));
   return splits;
 }

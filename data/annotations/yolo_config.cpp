@@ -8,6 +8,7 @@
 #include "data/annotations/folder_paths.h"
 #include "data/annotations/labelled_image.h"
 #include "data/annotations/yaml.h"
+#include "data/image_tree.h"
 #include "data/label_file.h"
 #include "dtrain/core/error.h"
 #include "dtrain/io/input_file.h"
@@ -22,6 +23,18 @@ std::vector<std::string> lines_of(const std::string& path) {
   std::vector<std::string> lines;
   for (TextLine& line : read_lines(path)) lines.push_back(std::move(line.text));
   return lines;
+}
+
+// Names of classes, which are numbered by their lines.
+std::vector<std::string> class_lines(const std::string& path) {
+  std::vector<std::string> classes;
+  for (TextLine& line : read_lines(path)) {
+    if (line.number != classes.size() + 1)
+      throw Error(Fault::data, concat(path, ": line ", classes.size() + 1,
+                                      " is empty, expected a class name in each line, which numbers the classes"));
+    classes.push_back(std::move(line.text));
+  }
+  return classes;
 }
 
 std::optional<size_t> index_of(const std::string& text) {
@@ -94,6 +107,22 @@ void add_images(const FolderPaths& paths, Paths kind, const YamlValue& value, co
   }
 }
 
+// Folders by convention; none without images.
+std::vector<LabelFiles> conventional_splits(const FolderPaths& paths) {
+  std::vector<LabelFiles> splits;
+  for (const auto& [name, split] : {std::pair("train", "train"), {"val", "val"}, {"valid", "val"}, {"test", "test"}}) {
+    for (const std::string& inner : {concat("images/", name), concat(name, "/images"), std::string(name)}) {
+      LabelFiles files{.name = split, .where = paths.absolute(inner), .items = paths.images_below(inner)};
+      if (files.items.empty()) continue;
+      splits.push_back(std::move(files));
+      break;
+    }
+  }
+  if (splits.empty()) splits.push_back({"train", paths.folder(), paths.images_below("")});
+  if (splits.front().items.empty()) splits.clear();
+  return splits;
+}
+
 YoloConfig config_of_yaml(const std::string& file) {
   const YamlValue yaml = parse_yaml(read_text(file, kMaxYamlBytes + 1), file);
   YoloConfig config{.folder = directory_of_path(file), .classes = names_in(yaml, file)};
@@ -101,13 +130,16 @@ YoloConfig config_of_yaml(const std::string& file) {
   const FolderPaths paths(config.folder);
   const YamlValue* base = yaml.find("path");
   const std::string prefix = base ? base->text : "";
+  bool names_splits = false;
   for (const auto& [key, split] : {std::pair("train", "train"), {"val", "val"}, {"valid", "val"}, {"test", "test"}}) {
     const YamlValue* value = yaml.find(key);
+    names_splits = names_splits || value;
     if (!value || (value->kind == Kind::scalar && value->text.empty())) continue;
     LabelFiles files{.name = split, .where = file};
     add_images(paths, Paths::of_ultralytics, *value, prefix, files, config.findings);
     if (!files.items.empty()) config.splits.push_back(std::move(files));
   }
+  if (!names_splits) config.splits = conventional_splits(paths);
   if (config.splits.empty())
     throw Error(Fault::data, file + ": names no images, expected 'train:' or 'val:' with a folder or list of images");
   return config;
@@ -131,31 +163,26 @@ YoloConfig config_of_darknet(const std::string& file) {
   const YamlValue* names = yaml.find("names");
   const std::string found = names ? find(paths, names->text, "", Paths::of_darknet) : "";
   if (found.empty()) throw Error(Fault::data, file + ": no file of class names, expected 'names = obj.names'");
-  config.classes = lines_of(paths.absolute(found));
-  for (const auto& [key, split] : {std::pair("train", "train"), {"valid", "val"}, {"test", "test"}}) {
-    LabelFiles files{.name = split, .where = file};
-    if (const YamlValue* value = yaml.find(key))
-      add_images(paths, Paths::of_darknet, *value, "", files, config.findings);
+  config.classes = class_lines(paths.absolute(found));
+  for (const auto& [split, name] : {std::pair("train", "train"), {"validation", "val"}, {"test", "test"}}) {
+    LabelFiles files{.name = name, .where = file};
+    std::string first;
+    for (const auto& [key, value] : yaml.entries) {
+      if (split_of_folder(key) != split) continue;
+      if (!first.empty()) throw Error(Fault::data, concat(file, ": ", first, " and ", key, " name one split"));
+      first = key;
+      add_images(paths, Paths::of_darknet, value, "", files, config.findings);
+    }
     if (!files.items.empty()) config.splits.push_back(std::move(files));
   }
   if (config.splits.empty()) throw Error(Fault::data, file + ": names no images, expected 'train = train.txt'");
   return config;
 }
 
-// Folders by convention.
 YoloConfig config_of_names(const std::string& folder, const std::string& names) {
-  YoloConfig config{.folder = folder, .classes = lines_of(names)};
-  const FolderPaths paths(folder);
-  for (const auto& [name, split] : {std::pair("train", "train"), {"val", "val"}, {"valid", "val"}, {"test", "test"}}) {
-    for (const std::string& inner : {concat("images/", name), concat(name, "/images"), std::string(name)}) {
-      LabelFiles files{.name = split, .where = folder + "/" + inner, .items = paths.images_below(inner)};
-      if (files.items.empty()) continue;
-      config.splits.push_back(std::move(files));
-      break;
-    }
-  }
-  if (config.splits.empty()) config.splits.push_back({"train", folder, paths.images_below("")});
-  if (config.splits.front().items.empty()) throw Error(Fault::data, folder + ": no images in it");
+  YoloConfig config{.folder = folder, .classes = class_lines(names)};
+  config.splits = conventional_splits(FolderPaths(folder));
+  if (config.splits.empty()) throw Error(Fault::data, folder + ": no images in it");
   return config;
 }
 

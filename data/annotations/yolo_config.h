@@ -16,9 +16,10 @@ struct YoloConfig {
   coco::Findings findings{};
 };
 
-// From data.yaml (Ultralytics), obj.data (darknet, CVAT), or classes.txt or obj.names with the folders images/SPLIT,
-// SPLIT/images, images, or none (labelImg). `place`: the folder, or the YAML file in it. Paths that are absolute or
-// lead out of the folder are looked for in it by their ends. Throws Error(Fault::data).
+// From data.yaml (Ultralytics), obj.data (darknet, CVAT), or classes.txt or obj.names (labelImg). If a data.yaml names
+// no split, and for classes.txt and obj.names, images are in images/SPLIT, SPLIT/images, SPLIT, or anywhere, for
+// training. `place`: the folder, or the YAML file in it. Paths that are absolute or lead out of the folder are looked
+// for in it by their ends. Throws Error(Fault::data).
 YoloConfig read_yolo_config(const std::string& place);
 
 }  // namespace dtrain::data::annotations

@@ -64,6 +64,13 @@ TEST_F(Labelme, Areas) {
   EXPECT_EQ(split.annotations.findings.summary(), "");
 }
 
+TEST_F(Labelme, OrientedRectanglesArePolygons) {
+  const LabelledSplit split = of_shapes(shape("cat", "oriented_rectangle", "[[10, 5], [20, 10], [15, 20], [5, 15]]"));
+  EXPECT_EQ(objects_of(split), (Texts{"cat 5 5 15 15"}));
+  EXPECT_EQ(std::get<coco::Polygons>(split.annotations.annotations[0].segmentation),
+            (coco::Polygons{{10, 5, 20, 10, 15, 20, 5, 15}}));
+}
+
 TEST_F(Labelme, GroupsAreOneObject) {
   const LabelledSplit split = of_shapes(shape("cat", "polygon", "[[1, 1], [5, 1], [5, 5]]", "1") + "," +
                                         shape("dog", "polygon", "[[1, 1], [5, 1], [5, 5]]", "1") + "," +

@@ -139,8 +139,30 @@ TEST_F(Voc, UnusableFilesAreNamed) {
   EXPECT_EQ(problem("<a></a>"), "Annotations/2.xml: no element annotation, expected an annotation of PASCAL VOC");
   EXPECT_EQ(problem("<!DOCTYPE a [<!ENTITY b \"c\">]><annotation/>"),
             "Annotations/2.xml: line 1: an internal DTD, which is not supported; remove it");
+}
+
+TEST_F(Voc, ListedImagesWithoutAnXmlFileHaveNoObjects) {
   std::filesystem::remove(folder.path("Annotations/2.xml"));
+  const auto splits = read();
+  EXPECT_EQ(names_of(splits[0]), (Texts{"JPEGImages/2.png 40x30", "JPEGImages/1.png 40x30"}));
+  EXPECT_EQ(objects_of(splits[0]), (Texts{"cat 0 0 40 30"}));
+  EXPECT_EQ(splits[0].annotations.findings.summary(),
+            "images without an XML file: 1 used without objects (first: Annotations/2.xml)");
+  std::filesystem::remove(folder.path("JPEGImages/2.png"));
   EXPECT_EQ(read()[0].unusable[0].file, folder.path("Annotations/2.xml"));
+  std::filesystem::remove(folder.path("Annotations/1.xml"));
+  expect_error([&] { read(); }, Fault::data, "train.txt: none of the 2 images of the split train has an XML file");
+}
+
+TEST_F(Voc, NamesInListsMayHaveSpaces) {
+  for (const char* id : {"photo 1", "photo"}) {
+    folder.place_image(concat("JPEGImages/", id, ".png"), 40, 30);
+    folder.place(concat("Annotations/", id, ".xml"), annotation(object("cat", "1 1 40 30")));
+  }
+  folder.place("ImageSets/Main/train.txt", "photo 1\nphoto  -1\n2 0\nphoto 2\n");
+  folder.place_image("JPEGImages/photo 2.png", 40, 30);
+  EXPECT_EQ(names_of(read()[0]), (Texts{"JPEGImages/photo 1.png 40x30", "JPEGImages/photo.png 40x30",
+                                        "JPEGImages/2.png 40x30", "JPEGImages/photo 2.png 40x30"}));
 }
 
 TEST_F(Voc, SplitsByWhatIsThere) {

@@ -77,6 +77,31 @@ TEST_F(Yolo, FilesOfDarknetAndCvat) {
   folder.place("obj.names", "cat\nsea lion\n");
   folder.place("train.txt", "data/obj_train_data/a.png\n");
   EXPECT_EQ(objects_of(read()[0]), (Texts{"sea lion 10 5 20 10"}));
+  for (const char* key : {"val", "valid", "Validation"}) {
+    folder.place("obj.data", concat("train = data/train.txt\n", key, "=data/train.txt\nnames = data/obj.names\n"));
+    ASSERT_EQ(read().size(), 2u) << key;
+    EXPECT_EQ(read()[1].name, "val");
+  }
+  folder.place("obj.data", "val = data/train.txt\nvalid = data/train.txt\nnames = data/obj.names\n");
+  expect_error([&] { read(); }, Fault::data, "obj.data: val and valid name one split");
+}
+
+TEST_F(Yolo, ClassesAreNumberedByLines) {
+  place("a.png", "a.txt", "1 .5 .5 .5 .5");
+  folder.place("classes.txt",
+               "\xef\xbb\xbf"
+               "cat\r\ndog\r\n\r\n \r\n");
+  EXPECT_EQ(objects_of(read()[0]), (Texts{"dog 10 5 20 10"}));
+  folder.place("classes.txt", "cat\n\ndog\n");
+  expect_error([&] { read(); }, Fault::data, "classes.txt: line 2 is empty");
+}
+
+TEST_F(Yolo, FoldersOfADataYamlWithoutSplits) {
+  place("train/images/a.png", "train/labels/a.txt", "0 .5 .5 .5 .5");
+  place("valid/images/b.png", "valid/labels/b.txt", "0 .5 .5 .5 .5");
+  folder.place("data.yaml", "nc: 1\nnames: [cat]\n");
+  EXPECT_EQ(names_of(read()[0]), (Texts{"train/images/a.png 40x20"}));
+  EXPECT_EQ(names_of(read()[1]), (Texts{"valid/images/b.png 40x20"}));
 }
 
 TEST_F(Yolo, FilesOfLabelimg) {
@@ -126,10 +151,11 @@ TEST_F(Yolo, UnusableFilesAreNamed) {
 
 TEST_F(Yolo, FaultsOfTheConfiguration) {
   expect_error([&] { read(); }, Fault::data, "no YOLO data set: expected data.yaml");
+  refuses("names: [cat]\n", "data.yaml: names no images");
   place("images/train/a.png", "", "");
   refuses("train: images/train\nnames: [cat]\n", "none of the 1 images of the split train has a file of labels");
   refuses("train: images/none\nnames: [cat]\n", "data.yaml: no folder or list of images images/none in ");
-  refuses("names: [cat]\n", "data.yaml: names no images");
+  refuses("train:\nnames: [cat]\n", "data.yaml: names no images");
   refuses("train: images/train\n", "data.yaml: no names of classes");
   refuses("train: images/train\nnc: 2\nnames: [cat]\n", "data.yaml: nc is 2, but there are 1 names");
   refuses("train: images/train\nnames: {1: cat}\n", "data.yaml: names has the key '1', expected 0 to 0");

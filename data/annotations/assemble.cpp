@@ -83,6 +83,10 @@ class Assembler {
 std::vector<LabelledSplit> assemble(const LabelSet& set, std::vector<ReadSplit> read, const LabelOptions& options) {
   DT_CHECK(read.size() == set.splits.size(), "assemble: ", read.size(), " of ", set.splits.size(), " splits");
   const std::vector<std::string>& listed = options.classes.empty() ? set.classes : options.classes;
+  for (const std::string& name : listed)
+    if (!is_utf8(name))
+      throw Error(Fault::data, concat(options.classes.empty() ? set.folder : "--classes", ": the class name '", name,
+                                      "' is not UTF-8; save the file that lists it as UTF-8"));
   Assembler assembler(listed.empty() ? classes_of(read) : listed);
   std::vector<LabelledSplit> splits;
   for (size_t i = 0; i < read.size(); ++i) splits.push_back(assembler.assemble(set.splits[i], std::move(read[i])));

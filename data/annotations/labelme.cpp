@@ -18,6 +18,7 @@
 #include "dtrain/io/file_system.h"
 #include "dtrain/io/input_file.h"
 #include "dtrain/io/record_file.h"
+#include "libdtrain/core/lower_case.h"
 #include "libdtrain/io/json_limits.h"
 
 namespace dtrain::data::annotations {
@@ -61,7 +62,7 @@ std::vector<std::string> json_files(const std::string& folder) try {
   for (fs::recursive_directory_iterator at(folder), end; at != end; ++at) {
     if (is_left_out(at->path().filename().string()))
       at.disable_recursion_pending();
-    else if (!at->is_directory() && at->path().extension() == ".json")
+    else if (!at->is_directory() && lower_case(at->path().extension().string()) == ".json")
       files.push_back(at->path().lexically_relative(folder).string());
   }
   std::ranges::sort(files);

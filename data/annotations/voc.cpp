@@ -176,11 +176,15 @@ class VocReader {
 LabelSet open_voc(const std::string& folder, const LabelOptions& options) {
   LabelSet set{.folder = folder, .splits = voc_splits(folder)};
   const auto reader = std::make_shared<const VocReader>(folder, options, set.splits);
-  for (const LabelFiles& files : set.splits)
-    if (!files.items.empty() &&
-        std::ranges::all_of(files.items, [&](const std::string& item) { return reader->is_missing(item); }))
+  std::erase_if(set.splits, [&](const LabelFiles& files) {
+    const auto is_missing = [&](const std::string& item) { return reader->is_missing(item); };
+    if (files.items.empty() || !std::ranges::all_of(files.items, is_missing)) return false;
+    if (files.name != "test" || set.splits.size() == 1)
       throw Error(Fault::data, concat(files.where, ": none of the ", files.items.size(), " images of the split ",
                                       files.name, " has an XML file in Annotations"));
+    set.findings.add("test splits without XML files", coco::kLeftOut, files.where, /*is_fault=*/false);
+    return true;
+  });
   set.read = [reader](const std::string& item) { return reader->read(item); };
   return set;
 }

@@ -8,6 +8,7 @@
 #include "data/label_file.h"
 #include "dtrain/core/error.h"
 #include "dtrain/io/file_system.h"
+#include "libdtrain/core/lower_case.h"
 
 namespace dtrain::data::annotations {
 namespace {
@@ -19,13 +20,14 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, unknown);
 }
 
-// Sorted names in a folder: subfolders, or files with this ending.
+// Sorted names in a folder: subfolders, or files with this ending in any case.
 std::vector<std::string> names_in(const fs::path& folder, const char* ending) try {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
     if (is_left_out(name)) continue;
-    if (ending ? name.ends_with(ending) && !entry.is_directory() : entry.is_directory()) names.push_back(name);
+    if (ending ? lower_case(name).ends_with(ending) && !entry.is_directory() : entry.is_directory())
+      names.push_back(name);
   }
   std::ranges::sort(names);
   return names;

@@ -64,6 +64,11 @@ TEST_F(Labelme, Areas) {
   EXPECT_EQ(split.annotations.findings.summary(), "");
 }
 
+TEST_F(Labelme, FilesWithAnExtensionInUpperCase) {
+  folder.place("a.JSON", file(""));
+  EXPECT_EQ(names_of(read()[0]), (Texts{"a.png 40x30"}));
+}
+
 TEST_F(Labelme, OrientedRectanglesArePolygons) {
   const LabelledSplit split = of_shapes(shape("cat", "oriented_rectangle", "[[10, 5], [20, 10], [15, 20], [5, 15]]"));
   EXPECT_EQ(objects_of(split), (Texts{"cat 5 5 15 15"}));

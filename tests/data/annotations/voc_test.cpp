@@ -148,6 +148,12 @@ TEST_F(Voc, ListedImagesWithoutAnXmlFileHaveNoObjects) {
   EXPECT_EQ(objects_of(splits[0]), (Texts{"cat 0 0 40 30"}));
   EXPECT_EQ(splits[0].annotations.findings.summary(),
             "images without an XML file: 1 used without objects (first: Annotations/2.xml)");
+  folder.place("ImageSets/Main/test.txt", "2");
+  ASSERT_EQ(read().size(), 2u);
+  EXPECT_EQ(read()[0].annotations.findings.summary(),
+            concat("images without an XML file: 1 used without objects (first: Annotations/2.xml); "
+                   "test splits without XML files: 1 left out (first: ",
+                   folder.path("ImageSets/Main/test.txt"), ")"));
   std::filesystem::remove(folder.path("JPEGImages/2.png"));
   EXPECT_EQ(read()[0].unusable[0].file, folder.path("Annotations/2.xml"));
   std::filesystem::remove(folder.path("Annotations/1.xml"));
@@ -192,6 +198,13 @@ TEST_F(Voc, XmlFilesBesideImages) {
   expect_error([&] { open_voc(folder.path("JPEGImages"), {}); }, Fault::data, "no VOC data set");
   flat.place("kit/VOC2012/Annotations/x.xml", "");
   expect_error([&] { open_voc(flat.path("kit"), {}); }, Fault::data, "kit/VOC2012");
+}
+
+TEST_F(Voc, XmlFilesWithAnExtensionInUpperCase) {
+  LabelFolder flat;
+  flat.place_image("A.JPG", 20, 10);
+  flat.place("A.XML", annotation(object("cat", "1 1 2 2"), ""));
+  EXPECT_EQ(names_of(read_all(open_voc(flat.path(), {}))[0]), (Texts{"A.JPG 20x10"}));
 }
 
 TEST_F(Voc, SegmentationObject) {

@@ -94,6 +94,8 @@ TEST_F(Yolo, ClassesAreNumberedByLines) {
   EXPECT_EQ(objects_of(read()[0]), (Texts{"dog 10 5 20 10"}));
   folder.place("classes.txt", "cat\n\ndog\n");
   expect_error([&] { read(); }, Fault::data, "classes.txt: line 2 is empty");
+  folder.place("classes.txt", "cat\nd\xe9j\xe0 vu\n");
+  expect_error([&] { read(); }, Fault::data, "the class name 'd\xe9j\xe0 vu' is not UTF-8");
 }
 
 TEST_F(Yolo, FoldersOfADataYamlWithoutSplits) {

@@ -12,6 +12,7 @@
 #include "data/image_tree.h"
 #include "data/label_file.h"
 #include "data/shrink.h"
+#include "data/tar_samples.h"
 #include "dtrain/core/error.h"
 #include "dtrain/data/idx.h"
 #include "dtrain/data/mnist.h"
@@ -121,10 +122,26 @@ Check guarded(const std::string& path, const char* kind, std::function<void(File
   };
 }
 
+bool is_label_of_sample(const data::TreeImage& member) {
+  const auto key = data::tar_key(member.filename);
+  return key && (key->extension == "cls" || key->extension == "json");
+}
+
+void check_samples(const std::string& path, FileProblems& found) {
+  for (const std::string& fault : data::read_tar_samples(InputFile(path)).faults)
+    found.add("bad sample", path, fault.starts_with(path + ": ") ? fault.substr(path.size() + 2) : fault);
+}
+
+// Of ImageNet's archives all members are images. WebDataset's have other members, whose labels are checked.
 std::vector<Check> checks_of_tar(const std::string& path, CheckContext& context) {
   std::vector<Check> checks;
   try {
-    for (data::TreeImage& image : data::images_of_tar(path))
+    std::vector<data::TreeImage> members = data::images_of_tar(path);
+    if (std::ranges::any_of(members, is_label_of_sample)) {
+      std::erase_if(members, [](const data::TreeImage& member) { return !data::has_image_name(member.filename); });
+      checks.push_back(guarded(path, "broken archive", [path](FileProblems& found) { check_samples(path, found); }));
+    }
+    for (data::TreeImage& image : members)
       checks.push_back(
           [image = std::move(image), &context](FileProblems& found) { check_image(image, found, context); });
   } catch (const Error& error) {

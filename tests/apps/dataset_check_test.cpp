@@ -31,6 +31,18 @@ TEST_F(DatasetCheck, SoundFilesOfEveryKindHaveNoFault) {
   EXPECT_TRUE(contains(outcome.out, " images, 1 records, 0 faults\n")) << outcome.out;
 }
 
+TEST_F(DatasetCheck, WebDatasetArchives) {
+  place_file(root / "in/train-0.tar", tar_of({{"1.jpg", small_jpeg()}, {"1.cls", "0"}, {"1.txt", "a cat"}}));
+  place_file(
+      root / "in/train-1.tar",
+      tar_of({{"2.jpg", half(large)}, {"2.json", R"({"label": 1})"}, {"3.jpg", small_jpeg()}, {"3.cls", "cat"}}));
+  const Outcome outcome = run("check in");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(contains(outcome.out, "bad sample: 1\n  in/train-1.tar: sample 3: ")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "damaged image: 1\n  in/train-1.tar: 2.jpg")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "2 files, 3 images, 0 records, 2 faults\n")) << outcome.out;
+}
+
 TEST_F(DatasetCheck, AllProblemsAreGroupedByKind) {
   for (const char* name : {"1.jpg", "2.jpg", "3.jpg"}) place_file(root / "in/a" / name, half(large));
   place_file(root / "in/a/desktop.ini", "text");

@@ -41,7 +41,8 @@ class Reader {
     StateDict state;
     const Value* dict = &pickle_[pickle_.root];
     if (dict->kind != Kind::dict) fail(concat("it holds ", description(*dict), "; expected a state_dict"));
-    for (int depth = 0; depth < kDeepest && !holds_tensors(*dict); ++depth) {
+    // Tensors beside such a key, such as best_acc1 or rng_state, are no weights.
+    for (int depth = 0; depth < kDeepest; ++depth) {
       const Value* inner = nullptr;
       std::string_view key;
       for (const std::string_view known : kStateKeys)

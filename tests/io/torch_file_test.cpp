@@ -81,6 +81,14 @@ TEST(TorchFile, FindsTheStateDictOfACheckpoint) {
   EXPECT_EQ(TorchFile(torch_path("lightning.ckpt")).read_floats("model.weight"), (Values{0.5, -1.5}));
 }
 
+TEST(TorchFile, FindsTheStateDictBesideTensors) {
+  const TorchFile file((source_dir() / "tests/parity/tool_files/weights/distributed.pth.tar").string());
+  EXPECT_EQ(file.location(), "state_dict");
+  EXPECT_EQ(file.others(), (std::vector<std::string>{"epoch", "arch", "best_acc1", "optimizer"}));
+  ASSERT_EQ(file.entries().size(), 8u);
+  EXPECT_EQ(entry(file, "module.0.weight").shape, Shape({4, 3, 3, 3}));
+}
+
 TEST(TorchFile, ReadsNumpyArraysOfDetectron2) {
   for (const char* name : {"detectron2_2.pkl", "detectron2_5.pkl"}) {
     SCOPED_TRACE(name);

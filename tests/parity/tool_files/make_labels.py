@@ -114,7 +114,7 @@ def labelme(sets):
     sys.modules["onnxruntime"] = types.ModuleType("onnxruntime")
     from labelme import LabelFile, utils
 
-    root = sets.new("labelme")
+    root, shapes, expected = sets.new("labelme"), [], {}
     plain, parts, rotated, empty = sets.scenes
     shape = lambda label, kind, points, **more: {  # noqa: E731
         "label": label, "points": points, "group_id": None, "description": "", "shape_type": kind, "flags": {}, "mask": None,
@@ -124,14 +124,14 @@ def labelme(sets):
         str(root / name), shapes, path, scene.height, scene.width, image_data=data, flags={"checked": True})
 
     # Rectangles between opposite corners in any order, and polygons; the image only in the file.
-    shapes, expected = [], {}
     for i, (label, polygons) in enumerate(plain.objects):
         x, y, w, h = box_of(polygons)
         corners = [[x, y], [x + w, y + h]] if i else [[x + w, y], [x, y + h]]
         shapes.append(shape(label, "rectangle", corners) if i < 2 else shape(label, "polygon", pairs(polygons[0])))
     shapes.append(shape("star", "line", [[1, 2], [30, 40]]))
-    temporary = plain.save(pathlib.Path(tempfile.mkdtemp()))
-    save("photo 1.json", plain, shapes, "photo 1.jpg", LabelFile.load_image_file(str(temporary)))
+    plain.save(root)
+    save("photo 1.json", plain, shapes, "photo 1.jpg", LabelFile.load_image_file(str(root / "photo 1.jpg")))
+    (root / "photo 1.jpg").unlink()
     expected["photo 1.jpg"] = objects_of(plain)
 
     # Groups, an oriented rectangle, a circle and a mask; the image file beside.

@@ -3,7 +3,10 @@
 #include <span>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "apps/cli/vision.h"
+#include "data/image_list.h"
 
 namespace dtrain::cli {
 
@@ -20,6 +23,15 @@ Loss multi_label_loss(Context& context, const models::Classifier& model, Tape& t
       scores->add(std::span(outputs).subspan(row * classes, classes),
                   std::span(targets).subspan(row * classes, classes));
   return loss;
+}
+
+bool lists_several_labels(const std::string& data_dir, std::vector<std::string>& notices) {
+  if (!data::has_image_lists(data_dir)) return false;
+  const data::ListLabels labels = data::labels_of_lists(data_dir);
+  if (labels.several > 0)
+    notices.push_back(fmt::format("{}:{}: several labels of an image: multi-label training, --loss=bce", labels.list,
+                                  labels.several));
+  return labels.several > 0;
 }
 
 std::future<Evaluation> with_values(std::future<Evaluation> finished, std::vector<MetricValue> values) {

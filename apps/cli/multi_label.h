@@ -2,6 +2,7 @@
 #pragma once
 
 #include <future>
+#include <string>
 #include <vector>
 
 #include "dtrain/data/batch.h"
@@ -15,6 +16,9 @@ namespace dtrain::cli {
 // the scores of its samples, and waits for the device.
 Loss multi_label_loss(Context& context, const models::Classifier& model, Tape& tape, const Var& images,
                       const data::Batch& batch, LabelScores* scores);
+
+// Whether an image of the training list in `data_dir` has several labels; then adds a notice.
+bool lists_several_labels(const std::string& data_dir, std::vector<std::string>& notices);
 
 // Adds values in front of those of a finished evaluation.
 std::future<Evaluation> with_values(std::future<Evaluation> finished, std::vector<MetricValue> values);

@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "apps/cli/multi_label.h"
 #include "apps/cli/recorded_weights.h"
 #include "apps/cli/vision.h"
 #include "apps/ssd/model.h"
-#include "data/image_list.h"
 #include "data/labelled_source.h"
 #include "dtrain/data/catalog.h"
 #include "dtrain/models/conventions.h"
@@ -81,12 +81,7 @@ models::ClassifierInfo ModelFlags::info(const std::string& dataset) const {
 
 bool ModelFlags::multi_label(const std::string& data_dir, bool trains, std::vector<std::string>& notices) const {
   if (loss != "auto") return loss == "bce";
-  if (!trains || detects() || !data::has_image_lists(data_dir)) return false;
-  const data::ListLabels labels = data::labels_of_lists(data_dir);
-  if (labels.several > 0)
-    notices.push_back(fmt::format("{}:{}: several labels of an image: multi-label training, --loss=bce", labels.list,
-                                  labels.several));
-  return labels.several > 0;
+  return trains && !detects() && cli::lists_several_labels(data_dir, notices);
 }
 
 int64_t ModelFlags::classes(const std::string& dataset, const std::string& data_dir,

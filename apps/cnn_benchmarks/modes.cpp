@@ -31,10 +31,11 @@ void announce_graph(const TrainingJob& job, cli::Log& log) {
   if (job.context->is_cpu()) log.extra("Computing:   " + cli::describe(*job.context));
 }
 
-// Logs cli::report_input() of the last evaluation, if any.
+// Logs cli::report_input() of the last evaluation, if any, and what the disk cache of this process did, if it is used.
 void report_evaluated(const TrainingJob& job, const cli::ImageTask& task, cli::Log& log) {
   if (job.settings.synthetic()) return;
   cli::report_input(task.evaluation_stats(), job.settings.pixels().orientation, job.settings.decodes_on_gpu(), log);
+  if (const std::string text = cli::remote_cache_summary(remote_cache_stats()); !text.empty()) log.notice(text);
 }
 
 // Logs cli::report_input() of the training records of all ranks, unless the data is synthetic. Collective.
@@ -42,11 +43,6 @@ void report_trained(const TrainingJob& job, const cli::ImageTask& task, cli::Log
   if (job.settings.synthetic()) return;
   const data::LoaderStats all = cli::over_ranks(job.group, task.stats().value_or(data::LoaderStats()));
   cli::report_input(all, job.settings.pixels().orientation, job.settings.decodes_on_gpu(), log);
-}
-
-// Logs what the disk cache of this process did, if it is used.
-void report_disk_cache(cli::Log& log) {
-  if (const std::string text = cli::remote_cache_summary(remote_cache_stats()); !text.empty()) log.notice(text);
 }
 
 int train(TrainingJob& job, cli::Log& log, Observer* own_log) {
@@ -72,7 +68,6 @@ int train(TrainingJob& job, cli::Log& log, Observer* own_log) {
   report_trained(job, *task, log);
   if (outcome == Outcome::stopped) {
     report_evaluated(job, *task, log);
-    report_disk_cache(log);
     log.notice(settings.flags.checkpoints.train_dir.empty()
                    ? "stopped on request; nothing is saved without --train_dir"
                    : fmt::format("stopped on request at step {}; the same command resumes from there", run.step()));
@@ -80,7 +75,6 @@ int train(TrainingJob& job, cli::Log& log, Observer* own_log) {
   }
   if (settings.mode == RunMode::training_and_evaluation && outcome != Outcome::enough) run.evaluate();
   report_evaluated(job, *task, log);
-  report_disk_cache(log);
   return stop_agreed(job.group, cli::stop_requested) ? cli::kStopped : 0;
 }
 
@@ -124,10 +118,7 @@ int evaluate(TrainingJob& job, cli::Log& log, Observer* own_log) {
         dtrain::evaluate(*task, job.store, average, job.group, step, f.display.display_every, all, cli::stop_requested);
     if (result && !std::isfinite(find_metric(result->values, "loss").value_or(0)))
       throw Error(Fault::numeric, "evaluation: the loss is not finite: the model's outputs contain NaN or Inf");
-    if (result) {
-      report_evaluated(job, *task, log);
-      report_disk_cache(log);
-    }
+    if (result) report_evaluated(job, *task, log);
     return result.has_value();
   };
   if (!f.checkpoints.weights.empty()) return evaluate_step(0, {}) ? 0 : cli::kStopped;

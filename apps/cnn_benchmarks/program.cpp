@@ -17,7 +17,6 @@
 #include "apps/cnn_benchmarks/modes.h"
 #include "data/labelled_source.h"
 #include "libdtrain/train/agreement.h"
-#include "libdtrain/train/checkpoint_files.h"
 
 namespace dtrain::cnn_benchmarks {
 namespace {
@@ -61,11 +60,7 @@ RunFacts facts_of(const TrainingJob& job) {
 
 // The initial or evaluated weights, if any, whose record applies to this run.
 std::string recorded_weights(const Flags& values) {
-  if (values.model.detects()) return "";
-  const cli::CheckpointFlags& f = values.checkpoints;
-  if (!f.weights.empty() || !values.mode.eval || f.train_dir.empty()) return f.weights;
-  if (looks_complete(f.train_dir)) return f.train_dir;
-  return newest_checkpoint(f.train_dir, looks_complete).value_or("");
+  return values.model.detects() ? "" : values.checkpoints.recorded_weights(values.mode.eval);
 }
 
 // Labels of class folders and lists follow from the names of the classes: in other data they may have another meaning

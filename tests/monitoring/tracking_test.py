@@ -13,9 +13,10 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+ROOT = TESTS.parent
 SCRIPT = ROOT / "examples/tracking/forward_metrics.py"
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(TESTS))
 from python_packages import PYTHON, installed, required  # noqa: E402
 
 STUB = """

@@ -6,6 +6,7 @@
 #include "dtrain/core/error.h"
 #include "dtrain/io/remote_path.h"
 #include "libdtrain/io/file_lock.h"
+#include "libdtrain/train/checkpoint_files.h"
 #include "libdtrain/train/remote_train_dir.h"
 
 namespace dtrain::cli {
@@ -99,6 +100,12 @@ void CheckpointFlags::apply(RunOptions& run) const {
   run.resume_from = resume == "never" || resume == "auto" ? "" : resume;
   run.cadence.save_every_steps = static_cast<uint64_t>(save_model_steps.value_or(0));
   run.cadence.save_every_seconds = static_cast<double>(save_model_secs);
+}
+
+std::string CheckpointFlags::recorded_weights(bool evaluates) const {
+  if (!weights.empty() || !evaluates || train_dir.empty()) return weights;
+  if (looks_complete(train_dir)) return train_dir;
+  return newest_checkpoint(train_dir, looks_complete).value_or("");
 }
 
 }  // namespace dtrain::cli

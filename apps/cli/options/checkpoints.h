@@ -38,6 +38,9 @@ struct CheckpointFlags {
   // folder. Collective.
   void clear(const Ranks& ranks, Group& group) const;
 
+  // --weights, else, to evaluate, the newest checkpoint in train_dir; "" if there are none.
+  std::string recorded_weights(bool evaluates) const;
+
   bool is_remote() const { return train_dir.starts_with("s3://"); }
   // Replaces a train_dir in object storage by its working folder in the cache folder, and opens it on the chief, while
   // the other ranks wait. False after a stop request. Collective.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "data/coco_layout.h"
 #include "data/image_folder.h"
 #include "data/image_list.h"
 #include "data/image_source.h"
@@ -17,6 +18,7 @@
 #include "dtrain/data/imagenet.h"
 #include "dtrain/data/mnist.h"
 #include "dtrain/io/record_file.h"
+#include "dtrain/io/remote_path.h"
 #include "libdtrain/core/lower_case.h"
 
 namespace dtrain::data {
@@ -225,11 +227,8 @@ std::optional<FilesKind> kind_of_files(const std::string& directory) {
   namespace fs = std::filesystem;
   if (directory.empty()) return {};
   if (has_mnist(directory)) return FilesKind::idx;
-  std::error_code unreadable;
-  for (const auto& entry : fs::directory_iterator(fs::path(directory) / "annotations", unreadable))
-    if (const std::string name = entry.path().filename().string();
-        name.starts_with("instances_") && name.ends_with(".json"))
-      return FilesKind::objects;
+  if (folder_exists((fs::path(directory) / "annotations").string()) && !coco_splits(directory).empty())
+    return FilesKind::objects;
   const bool has_images = has_image_folders(directory) || has_tars(directory) || has_image_lists(directory);
   return has_images ? FilesKind::labelled_images : kind_of_records(directory);
 }

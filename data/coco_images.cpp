@@ -9,6 +9,7 @@
 #include "dtrain/data/image.h"
 #include "dtrain/io/input_file.h"
 #include "dtrain/io/record_file.h"
+#include "dtrain/io/remote_path.h"
 
 namespace dtrain::data {
 namespace {
@@ -25,10 +26,7 @@ class Completer {
   }
 
  private:
-  bool exists(const std::string& name) const {
-    std::error_code failure;
-    return fs::is_regular_file(folder_ / name, failure);
-  }
+  bool exists(const std::string& name) const { return file_exists((folder_ / name).string()); }
 
   void find(coco::AnnotatedImage& image, const std::string& stated) {
     const std::string name = found(image.file_name, stated);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <type_traits>
 
 #include "data/color.h"
@@ -11,6 +12,7 @@
 #include "data/object_crop.h"
 #include "dtrain/core/error.h"
 #include "dtrain/data/resize.h"
+#include "dtrain/io/remote_path.h"
 
 namespace dtrain::data {
 namespace {
@@ -164,12 +166,21 @@ std::string DetectionDataset::notice_of_masks() const {
 }
 
 std::vector<std::string> DetectionDataset::missing_files() const {
-  std::vector<std::string> missing;
-  for (const Record& record : records_) {
-    const std::string file = source_->file_of(record.image);
+  std::map<std::string, std::vector<std::string>> listed;  // names in remote folders: a list costs fewer requests
+  const auto is_there = [&](const std::string& file) {
     std::error_code failure;
-    if (!file.empty() && !std::filesystem::exists(file, failure)) missing.push_back(file);
-  }
+    if (!is_remote(file)) return std::filesystem::exists(file, failure);
+    if (!file.starts_with("s3://")) return true;  // web servers have no lists
+    const size_t slash = file.rfind('/');
+    const std::string folder = file.substr(0, slash);
+    const auto [found, is_new] = listed.emplace(folder, std::vector<std::string>());
+    if (is_new) found->second = names_in_folder(folder);
+    return std::ranges::binary_search(found->second, file.substr(slash + 1));
+  };
+  std::vector<std::string> missing;
+  for (const Record& record : records_)
+    if (const std::string file = source_->file_of(record.image); !file.empty() && !is_there(file))
+      missing.push_back(file);
   return missing;
 }
 

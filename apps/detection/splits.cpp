@@ -8,6 +8,7 @@
 
 #include "data/coco_layout.h"
 #include "dtrain/core/error.h"
+#include "dtrain/io/remote_path.h"
 
 namespace dtrain::detection {
 namespace {
@@ -35,7 +36,7 @@ std::vector<std::string> annotated_splits(const std::string& folder, const std::
   std::vector<std::string> splits = splits_in(folder, part);
   if (splits.empty()) {
     std::error_code failure;
-    const std::filesystem::directory_iterator listed(folder + "/annotations", failure);
+    if (!is_remote(folder)) std::filesystem::directory_iterator(folder + "/annotations", failure);
     throw Error(Fault::data, fmt::format("{0}/annotations: no file instances_*{1}*.json{2}, and no {0}/*{1}*/"
                                          "_annotations.coco.json",
                                          folder, part, failure ? ": " + failure.message() : ""));

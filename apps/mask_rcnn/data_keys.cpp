@@ -44,7 +44,10 @@ std::vector<ConfigKey> data_keys() {
   ConfigKey classes{"DATA.CLASS_NAMES", set_classes, [](const Settings& s) { return texts(s.data.classes); }};
   classes.of_model = true;
   return {
-      {"DATA.BASEDIR", [](Settings& s, const std::string& text) { s.data.base_dir = cli::parse_path(unquoted(text)); },
+      {"DATA.BASEDIR",
+       [](Settings& s, const std::string& text) {
+         s.data.base_dir = cli::parse_path(unquoted(text), /*may_be_remote=*/true);
+       },
        [](const Settings& s) { return s.data.base_dir; }},
       {"DATA.TRAIN", set_training_splits, [](const Settings& s) { return texts(s.data.training); }},
       {"DATA.VAL", set_validation_splits, [](const Settings& s) { return texts(s.data.validation); }},

@@ -1,7 +1,6 @@
 #include "apps/mask_rcnn/datasets.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +13,7 @@
 #include "data/coco_categories.h"
 #include "data/coco_images.h"
 #include "dtrain/core/error.h"
+#include "dtrain/io/remote_path.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
@@ -22,10 +22,7 @@ namespace {
 std::vector<std::string> splits_with(const DataSettings& settings, const std::vector<std::string>& listed, bool named,
                                      const std::string& part) {
   DT_CHECK(!settings.base_dir.empty(), "no data: give --data_dir DIR, a folder with annotations/instances_SPLIT.json");
-  const auto is_there = [&](const std::string& split) {
-    std::error_code unknown;
-    return std::filesystem::exists(annotations_of(settings, split), unknown);
-  };
+  const auto is_there = [&](const std::string& split) { return file_exists(annotations_of(settings, split)); };
   return named || std::ranges::any_of(listed, is_there) ? listed : detection::annotated_splits(settings.base_dir, part);
 }
 

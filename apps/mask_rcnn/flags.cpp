@@ -60,8 +60,11 @@ void ModelFlags::declare_load(cli::FlagSet& flags) {
 void ModelFlags::declare(cli::FlagSet& flags) {
   declare_conventions(flags);
   declare_load(flags);
-  flags.add("data_dir", data_dir,
-            "folder with annotations/instances_SPLIT.json and the images in SPLIT/; the same as DATA.BASEDIR");
+  flags
+      .add("data_dir", data_dir,
+           "folder, or s3://BUCKET/PREFIX, with annotations/instances_SPLIT.json and the images in SPLIT/; the same as "
+           "DATA.BASEDIR")
+      .may_be_remote();
   flags.add_choice(
       "exif_orientation", exif_orientation, {"auto", "apply", "ignore"},
       "apply or ignore the EXIF orientation tag of images. auto: as recorded with the weights, else as the preset's "

@@ -1,19 +1,16 @@
 #include "apps/mask_rcnn/split_files.h"
 
-#include <filesystem>
 #include <string_view>
 
 #include "apps/detection/splits.h"
+#include "dtrain/io/remote_path.h"
 
 namespace dtrain::mask_rcnn {
 namespace {
 
 // Name of a split's files: without TensorPack's prefix, unless they have it.
 std::string file_split(const DataSettings& settings, const std::string& split) {
-  std::error_code unknown;
-  if (!split.starts_with(kCocoPrefix) ||
-      std::filesystem::exists(detection::annotations_in(settings.base_dir, split), unknown))
-    return split;
+  if (!split.starts_with(kCocoPrefix) || file_exists(detection::annotations_in(settings.base_dir, split))) return split;
   return split.substr(std::string_view(kCocoPrefix).size());
 }
 
@@ -32,7 +29,7 @@ std::string annotations_of(const DataSettings& settings, const std::string& spli
 
 std::string images_of(const DataSettings& settings, const std::string& split) {
   const std::string name = file_split(settings, split), own = detection::images_in(settings.base_dir, name);
-  if (folder_of_split(name) == name || std::filesystem::is_directory(settings.base_dir + "/" + name)) return own;
+  if (folder_of_split(name) == name || folder_exists(settings.base_dir + "/" + name)) return own;
   return detection::images_in(settings.base_dir, folder_of_split(name));
 }
 

@@ -1,7 +1,5 @@
 #include "apps/ssd/data.h"
 
-#include <filesystem>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +10,7 @@
 #include "data/shard_files.h"
 #include "dtrain/core/error.h"
 #include "dtrain/data/coco/evaluate.h"
+#include "dtrain/io/remote_path.h"
 #include "dtrain/models/ssd300.h"
 
 namespace dtrain::ssd {
@@ -31,7 +30,7 @@ std::shared_ptr<const data::DetectionSource> open_annotated(const std::string& f
 std::shared_ptr<const data::DetectionSource> open_source(const std::string& folder, bool training,
                                                          const data::CacheOptions& cache) {
   const std::string split = training ? "train" : "validation";
-  const bool has_annotations = std::filesystem::exists(folder + "/annotations") || !data::coco_splits(folder).empty();
+  const bool has_annotations = folder_exists(folder + "/annotations") || !data::coco_splits(folder).empty();
   const bool annotated = !data::has_shards(folder, split) && has_annotations;
   auto source = annotated ? open_annotated(folder, training) : data::open_detection_records(folder, split, cache);
   return data::with_coco_classes(std::move(source), folder);

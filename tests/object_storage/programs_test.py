@@ -218,12 +218,41 @@ def test_train_dir_of_ranks(server):
         assert server.ask("GET", f"/bucket/run/{model}") == pathlib.Path(folder, "local", model).read_bytes()
 
 
+def drawn_coco(folder):
+    data = pathlib.Path(folder) / "data"
+    subprocess.run([bin_file("dtrain-data"), "shapes", "--output", data, "--images=4", "--validation=2", "--size=96x64"],
+                   check=True, capture_output=True)
+    return data
+
+
+def test_coco(server):
+    """A detector trains and is evaluated on annotations and images of a bucket as on local files."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = drawn_coco(folder)
+        upload(server, data, "coco")
+
+        def detector(place, name):
+            train_dir = pathlib.Path(folder, name)
+            result = server.run([bin_file("dtrain-mask-rcnn"), "train", f"--data_dir={place}", "--device=cpu",
+                                 f"--train_dir={train_dir}", "--batch_size=1", "--num_batches=3", "--display_every=1",
+                                 "--config", *tiny_detector.KEYS], check=0)
+            lines = [line for line in result.stdout.decode().splitlines() if "total_loss" in line or "mAP" in line]
+            return lines, (next(train_dir.rglob("model.safetensors"))).read_bytes()
+        local = detector(data, "local")
+        server.fault("error", method="GET", path="/bucket/coco/train", times=1)
+        assert detector("s3://bucket/coco", "remote") == local
+        assert local[0], "no losses and scores in the log"
+        result = server.run([bin_file("dtrain-mask-rcnn"), "train", "--data_dir=s3://bucket/none", "--device=cpu",
+                             "--num_batches=1", "--config", *tiny_detector.KEYS], check=2)
+        assert b"s3://bucket/none/annotations: no file instances_*train*.json" in result.stderr, result.stderr
+        server.run([bin_file("dtrain-cnn-benchmarks"), "--model=ssd300", "--data_dir=s3://bucket/coco", "--device=cpu",
+                    "--batch_size=1", "--num_batches=1", "--num_warmup_batches=0"], check=0)
+
+
 def test_train_dir_of_a_detector(server):
     server.objects("bucket", {})
     with tempfile.TemporaryDirectory() as folder:
-        data = pathlib.Path(folder) / "data"
-        subprocess.run([bin_file("dtrain-data"), "shapes", "--output", data, "--images=4", "--validation=2",
-                        "--size=96x64"], check=True, capture_output=True)
+        data = drawn_coco(folder)
         for steps in (2, 4):
             result = server.run([bin_file("dtrain-mask-rcnn"), "train", f"--data_dir={data}", "--device=cpu",
                                  "--train_dir=s3://bucket/run", "--batch_size=1", f"--num_batches={steps}", "--config",

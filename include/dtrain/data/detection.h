@@ -79,7 +79,8 @@ class DetectionDataset final : public Dataset {
   std::string contents() const override;
   std::unique_ptr<SampleReader> reader() const override;
 
-  // Missing image files; checks each.
+  // Missing image files; checks each, and lists folders in object storage. Throws Error(Fault::resource) if a server
+  // does not answer.
   std::vector<std::string> missing_files() const;
   // Categories of the classes from 1 on.
   const std::vector<coco::Category>& categories() const { return source_->categories(); }

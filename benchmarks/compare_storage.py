@@ -9,7 +9,7 @@ local files in the page cache; s3:// without the disk cache; with an empty one (
 (warm). The model is `trivial`, so that the input pipeline is measured; the order of samples is random, as in training.
 Images are imagenet_sample in $DTRAIN_TEST_DATA (default ../shared/data), each --copies times. The sources alternate within
 each round; a figure is the median over the rounds. The server takes processor time, too: with few cores, ratios are lower
-than with storage elsewhere. --save writes benchmarks/results/<date>-storage-NAME.json.
+than with storage elsewhere. --save writes benchmarks/results/<date>-storage-NAME.json; NAME is in benchmarks/results/machines.json.
 """
 import argparse
 import json
@@ -63,7 +63,7 @@ def main():
     parser.add_argument("--delay_ms", type=float, default=20)
     parser.add_argument("--megabytes_per_second", type=float, default=200)
     parser.add_argument("--build", type=pathlib.Path, default=root / "build/bin", help="folder of the programs")
-    parser.add_argument("--save", metavar="NAME", type=name_of_results, help="write benchmarks/results/<date>-storage-NAME.json")
+    parser.add_argument("--save", metavar="NAME", type=name_of_results, help="write benchmarks/results/<date>-storage-NAME.json; NAME is in benchmarks/results/machines.json")
     options = parser.parse_args()
     about, runs = machine(), {}
     with tempfile.TemporaryDirectory() as temporary:

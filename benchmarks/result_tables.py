@@ -4,7 +4,7 @@ import re
 import statistics
 
 KINDS = ("allreduce", "cifar10", "coco-eval", "convergence-resized", "convergence", "cpu", "detection", "gpu",
-         "inference", "input", "onednn", "ranks", "scale", "serving")
+         "inference", "input", "onednn", "ranks", "scale", "serving", "storage")
 
 
 class Result:
@@ -303,6 +303,7 @@ TABLES = {
     "scaling": scaling,
     "data": plain("cpu", r"Decode|TFRecord|images/s on real|Share of a step|Overhead"),
     "input": plain("input", r".*processor", "measurement", "class folders", "shards", "ratio"),
+    "storage": plain("storage", "", "measurement", "s3://", "local files", "ratio"),
     "coco-eval": plain("coco-eval", "", "measurement", "dtrain", "pycocotools", "ratio"),
     "depthwise": plain("cpu", "Depthwise", "measurement", "dtrain", "PyTorch", "ratio"),
     "onednn": onednn,

@@ -1,7 +1,6 @@
 // JSON parsing of untrusted input: limits are checked before a tree is built.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -18,15 +17,15 @@ struct JsonLimits {
   int depth = 16;            // nesting depth of objects and arrays
   size_t keys = 10'000;      // per object
   size_t values = 10'000;    // strings, numbers, objects ... in total
-  double seconds = 60;       // for checking and building the tree
+  double seconds = 60;       // of processor time, for checking and building the tree
   bool (*stop)() = nullptr;  // polled every few KiB: true aborts
 };
 
 // Timeout of one parse: nlohmann's parsers read through its character iterators, which check the clock every few KiB.
+// It counts the thread's processor time, so that a busy machine rejects no file.
 class JsonDeadline {
  public:
-  using Clock = std::chrono::steady_clock;
-  // All arguments must outlive this.
+  // All arguments must outlive this, which is for one thread.
   JsonDeadline(const std::string& where, Fault fault, const JsonLimits& limits);
 
   class Characters {
@@ -67,7 +66,7 @@ class JsonDeadline {
   const std::string& where_;
   const Fault fault_;
   const JsonLimits& limits_;
-  const Clock::time_point begin_;
+  const double begin_;
 };
 
 // Parses `text` to an nlohmann::json in linear time. Throws Error(fault), prefixed by `where`, for invalid JSON or

@@ -45,7 +45,7 @@ class RecordSource final : public ImageSource {
 };
 
 bool has_tars_of(const std::string& data, bool training) {
-  if (!has_tars(data) || (!training && has_tars_of_one_split(data))) return false;
+  if (!training && has_tars_of_one_split(data)) return false;
   try {
     return !find_tars(data, training).empty();
   } catch (const Error& error) {
@@ -56,19 +56,27 @@ bool has_tars_of(const std::string& data, bool training) {
 
 }  // namespace
 
+LabelledFormat labelled_format(const std::string& data) {
+  if (has_image_folders(data)) return LabelledFormat::folders;
+  if (has_tars(data)) return LabelledFormat::archives;
+  return has_image_lists(data) ? LabelledFormat::lists : LabelledFormat::records;
+}
+
 bool has_labelled_images(const std::string& data, bool training) {
-  if (has_image_folders(data)) return !split_folder(data, training).empty();
-  if (has_tars(data)) return has_tars_of(data, training);
-  if (has_image_lists(data)) return !find_image_list(data, training).empty();
+  const LabelledFormat format = labelled_format(data);
+  if (format == LabelledFormat::folders) return !split_folder(data, training).empty();
+  if (format == LabelledFormat::archives) return has_tars_of(data, training);
+  if (format == LabelledFormat::lists) return !find_image_list(data, training).empty();
   std::vector<std::string> notices;
   return has_shards(data, name_of_split(training)) && dataset_at(data, notices).files == FilesKind::labelled_images;
 }
 
 ClassNames stored_class_names(const std::string& data) {
+  const LabelledFormat format = labelled_format(data);
   std::vector<std::string> by_label;
-  if (has_image_folders(data))
+  if (format == LabelledFormat::folders)
     by_label = classes_of_folders(data);
-  else if (has_image_lists(data))
+  else if (format == LabelledFormat::lists)
     by_label = labels_of_lists(data).names;
   else
     return read_class_names(data);
@@ -79,16 +87,18 @@ ClassNames stored_class_names(const std::string& data) {
 }
 
 std::optional<int64_t> outputs_of_classes(const std::string& data, int64_t label_offset) {
-  if (has_image_folders(data)) return image_folder_outputs(data, label_offset);
-  if (has_image_lists(data)) return labels_of_lists(data).count + label_offset;
+  const LabelledFormat format = labelled_format(data);
+  if (format == LabelledFormat::folders) return image_folder_outputs(data, label_offset);
+  if (format == LabelledFormat::lists) return labels_of_lists(data).count + label_offset;
   return {};
 }
 
 std::unique_ptr<const ImageSource> open_labelled_images(const FolderOptions& options) {
-  if (has_image_folders(options.directory)) return open_image_folder(options);
-  if (has_tars(options.directory))
+  const LabelledFormat format = labelled_format(options.directory);
+  if (format == LabelledFormat::folders) return open_image_folder(options);
+  if (format == LabelledFormat::archives)
     return open_web_dataset({options.directory, options.training, options.cache, options.notice});
-  if (has_image_lists(options.directory))
+  if (format == LabelledFormat::lists)
     return open_image_list({.data = options.directory,
                             .training = options.training,
                             .multi_label = true,

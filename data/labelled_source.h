@@ -11,6 +11,10 @@
 
 namespace dtrain::data {
 
+enum class LabelledFormat { folders, archives, lists, records };
+// Format of the data set `data`, in this order of preference; records if it is no other.
+LabelledFormat labelled_format(const std::string& data);
+
 // Whether `data` has a split of labelled images.
 bool has_labelled_images(const std::string& data, bool training);
 

@@ -20,7 +20,7 @@ Loss multi_label_loss(Context& context, const models::Classifier& model, Tape& t
 // Whether an image of the training list in `data_dir` has several labels; then adds a notice.
 bool lists_several_labels(const std::string& data_dir, std::vector<std::string>& notices);
 
-// Adds values in front of those of a finished evaluation.
+// Prepends values to a finished evaluation.
 std::future<Evaluation> with_values(std::future<Evaluation> finished, std::vector<MetricValue> values);
 
 }  // namespace dtrain::cli

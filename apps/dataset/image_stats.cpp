@@ -10,7 +10,6 @@
 #include "apps/cli/options/cache.h"
 #include "apps/cli/stop_signals.h"
 #include "apps/dataset/files.h"
-#include "data/image_list.h"
 #include "data/labelled_source.h"
 #include "dtrain/core/error.h"
 #include "dtrain/data/image.h"
@@ -133,7 +132,7 @@ ImageSplitStats stats_of_split(const MeasuredSplit& split, const data::ClassName
   return stats;
 }
 
-// `are_files`: whether each image is a file of its own, whose path says where it is.
+// `are_files`: one image per file, as opposed to records and archive members.
 std::vector<DuplicateImages> duplicates_of(const std::vector<MeasuredSplit>& splits, bool are_files) {
   using Place = std::pair<size_t, size_t>;  // split, image
   std::map<std::string, std::vector<Place>> places;
@@ -168,7 +167,9 @@ ImageStats image_stats(const std::string& data, bool pixels, int64_t threads) {
       splits.push_back(measured_split(data, training, pixels, threads, stats.faults));
   const data::ClassNames names = data::stored_class_names(data);
   for (const MeasuredSplit& split : splits) stats.splits.push_back(stats_of_split(split, names, pixels));
-  stats.duplicates = duplicates_of(splits, data::has_image_folders(data) || data::has_image_lists(data));
+  const data::LabelledFormat format = data::labelled_format(data);
+  const bool are_files = format == data::LabelledFormat::folders || format == data::LabelledFormat::lists;
+  stats.duplicates = duplicates_of(splits, are_files);
   return stats;
 }
 

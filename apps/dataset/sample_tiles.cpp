@@ -80,7 +80,7 @@ std::string title_of(const data::Batch& batch, int64_t row, const data::ClassNam
 
 std::shared_ptr<data::Dataset> opened(const std::string& data, const data::Pixels& pixels, bool training,
                                       const SampleFlags& flags) {
-  const bool is_list = data::has_image_lists(data);
+  const bool is_list = data::labelled_format(data) == data::LabelledFormat::lists;
   return data::open_split(pixels, {.directory = data,
                                    .training = training,
                                    .augments = training,

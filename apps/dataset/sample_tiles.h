@@ -9,7 +9,7 @@
 
 namespace dtrain::dataset {
 
-// Flags as those of dtrain-cnn-benchmarks.
+// The same flags as in dtrain-cnn-benchmarks.
 struct SampleFlags {
   std::string data_name;
   int64_t image_size = 0;  // 0: 32 for CIFAR-10, else 224

@@ -122,12 +122,6 @@ class Handler(mock.Proxy):
         text = auth.string_to_sign(request, auth.canonical_request(request))
         return "" if auth.signature(text, request) == fields["Signature"] else "wrong signature"
 
-    def handle(self):
-        try:
-            super().handle()
-        except (ConnectionResetError, BrokenPipeError):
-            self.close_connection = True
-
 
 class S3Server(mock.Mock):
     shared = None  # process and port of moto's server

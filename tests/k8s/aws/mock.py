@@ -137,9 +137,19 @@ class Proxy(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
+    def handle(self):
+        try:
+            super().handle()
+        except (ConnectionResetError, BrokenPipeError):
+            self.close_connection = True
+
     def read_body(self):
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            size = int(self.headers.get("Content-Length") or 0)
+            body = self.rfile.read(size)
+            if len(body) < size:
+                raise ConnectionResetError  # the client was killed while it sent the request
+            return body
         parts = []
         while size := int(self.rfile.readline().split(b";")[0], 16):
             parts.append(self.rfile.read(size))

@@ -39,6 +39,8 @@ class AugmentedDataset final : public Dataset {
   std::unique_ptr<SampleReader> reader() const override;
   std::string identity() const override { return inner_->identity(); }
   std::string contents() const override { return inner_->contents(); }
+  void will_read(uint64_t record) const override { inner_->will_read(record); }
+  bool reads_ahead() const override { return inner_->reads_ahead(); }
 
  private:
   class Reader;

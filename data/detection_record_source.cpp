@@ -32,6 +32,8 @@ class RecordSource final : public DetectionSource {
   const std::vector<std::string>& faults() const override { return shards_.faults(); }
   std::string identity() const override { return shards_.identity(); }
   std::string contents() const override { return shards_.contents(); }
+  void will_read(uint64_t image) const override { shards_.will_read(image); }
+  bool reads_ahead() const override { return shards_.reads_ahead(); }
 
  private:
   class Reader final : public DetectionSource::Reader {

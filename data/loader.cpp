@@ -18,6 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Rows that are announced to a data set which reads ahead: they are fetched while the workers are at earlier ones.
+constexpr uint64_t kRowsAhead = 128;
+
 void check(const Dataset& dataset, const LoaderOptions& options) {
   DT_CHECK(options.batch > 0, "loader: batch ", options.batch, ": expected at least 1");
   DT_CHECK(options.ranks > 0 && options.rank >= 0 && options.rank < options.ranks, "loader: rank ", options.rank,
@@ -76,13 +79,15 @@ struct Loader::State {
       : dataset(std::move(source)),
         options(given),
         order(order_of(*dataset, options)),
-        first_position(order.position_after(options.cursor)) {
+        first_position(order.position_after(options.cursor)),
+        reads_ahead(dataset->reads_ahead()) {
     stats.bad_records = stats.unreachable = dataset->faults().size();
     for (const std::string& fault : dataset->faults())
       if (stats.faults.size() < LoaderStats::kNamed) stats.faults.push_back(fault);
     const uint64_t left = order.end() - std::min(order.end(), first_position);
     if (!options.training) batches = (left + global_batch() - 1) / global_batch();
     make_slots();
+    for (uint64_t row = 0; row < kRowsAhead; ++row) announce(row);
     start_workers();
   }
 
@@ -146,6 +151,7 @@ struct Loader::State {
       Slot& slot = slot_of(place->batch);
       std::exception_ptr error;
       try {
+        announce(place->batch * static_cast<uint64_t>(options.batch) + static_cast<uint64_t>(place->row) + kRowsAhead);
         fill(reader, slot, *place, options.defer_decoding);
       } catch (...) {
         error = std::current_exception();
@@ -173,13 +179,27 @@ struct Loader::State {
     return taken;
   }
 
+  SampleKey key_of(Place place) const {
+    return order
+        .at(first_position + place.batch * global_batch() + static_cast<uint64_t>(options.rank) * options.batch +
+            static_cast<uint64_t>(place.row))
+        .key;
+  }
+
+  // Announces the sample of a row, counted from this loader's first one.
+  void announce(uint64_t row) const {
+    if (!reads_ahead) return;
+    const auto rows = static_cast<uint64_t>(options.batch);
+    if (row / rows >= batches) return;
+    const uint64_t sample = key_of({row / rows, static_cast<int64_t>(row % rows)}).sample;
+    if (sample < dataset->size()) dataset->will_read(sample);
+  }
+
   // Decodes a sample into its row. Lock-free: rows are disjoint, and finish() publishes them.
   void fill(SampleReader& reader, Slot& slot, Place place, bool defer) {
     Batch& batch = slot.batch();
     const auto row = static_cast<size_t>(place.row);
-    const uint64_t position = first_position + place.batch * global_batch() +
-                              static_cast<uint64_t>(options.rank) * options.batch + static_cast<uint64_t>(place.row);
-    const SampleKey key = order.at(position).key;
+    const SampleKey key = key_of(place);
     const Row out(batch, place.row);
     EncodedImage* const later = defer ? &slot.encoded[row] : nullptr;
     if (!slot.encoded.empty()) slot.encoded[row].jpeg.clear();
@@ -310,6 +330,7 @@ struct Loader::State {
   const LoaderOptions options;
   const SampleOrder order;
   const uint64_t first_position;
+  const bool reads_ahead;
   uint64_t batches = UINT64_MAX;  // total of this loader
   std::vector<Slot> slots;
   std::vector<std::unique_ptr<SampleReader>> readers;

@@ -23,6 +23,7 @@ RecordShards::RecordShards(const std::vector<std::string>& paths, const CacheOpt
   // Remote files share connections and take no file descriptors.
   const auto local_files = static_cast<size_t>(std::ranges::count_if(paths, std::not_fn(is_remote)));
   const bool keep = can_keep_open(local_files);
+  is_remote_ = local_files < paths.size();
   std::mutex mutex;
   uint64_t opened = 0;
   for_each_in_parallel(paths.size(), [&](size_t i) {
@@ -76,6 +77,13 @@ std::span<const std::byte> RecordShards::read(uint64_t record, std::vector<std::
   if (!kept_) return read_file(record, buffer);
   const auto kept = kept_->find(record);
   return kept ? *kept : kept_->keep(record, read_file(record, buffer));
+}
+
+void RecordShards::will_read(uint64_t record) const {
+  if (kept_ && kept_->find(record)) return;
+  const Shard& shard = shard_of(record);
+  const uint64_t index = record - begins_[&shard - shards_.data()];
+  if (shard.file) shard.file->will_read(shard.index.offset(index), shard.index.length(index));
 }
 
 std::span<const std::byte> RecordShards::read_file(uint64_t record, std::vector<std::byte>& buffer) const {

@@ -90,7 +90,9 @@ class TarSource final : public ImageSource {
  public:
   TarSource(const std::vector<std::string>& paths, const CacheOptions& cache) : tars_(paths.size()) {
     // Remote files share connections and take no file descriptors.
-    const bool keep = can_keep_open(static_cast<size_t>(std::ranges::count_if(paths, std::not_fn(is_remote))));
+    const auto local_files = static_cast<size_t>(std::ranges::count_if(paths, std::not_fn(is_remote)));
+    const bool keep = can_keep_open(local_files);
+    is_remote_ = local_files < paths.size();
     std::mutex mutex;
     uint64_t opened = 0;
     for_each_in_parallel(paths.size(), [&](size_t i) {
@@ -165,6 +167,12 @@ class TarSource final : public ImageSource {
     return {buffer.data(), one.bytes};
   }
 
+  void will_read(uint64_t image) const override {
+    const TarSample& one = sample(image);
+    if (const Tar& tar = tar_of(image); tar.file) tar.file->will_read(one.offset, one.bytes);
+  }
+  bool reads_ahead() const override { return is_remote_; }
+
   std::vector<std::string> notices() const {
     uint64_t without_image = 0, links = 0;
     for (const Tar& tar : tars_) {
@@ -200,6 +208,7 @@ class TarSource final : public ImageSource {
   }
 
   std::vector<Tar> tars_;
+  bool is_remote_ = false;
   std::vector<uint64_t> begins_{0};
   std::vector<std::string> faults_;
 };

@@ -71,6 +71,10 @@ void InputFile::read(uint64_t offset, void* to, size_t size) const {
                                offset, " (the file is truncated)"));
 }
 
+void InputFile::will_read(uint64_t offset, size_t size) const {
+  if (remote_) remote_->will_read(offset, size);
+}
+
 uint32_t crc32c_of(const InputFile& file) {
   constexpr uint64_t kChunkBytes = uint64_t{1} << 20;
   std::vector<char> chunk(std::min(kChunkBytes, file.size()));

@@ -1,6 +1,7 @@
 // Loader on a data set with several layouts.
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <set>
 
 #include "dtrain/data/loader.h"
@@ -23,13 +24,28 @@ class MixedDataset final : public Dataset {
   const std::vector<std::string>& faults() const override { return faults_; }
   std::string identity() const override { return "mixed"; }
   std::unique_ptr<SampleReader> reader() const override { return std::make_unique<Reader>(*this); }
+  void will_read(uint64_t record) const override {
+    const std::lock_guard lock(mutex);
+    ++announced[record];
+    ++announcements;
+  }
+  bool reads_ahead() const override { return remote; }
 
   std::set<uint64_t> bad;
+  bool remote = false;
+  mutable std::mutex mutex;
+  mutable std::map<uint64_t, int> announced;  // less the reads since
+  mutable int announcements = 0, reads = 0, unannounced = 0;
 
  private:
   struct Reader final : SampleReader {
     explicit Reader(const MixedDataset& from) : dataset(from) {}
     SampleNotes read(uint64_t record, const SampleKey& key, const Row& row) override {
+      {
+        const std::lock_guard lock(dataset.mutex);
+        ++dataset.reads;
+        dataset.unannounced += --dataset.announced[record] < 0;
+      }
       if (dataset.bad.contains(record)) throw Error(Fault::data, "rotten");
       const std::span<int32_t> pixels = row.span<int32_t>(0);
       EXPECT_EQ(pixels.size(), dataset.layout_of(record) == 0 ? 8u : 6u);
@@ -175,6 +191,28 @@ TEST(LoaderLayouts, BadRecordIsReplacedWithinLayoutAndShard) {
 TEST(LoaderLayouts, RejectsStepsThatDoNotDivideIntoBatches) {
   auto dataset = std::make_shared<MixedDataset>(50);
   expect_error([&] { Loader(dataset, mixed_options(4, 2, 12)); }, Fault::config, "12 samples a step");
+}
+
+TEST(LoaderLayouts, AnnouncesEachSampleBeforeItIsRead) {
+  for (const bool training : {true, false})
+    for (const int64_t repeats : {1, 3}) {
+      auto dataset = std::make_shared<MixedDataset>(500);
+      dataset->remote = true;
+      LoaderOptions options = mixed_options(4, 2);
+      options.training = training;
+      options.repeats = repeats;
+      const int steps = training ? 40 : 63;  // 42 of one layout, 21 of the other
+      mixed_steps(dataset, options, 1, steps);
+      EXPECT_EQ(dataset->unannounced, 0);
+      EXPECT_GE(dataset->announcements, dataset->reads);
+      if (!training) {
+        EXPECT_EQ(dataset->announcements, 500);
+        EXPECT_EQ(dataset->reads, 500);
+      }
+    }
+  auto local = std::make_shared<MixedDataset>(500);
+  mixed_steps(local, mixed_options(4), 1, 10);
+  EXPECT_EQ(local->announcements, 0);
 }
 
 }  // namespace

@@ -35,6 +35,9 @@ class RecordShards {
   // Bytes of a record, with both checksums verified; they are in `buffer` or in the memory cache. Throws RecordError,
   // and Error(Fault::data) if the file has been replaced.
   std::span<const std::byte> read(uint64_t record, std::vector<std::byte>& buffer) const;
+  // As those of Dataset.
+  void will_read(uint64_t record) const;
+  bool reads_ahead() const { return is_remote_ && !first_only_; }
 
  private:
   struct Shard {
@@ -51,7 +54,7 @@ class RecordShards {
   std::vector<Shard> shards_;
   std::vector<uint64_t> begins_{0};
   std::vector<std::string> faults_;
-  bool first_only_ = false;
+  bool first_only_ = false, is_remote_ = false;
   std::shared_ptr<KeptRecords> kept_;  // null: no memory cache
 };
 

@@ -35,6 +35,8 @@ class InputFile {
   size_t read_some(uint64_t offset, void* to, size_t size) const;
   // Reads exactly `size` bytes; throws at the end of the file.
   void read(uint64_t offset, void* to, size_t size) const;
+  // Hint that exactly these bytes will be read soon: of a remote file, a thread fetches them. Does not wait.
+  void will_read(uint64_t offset, size_t size) const;
 
  private:
   [[noreturn]] void fail(const char* call) const;  // from errno

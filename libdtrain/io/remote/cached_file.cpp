@@ -7,11 +7,6 @@
 #include "libdtrain/io/remote/sigv4.h"
 
 namespace dtrain::remote {
-namespace {
-
-constexpr uint64_t kBlocksAhead = 4;
-
-}  // namespace
 
 CachedFile::CachedFile(std::shared_ptr<DiskCache> cache, const std::string& identity, uint64_t size, Fetch fetch)
     : cache_(std::move(cache)),
@@ -21,10 +16,7 @@ CachedFile::CachedFile(std::shared_ptr<DiskCache> cache, const std::string& iden
   cache_->add_file(size_);
 }
 
-CachedFile::~CachedFile() {
-  cache_->look_ahead().cancel(this);
-  cache_->remove_file(size_);
-}
+CachedFile::~CachedFile() { cache_->remove_file(size_); }
 
 BlockId CachedFile::block_at(uint64_t offset) const {
   const uint64_t number = offset / kBlockBytes;
@@ -35,24 +27,21 @@ bool CachedFile::read(uint64_t offset, std::span<char> into) const {
   return cache_->read(block_at(offset), offset % kBlockBytes, into);
 }
 
-void CachedFile::read_or_fetch(uint64_t offset, std::span<char> into) const {
+void CachedFile::read_or_fetch(uint64_t offset, std::span<char> into, bool once) const {
   const BlockId block = block_at(offset);
-  if (cache_->keeps(block)) return fetch_block(block, offset % kBlockBytes, into, /*once=*/false);
-  fetch_(offset, into, false);
+  if (cache_->keeps(block)) {
+    cache_->read_or_fetch(block, offset % kBlockBytes, into,
+                          [&](std::span<char> bytes) { fetch_(block.number * kBlockBytes, bytes, once); });
+    return;
+  }
+  fetch_(offset, into, once);
   cache_->count_fetched(into.size());
 }
 
-void CachedFile::fetch_block(const BlockId& block, size_t begin, std::span<char> into, bool once) const {
-  cache_->read_or_fetch(block, begin, into,
-                        [&](std::span<char> bytes) { fetch_(block.number * kBlockBytes, bytes, once); });
-}
-
-void CachedFile::look_ahead(uint64_t offset) const {
-  for (uint64_t i = 0; i < kBlocksAhead && offset + i * kBlockBytes < size_; ++i) {
-    const BlockId block = block_at(offset + i * kBlockBytes);
-    if (!cache_->keeps(block) || cache_->has(block)) continue;
-    cache_->look_ahead().add(this, [this, block] { fetch_block(block, 0, {}, /*once=*/true); });
-  }
+bool CachedFile::has(uint64_t offset, size_t size) const {
+  for (uint64_t at = offset; at < offset + size; at = (at / kBlockBytes + 1) * kBlockBytes)
+    if (!cache_->has(block_at(at))) return false;
+  return true;
 }
 
 }  // namespace dtrain::remote

@@ -25,14 +25,12 @@ class CachedFile {
 
   // Both read a range within one block. The first is false if it is not on the disk.
   bool read(uint64_t offset, std::span<char> into) const;
-  void read_or_fetch(uint64_t offset, std::span<char> into) const;
-  // Reads the blocks after `offset` into the cache, on other threads: as the order of samples is random, all blocks of
-  // a shard are needed soon.
-  void look_ahead(uint64_t offset) const;
+  void read_or_fetch(uint64_t offset, std::span<char> into, bool once) const;
+  // Whether the disk has all blocks of a range.
+  bool has(uint64_t offset, size_t size) const;
 
  private:
   BlockId block_at(uint64_t offset) const;
-  void fetch_block(const BlockId& block, size_t begin, std::span<char> into, bool once) const;
 
   const std::shared_ptr<DiskCache> cache_;
   const std::string object_;

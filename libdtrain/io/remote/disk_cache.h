@@ -9,7 +9,6 @@
 
 #include "dtrain/io/remote_cache.h"
 #include "libdtrain/io/remote/cache_folder.h"
-#include "libdtrain/io/remote/look_ahead.h"
 
 namespace dtrain::remote {
 
@@ -37,7 +36,6 @@ class DiskCache {
 
   void count_fetched(uint64_t bytes) { fetched_ += bytes; }
   RemoteCacheStats stats() const;
-  LookAhead& look_ahead() { return look_ahead_; }
 
  private:
   class Part;
@@ -52,7 +50,6 @@ class DiskCache {
   std::atomic<bool> writable_ = true;
   std::atomic<uint64_t> file_bytes_ = 0;
   std::atomic<uint64_t> from_disk_ = 0, fetched_ = 0, damaged_ = 0, unstored_ = 0;
-  LookAhead look_ahead_;
 };
 
 }  // namespace dtrain::remote

@@ -5,10 +5,12 @@
 
 namespace dtrain::remote {
 
-std::shared_ptr<const ReadWindow> ReadWindows::find(uint64_t file, uint64_t offset) {
+std::shared_ptr<const ReadWindow> ReadWindows::find(uint64_t file, uint64_t offset, size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto found = of_file_.find(file);
-  if (found == of_file_.end() || !found->second->window->holds(offset)) return nullptr;
+  if (found == of_file_.end() || !found->second->window->holds(offset) ||
+      !found->second->window->holds(offset + bytes - 1))
+    return nullptr;
   recent_.splice(recent_.begin(), recent_, found->second);
   return found->second->window;
 }

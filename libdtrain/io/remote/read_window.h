@@ -23,8 +23,8 @@ struct ReadWindow {
 class ReadWindows {
  public:
   explicit ReadWindows(size_t most_bytes) : most_bytes_(most_bytes) {}
-  // The file's window if it holds this offset, else null.
-  std::shared_ptr<const ReadWindow> find(uint64_t file, uint64_t offset);
+  // The file's window if it holds bytes from this offset on, else null.
+  std::shared_ptr<const ReadWindow> find(uint64_t file, uint64_t offset, size_t bytes = 1);
   void keep(uint64_t file, std::shared_ptr<const ReadWindow> window);
   void drop(uint64_t file);
   size_t bytes() const;

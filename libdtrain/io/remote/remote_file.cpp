@@ -99,7 +99,10 @@ RemoteFile::RemoteFile(const std::string& address, Fault fault)
   use_cache();
 }
 
-RemoteFile::~RemoteFile() { storage_->windows.drop(id_); }
+RemoteFile::~RemoteFile() {
+  storage_->announced.drop(id_);
+  storage_->windows.drop(id_);
+}
 
 void RemoteFile::fail(const HttpAnswer& answer) const {
   if (answer.too_long)
@@ -169,17 +172,18 @@ size_t RemoteFile::read_some(uint64_t offset, void* to, size_t size) const {
   size = static_cast<size_t>(std::min<uint64_t>(size, size_ - offset));
   ReadWindows& windows = storage_->windows;
   const std::span<char> out(static_cast<char*>(to), size);
+  if (storage_->announced.take(id_, offset, out)) return size;
   for (size_t done = 0; done < size;) {
     const uint64_t at = offset + done;
     std::shared_ptr<const ReadWindow> window = windows.find(id_, at);
     if (!window) {
       const uint64_t bytes = bytes_to_fetch(at, size - done);
       if (bytes <= size - done) {
-        fetch(at, out.subspan(done));
+        fetch(at, out.subspan(done), /*once=*/false);
         break;
       }
       const auto fetched = std::make_shared<ReadWindow>(ReadWindow{at, std::vector<char>(bytes)});
-      fetch(at, fetched->bytes);
+      fetch(at, fetched->bytes, /*once=*/false);
       windows.keep(id_, fetched);
       window = fetched;
     }
@@ -188,6 +192,14 @@ size_t RemoteFile::read_some(uint64_t offset, void* to, size_t size) const {
     done += count;
   }
   return size;
+}
+
+void RemoteFile::will_read(uint64_t offset, size_t size) const {
+  if (offset >= size_ || size == 0) return;
+  size = static_cast<size_t>(std::min<uint64_t>(size, size_ - offset));
+  if ((cached_ && cached_->has(offset, size)) || storage_->windows.find(id_, offset, size)) return;
+  storage_->announced.announce(id_, offset, size,
+                               [this, offset](std::span<char> into) { fetch(offset, into, /*once=*/true); });
 }
 
 void RemoteFile::use_cache() {
@@ -199,7 +211,7 @@ void RemoteFile::use_cache() {
       [this](uint64_t offset, std::span<char> into, bool once) { fetch_part(offset, into, once); });
 }
 
-void RemoteFile::fetch(uint64_t offset, std::span<char> into) const {
+void RemoteFile::fetch(uint64_t offset, std::span<char> into, bool once) const {
   const uint64_t unit = cached_ ? kBlockBytes : kPart, first = cached_ ? offset / unit * unit : offset;
   std::vector<ReadPart> parts;
   for (uint64_t at = offset; at < offset + into.size();) {
@@ -208,12 +220,10 @@ void RemoteFile::fetch(uint64_t offset, std::span<char> into) const {
     if (!cached_ || !cached_->read(part.offset, part.into)) parts.push_back(part);
     at = end;
   }
-  if (parts.empty()) return;
-  fetch_parts(parts);
-  if (cached_) cached_->look_ahead(first + (parts.back().offset - first) / unit * unit + unit);
+  if (!parts.empty()) fetch_parts(parts, once);
 }
 
-void RemoteFile::fetch_parts(const std::vector<ReadPart>& parts) const {
+void RemoteFile::fetch_parts(const std::vector<ReadPart>& parts, bool once) const {
   std::atomic<size_t> next = 0;
   std::atomic<bool> failed = false;
   std::mutex mutex;
@@ -221,9 +231,9 @@ void RemoteFile::fetch_parts(const std::vector<ReadPart>& parts) const {
   const auto work = [&] {
     for (size_t i; (i = next++) < parts.size() && !failed;) try {
         if (cached_)
-          cached_->read_or_fetch(parts[i].offset, parts[i].into);
+          cached_->read_or_fetch(parts[i].offset, parts[i].into, once);
         else
-          fetch_part(parts[i].offset, parts[i].into, /*once=*/false);
+          fetch_part(parts[i].offset, parts[i].into, once);
       } catch (...) {
         failed = true;
         const std::lock_guard lock(mutex);

@@ -58,14 +58,17 @@ class RemoteFile {
   int64_t revision() const;
   // As InputFile::read_some.
   size_t read_some(uint64_t offset, void* to, size_t size) const;
+  // As InputFile::will_read.
+  void will_read(uint64_t offset, size_t size) const;
 
  private:
   HttpAnswer get(uint64_t first, std::span<char> into, const AnswerCheck& check, bool once = false) const;
   void open();
   uint64_t bytes_to_fetch(uint64_t offset, uint64_t wanted) const;
   void use_cache();
-  void fetch(uint64_t offset, std::span<char> into) const;
-  void fetch_parts(const std::vector<ReadPart>& parts) const;
+  // `once`: without retries.
+  void fetch(uint64_t offset, std::span<char> into, bool once) const;
+  void fetch_parts(const std::vector<ReadPart>& parts, bool once) const;
   void fetch_part(uint64_t offset, std::span<char> into, bool once) const;
   [[noreturn]] void fail(const HttpAnswer& answer) const;
 

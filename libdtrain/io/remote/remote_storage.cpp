@@ -11,7 +11,7 @@ namespace dtrain {
 namespace remote {
 namespace {
 
-constexpr size_t kMostWindowBytes = size_t{256} << 20;
+constexpr size_t kMostWindowBytes = size_t{128} << 20, kMostAnnouncedBytes = size_t{128} << 20;
 
 struct Process {
   std::mutex mutex;
@@ -29,7 +29,11 @@ Process& process() {
 }  // namespace
 
 RemoteStorage::RemoteStorage(const Variables& variables)
-    : http(variables), s3(http, variables), policy(RetryPolicy::from(variables)), windows(kMostWindowBytes) {}
+    : http(variables),
+      s3(http, variables),
+      policy(RetryPolicy::from(variables)),
+      windows(kMostWindowBytes),
+      announced(kMostAnnouncedBytes) {}
 
 std::shared_ptr<RemoteStorage> remote_storage() {
   Process& one = process();

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "libdtrain/io/remote/announced_reads.h"
 #include "libdtrain/io/remote/disk_cache.h"
 #include "libdtrain/io/remote/http_client.h"
 #include "libdtrain/io/remote/read_window.h"
@@ -18,6 +19,7 @@ class RemoteStorage {
   S3Client s3;
   const RetryPolicy policy;
   ReadWindows windows;
+  AnnouncedReads announced;
 };
 
 // With the variables of set_remote_variables() (dtrain/io/remote_path.h). Files keep the one that they were opened

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -254,21 +255,6 @@ TEST(DiskCache, RefusesFoldersOfOthers) {
   fs::create_directory(blocks);
   fs::permissions(blocks, fs::perms::all);
   expect_error(open, Fault::config, "other users can write to this folder");
-}
-
-TEST(DiskCache, LookAheadRunsJobsAndForgetsOwners) {
-  LookAhead ahead;
-  std::atomic<int> done = 0;
-  const int owner = 0, other = 0;
-  for (int i = 0; i < 20; ++i) {
-    ahead.add(&owner, [&] { ++done; });
-    ahead.add(&other, [] { throw Error(Fault::resource, "outage"); });
-  }
-  ahead.cancel(&other);
-  ahead.cancel(&owner);
-  const int before = done;
-  std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_EQ(done, before);
 }
 
 }  // namespace

@@ -78,16 +78,17 @@ class Mock:
         self.service.terminate()
         self.service.wait()
 
-    def fault(self, kind, method=".*", path=".*", times=1, seconds=1.0):
+    def fault(self, kind, method=".*", path=".*", times=1, seconds=1.0, after=0):
         """Adds a rule for requests that match the regular expressions; the first one that matches is applied.
 
         kind: "error" answers 500, "expired" 400 ExpiredToken, "slow" waits `seconds`, "truncated" sends half of the
-        response body and closes. times: number of requests to apply it to; -1: all.
+        response body and closes. times: number of requests to apply it to, after `after` others; -1: all.
         """
         if kind not in self.kinds:
             raise ValueError(f"no such fault: {kind}")
         with self.lock:
-            self.rules.append({"kind": kind, "method": method, "path": path, "times": times, "seconds": seconds})
+            self.rules.append({"kind": kind, "method": method, "path": path, "times": times, "seconds": seconds,
+                               "after": after})
 
     def clear(self):
         """Removes all rules and recorded requests."""
@@ -99,6 +100,9 @@ class Mock:
         with self.lock:
             for rule in self.rules:
                 if rule["times"] and re.fullmatch(rule["method"], method) and re.search(rule["path"], path):
+                    if rule["after"] > 0:
+                        rule["after"] -= 1
+                        continue
                     rule["times"] -= rule["times"] > 0
                     return rule
         return None

@@ -4,6 +4,7 @@ messages, and two hosts connected by a cable, in network namespaces of this proc
 
 import contextlib
 import ctypes
+import itertools
 import re
 import socket
 import subprocess
@@ -169,11 +170,11 @@ def run(*command):
 
 class Hosts:
     """Two connected network namespaces; rank 0 is in the first."""
-    count = 0
+    numbers = itertools.count()  # of several threads
 
     def __init__(self):
-        Hosts.count += 1
-        self.names = [f"h{Hosts.count}-{end}" for end in "ab"]
+        number = next(self.numbers)
+        self.names = [f"h{number}-{end}" for end in "ab"]
         self.addresses = ["10.8.0.1", "10.8.0.2"]
         for name in self.names:
             run("ip", "netns", "add", name)

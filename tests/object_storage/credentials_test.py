@@ -2,6 +2,7 @@
 
 import datetime
 import pathlib
+import threading
 import time
 import urllib.parse
 
@@ -69,6 +70,57 @@ def test_shared_files(server):
     (home / "credentials").write_text(
         f"[default]\naws_access_key_id=ASIAROTATED4\naws_secret_access_key={ROTATED['ASIAROTATED4']}\n")
     read(server, HOME=str(home.parent), AWS_SHARED_CREDENTIALS_FILE=None, AWS_CONFIG_FILE=None)
+
+
+def test_rotated_shared_file(server):
+    """Tools replace the keys in the shared file, which is read again when the service refuses the old ones."""
+    prepare(server)
+    server.objects("large", {"file": bytes(20_000_000)})
+    path = pathlib.Path(server.folder()) / "credentials"
+    variables = {**NONE, "AWS_SHARED_CREDENTIALS_FILE": str(path)}
+
+    def write(i):
+        path.write_text(f"[default]\naws_access_key_id = ASIAROTATED{i}\naws_secret_access_key = "
+                        f"{ROTATED[f'ASIAROTATED{i}']}\naws_session_token = session-token-{i}\n")
+    used, lock = [], threading.Lock()
+
+    def rotating(code, rotate):
+        """Refuses the first key from the second request on; `rotate` is called before the first refusal."""
+        def page(handler, body):
+            key = handler.headers.get("Authorization", "none")
+            with lock:
+                used.append(1 if "ASIAROTATED1" in key else 2 if "ASIAROTATED2" in key else key)
+                old = used[-1] == 1
+                if old and len(used) > 1 and rotate:
+                    rotate.pop()()
+            if not old or len(used) == 1:
+                return handler.forward(body)
+            return handler.fail(400 if code == "ExpiredToken" else 403, code)
+        return page
+
+    def run(code, rotate, check=0):
+        write(1)
+        used.clear()
+        server.pages["/large/file"] = rotating(code, [rotate])
+        return server.tool("read", "s3://large/file", "0:20000000", check=check, **variables)
+    for code in ("ExpiredToken", "InvalidAccessKeyId"):
+        assert run(code, lambda: write(2)).stdout == bytes(20_000_000)
+        assert used[0] == 1 and set(used) == {1, 2}, used
+    # A tool that is writing: the file is empty, and then there. Requests must not become anonymous.
+    later = threading.Timer(0.3, write, [2])
+
+    def rewrite():
+        path.write_text("")
+        later.start()
+    assert run("ExpiredToken", rewrite).stdout == bytes(20_000_000)
+    later.join()
+    assert set(used) == {1, 2}, used
+    for rotate, text in ((lambda: path.write_text("[other]\n"), b"the keys of profile default were refused, and the profile "
+                          b"has no keys any more"),
+                         (lambda: path.write_text("[default\n"), b"line 1: expected ']'"),
+                         (lambda: None, b"(ExpiredToken); the request was signed with the credentials of profile default")):
+        result = run("ExpiredToken", rotate, check=None)
+        assert result.returncode and text in result.stderr, result
 
 
 def test_anonymous(server):

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "dtrain/core/error.h"
 #include "dtrain/io/input_file.h"
@@ -17,6 +19,8 @@ namespace {
 constexpr time_t kRefreshBefore = 300;  // seconds before credentials expire
 constexpr time_t kRefreshPause = 60;    // seconds after a refresh without new ones
 constexpr size_t kMostTokenBytes = size_t{64} << 10;
+constexpr int kMostRereads = 20;
+constexpr std::chrono::milliseconds kRereadPause{250};
 constexpr const char* kInstanceService = "http://169.254.169.254";
 
 std::string token_of(const std::string& path) {
@@ -49,6 +53,16 @@ bool is_local(const std::string& url) {
   for (const char* local : {"169.254.170.2", "169.254.170.23", "[fd00:ec2::23]", "localhost", "127.0.0.1", "[::1]"})
     if (name == local) return true;
   return false;
+}
+
+AwsSession session_in(const AwsProfile& profile) {
+  return {{profile.get("aws_access_key_id"), profile.get("aws_secret_access_key"), profile.get("aws_session_token")},
+          {},
+          concat("profile ", profile.name())};
+}
+
+bool is_complete(const AwsSession& session) {
+  return !session.key.access_key.empty() && !session.key.secret_key.empty();
 }
 
 }  // namespace
@@ -151,18 +165,37 @@ std::optional<AwsSession> AwsCredentials::find() {
   return from_instance();
 }
 
-std::optional<AwsSession> AwsCredentials::from_profile() const {
-  AwsSession session{
-      {profile_.get("aws_access_key_id"), profile_.get("aws_secret_access_key"), profile_.get("aws_session_token")},
-      {},
-      concat("profile ", profile_.name())};
-  if (!session.key.access_key.empty() && !session.key.secret_key.empty()) return session;
+std::optional<AwsSession> AwsCredentials::from_profile() {
+  if (is_profile_) return reread_profile();
+  AwsSession session = session_in(profile_);
+  is_profile_ = is_complete(session);
+  if (is_profile_) return session;
   for (const char* key : {"credential_process", "sso_session", "sso_start_url", "source_profile", "credential_source"})
     if (!profile_.get(key).empty())
       throw Error(Fault::config, concat("AWS credentials: profile ", profile_.name(), " has ", key,
                                         ", which is not supported; export its credentials: "
                                         "eval \"$(aws configure export-credentials --format env)\""));
   return std::nullopt;
+}
+
+// Requests must not become anonymous, or those of another source, while a tool writes the files.
+AwsSession AwsCredentials::reread_profile() {
+  using Clock = std::chrono::steady_clock;
+  std::string problem;
+  const int most = Clock::now() < next_rereads_ ? 1 : kMostRereads;  // other threads have waited
+  for (int i = 0; i < most; ++i) {
+    if (i > 0) std::this_thread::sleep_for(kRereadPause);
+    try {
+      AwsSession session = session_in(AwsProfile::read(variables_));
+      if (is_complete(session)) return session;
+      problem = "has no keys any more";
+    } catch (const Error& error) {
+      problem = concat("cannot be read again: ", error.what());
+    }
+  }
+  next_rereads_ = Clock::now() + kMostRereads * kRereadPause;
+  throw Error(Fault::resource, concat("AWS credentials: the keys of profile ", profile_.name(),
+                                      " were refused, and the profile ", problem));
 }
 
 HttpAnswer AwsCredentials::ask(HttpRequest request, const std::string& service) {

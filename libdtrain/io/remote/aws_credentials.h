@@ -1,6 +1,7 @@
 // AwsCredentials: finds, caches and refreshes the credentials that sign requests to S3.
 #pragma once
 
+#include <chrono>
 #include <ctime>
 #include <memory>
 #include <mutex>
@@ -30,7 +31,8 @@ AwsSession parse_session_xml(const std::string& text, const std::string& where);
 
 // Sources, in this order: variables (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN); a web identity token
 // (AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN, or the same of the profile) exchanged by STS; keys in the shared files;
-// the container's service (ECS, EKS Pod Identity); the instance's service, version 2 (IMDSv2). Thread-safe.
+// the container's service (ECS, EKS Pod Identity); the instance's service, version 2 (IMDSv2). The shared files are
+// read again when their keys are refused. Thread-safe.
 class AwsCredentials {
  public:
   // `region`: whose STS is asked.
@@ -40,12 +42,13 @@ class AwsCredentials {
   // nullopt if no source has any, for anonymous access. Throws Error(Fault::config) for a source that is configured,
   // but wrong; Error(Fault::resource) if a service does not answer.
   std::optional<AwsSession> get();
-  // Forgets the current ones, which the service has refused as expired.
+  // Forgets the current ones, which the service has refused as expired or unknown.
   void discard(const SigningKey& refused);
 
  private:
   std::optional<AwsSession> find();
-  std::optional<AwsSession> from_profile() const;
+  std::optional<AwsSession> from_profile();
+  AwsSession reread_profile();
   std::optional<AwsSession> from_web_identity();
   std::optional<AwsSession> from_container();
   std::optional<AwsSession> from_instance();
@@ -62,9 +65,11 @@ class AwsCredentials {
   std::mutex refresh_mutex_;  // held while a service is asked; locked before mutex_
   std::mutex mutex_;          // of the current ones
   std::optional<AwsSession> current_;
-  time_t next_refresh_ = 0;   // while the current ones are valid
-  bool none_ = false;         // no source has any
-  bool is_instance_ = false;  // the instance's service has answered
+  time_t next_refresh_ = 0;                               // while the current ones are valid
+  bool none_ = false;                                     // no source has any
+  bool is_instance_ = false;                              // the instance's service has answered
+  bool is_profile_ = false;                               // the shared files had keys
+  std::chrono::steady_clock::time_point next_rereads_{};  // after rereads without keys
 };
 
 }  // namespace dtrain::remote

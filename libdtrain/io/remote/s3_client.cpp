@@ -44,6 +44,10 @@ bool has_code(const HttpAnswer& answer, std::initializer_list<const char*> codes
   return std::ranges::any_of(codes, [&](const char* one) { return code == concat(" (", one, ")"); });
 }
 
+// Keys that were valid before. Those of a user may be replaced, and then be unknown.
+constexpr std::initializer_list<const char*> kOldCredentials = {"ExpiredToken", "TokenRefreshRequired",
+                                                                "ExpiredTokenException", "InvalidAccessKeyId"};
+
 // Callers cut the prefix off, and ask for pages until there is none.
 void check_page(const S3Listing& page, const S3Address& address, const std::string& token, Fault fault) {
   const auto is_below = [&](const std::string& name) { return name.starts_with(address.key); };
@@ -136,7 +140,7 @@ HttpAnswer S3Client::send(const S3Request& request, const AnswerCheck& check) {
       moved = true;
       continue;
     }
-    if (session && !refreshed && has_code(answer, {"ExpiredToken", "TokenRefreshRequired", "ExpiredTokenException"})) {
+    if (session && !refreshed && has_code(answer, kOldCredentials)) {
       credentials_.discard(session->key);
       refreshed = true;
       continue;

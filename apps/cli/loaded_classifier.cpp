@@ -31,7 +31,7 @@ void ClassifierFlags::declare(FlagSet& flags) {
       .add(
           "weights", weights,
           "weights: a file (.safetensors, .npz, .pth, .pt, .ckpt; also s3:// or https://) with torchvision's or timm's "
-          "tensor names, a checkpoint folder, or a train_dir, whose newest checkpoint is used")
+          "tensor names, a checkpoint folder, or a train_dir (also s3://), whose newest checkpoint is used")
       .may_be_remote();
 }
 

@@ -50,10 +50,10 @@ void ModelFlags::declare_conventions(cli::FlagSet& flags, const std::string& gro
 
 void ModelFlags::declare_load(cli::FlagSet& flags) {
   flags
-      .add(
-          "load", load,
-          "weights: a file (.safetensors, .npz, .pth, .pkl; also s3:// or https://) with the tensor names of "
-          "torchvision, TensorPack or detectron2, a checkpoint folder, or a train_dir, whose newest checkpoint is used")
+      .add("load", load,
+           "weights: a file (.safetensors, .npz, .pth, .pkl; also s3:// or https://) with the tensor names of "
+           "torchvision, TensorPack or detectron2, a checkpoint folder, or a train_dir (also s3://), whose newest "
+           "checkpoint is used")
       .may_be_remote();
 }
 

@@ -249,15 +249,6 @@ std::optional<std::string> newest_checkpoint(const std::string& train_dir,
   return std::nullopt;
 }
 
-std::string weights_file(const std::string& path, Fault fault) {
-  std::error_code unknown;
-  if (!fs::is_directory(path, unknown)) return path;
-  if (std::string file = concat(path, "/", kModel); fs::exists(file, unknown)) return file;
-  const std::optional<std::string> newest = newest_checkpoint(path, looks_complete);
-  if (!newest) throw Error(fault, concat(path, ": neither a checkpoint nor a train_dir with a complete one"));
-  return concat(*newest, "/", kModel);
-}
-
 uint64_t write_checkpoint(FileSystem& files, const std::string& path, const ParameterStore& store,
                           const CheckpointSnapshot& snapshot) {
   require_success(files.make_directory(path), "mkdir", path);

@@ -266,3 +266,8 @@ def test_train_dir_of_a_detector(server):
 
 if __name__ == "__main__":
     s3_server.run_cases(globals())
+        scores = [server.run([bin_file("dtrain-mask-rcnn"), "eval", f"--data_dir={data}", "--device=cpu",
+                              f"--load={place}"], check=0).stdout.decode().splitlines()
+                  for place in (working.parent, "s3://bucket/run")]
+        scores = [[line for line in lines if "AP" in line] for lines in scores]
+        assert scores[0] and scores[0] == scores[1], scores

@@ -50,8 +50,8 @@ void CheckpointFlags::declare(FlagSet& flags) {
   flags
       .add("weights", weights,
            "initial weights, or the weights to evaluate with --eval: a file (.safetensors, .npz, .pth, .pt, .ckpt; "
-           "also s3:// or https://) with torchvision's or timm's tensor names, a checkpoint folder, or a train_dir; "
-           "model settings recorded there are used")
+           "also s3:// or https://) with torchvision's or timm's tensor names, a checkpoint folder, or a train_dir "
+           "(also s3://), whose newest checkpoint is used; model settings recorded there are used")
       .may_be_remote();
 }
 

@@ -33,9 +33,6 @@ void Flags::check_across_groups() const {
   cli::refuse({
       {mode.eval && train_dir.empty() && weights.empty(),
        "--eval needs --train_dir, whose newest checkpoint it evaluates, or --weights"},
-      {checkpoints.is_remote() && (mode.eval || mode.forward_only),
-       "--eval and --forward_only need a local --train_dir; for s3:// give a checkpoint's model.safetensors as "
-       "--weights"},
       {mode.eval && !train_dir.empty() && !weights.empty(), "--eval needs either --train_dir or --weights, not both"},
       {mode.eval && checkpoints.clear_train_dir,
        "--eval and --clear_train_dir: no checkpoint would be left to evaluate"},

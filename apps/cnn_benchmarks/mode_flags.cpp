@@ -37,7 +37,7 @@ const char* name_of(RunMode mode) {
 
 void ModeFlags::declare(cli::FlagSet& flags) {
   flags.group("Mode and evaluation");
-  flags.add("eval", eval, "evaluate the newest checkpoint of train_dir instead of training");
+  flags.add("eval", eval, "evaluate the newest checkpoint of train_dir, also on s3://, instead of training");
   flags.add("forward_only", forward_only, "inference: no gradients, no updates; the loss is shown as 0");
   flags.add("eval_interval_secs", eval_interval_secs, "pause between evaluations with --eval; 0: evaluate once",
             cli::kCount);

@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "apps/cli/agreed_stop.h"
 #include "apps/cli/input_notices.h"
 #include "apps/cli/memory_fit.h"
 #include "apps/cli/options/cache.h"
 #include "apps/cli/rank_table.h"
 #include "apps/cli/run_main.h"
+#include "apps/cli/saved_checkpoints.h"
 #include "apps/cli/stop_signals.h"
 #include "apps/cnn_benchmarks/classification_task.h"
 #include "apps/cnn_benchmarks/training_outputs.h"
@@ -94,16 +94,18 @@ int find_learning_rate(TrainingJob& job, cli::Log& log) {
   return 0;
 }
 
-// The newest checkpoint in `folder`, or `folder` itself.
-std::optional<LoadedCheckpoint> load_checkpoint(TrainingJob& job, const Task& task, const std::string& folder,
-                                                Observer& observer) {
+// The checkpoints in train_dir. Job and observer outlive them.
+cli::SavedCheckpoints checkpoints_of(TrainingJob& job, const Task& task, Observer& observer) {
   TrainState expected;
   task.describe(expected);
   std::map<std::string, std::string> must_match;
   for (const char* key : {"model", "classes"}) must_match[key] = expected.identity.at(key);
   // A preprocessing mismatch with training would silently cost accuracy.
   if (!job.settings.synthetic()) must_match["preprocessing"] = expected.identity.at("preprocessing");
-  return load_newest_checkpoint(folder, must_match, job.store, *job.communicator, job.settings.ranks.chief, observer);
+  const int chief = job.settings.ranks.chief;
+  return {job.settings.flags.checkpoints.train_dir, job.group, chief, [=, &job, &observer](const std::string& folder) {
+            return load_newest_checkpoint(folder, must_match, job.store, *job.communicator, chief, observer);
+          }};
 }
 
 // --eval: evaluates --weights once, or checkpoints in train_dir: the newest once or every eval_interval_secs, or every
@@ -122,29 +124,10 @@ int evaluate(TrainingJob& job, cli::Log& log, Observer* own_log) {
     return result.has_value();
   };
   if (!f.checkpoints.weights.empty()) return evaluate_step(0, {}) ? 0 : cli::kStopped;
-  const std::string& folder = f.checkpoints.train_dir;
-  if (f.mode.eval_nth_checkpoints > 0) {
-    for (const std::string& path : kept_checkpoints(folder, static_cast<size_t>(f.mode.eval_nth_checkpoints), job.group,
-                                                    job.settings.ranks.chief)) {
-      const auto loaded = load_checkpoint(job, *task, path, all);
-      if (loaded) log.line(fmt::format("Successfully loaded model from {}.", path));
-      if (loaded && !evaluate_step(loaded->step, loaded->average)) return cli::kStopped;
-    }
-    return 0;
-  }
-  while (true) {
-    if (const auto loaded = load_checkpoint(job, *task, folder, all)) {
-      log.line(fmt::format("Successfully loaded model from {}.", loaded->path));
-      if (!evaluate_step(loaded->step, loaded->average)) break;
-    } else if (f.mode.eval_interval_secs > 0) {
-      log.line(fmt::format("Checkpoint not found in {}", folder));
-    } else {
-      throw Error(Fault::checkpoint, fmt::format("Checkpoint not found in {}", folder));
-    }
-    if (f.mode.eval_interval_secs <= 0) return 0;
-    if (cli::stopped_within(job.group, std::chrono::seconds(f.mode.eval_interval_secs))) break;
-  }
-  return cli::kStopped;
+  const auto evaluate_one = [&](const LoadedCheckpoint& loaded) { return evaluate_step(loaded.step, loaded.average); };
+  const bool done = checkpoints_of(job, *task, all)
+                        .evaluate(f.mode.eval_nth_checkpoints, f.mode.eval_interval_secs, log, evaluate_one);
+  return done ? 0 : cli::kStopped;
 }
 
 // --forward_only: inference on training images, with the newest checkpoint in train_dir, if any; nothing is updated or
@@ -154,9 +137,7 @@ int run_forward_only(TrainingJob& job, cli::Log& log, Observer* own_log) {
   const std::unique_ptr<cli::ImageTask> task = make_task(job);
   TrainingOutputs outputs(job, log, own_log);
   Observers all(outputs.observers());
-  if (!job.settings.flags.checkpoints.train_dir.empty())
-    if (const auto loaded = load_checkpoint(job, *task, job.settings.flags.checkpoints.train_dir, all))
-      log.line(fmt::format("Successfully loaded model from {}.", loaded->path));
+  if (!job.settings.flags.checkpoints.train_dir.empty()) checkpoints_of(job, *task, all).newest(log);
   const Cadence cadence = job.run_options().cadence;
   task->open(0);
   all.begun({});

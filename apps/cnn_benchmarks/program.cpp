@@ -140,8 +140,9 @@ int run_line(const std::vector<std::string>& argv, const FrontEnd* front) {
   if (tcp && group->rank() != 0 && local.rank == 0)
     cli::print_message("note", fmt::format("{} of {} ranks: {} prints the log", group->name(group->rank()),
                                            group->size(), group->name(0)));
+  const bool writes = !values.mode.eval && !values.mode.forward_only;
   if (values.checkpoints.is_remote()) values.check(flags);  // before the working folder takes its place
-  if (!values.checkpoints.open_remote(*group)) return cli::kStopped;
+  if (writes && !values.checkpoints.open_remote(*group)) return cli::kStopped;
   const int code = run_rank(make_settings(values, flags, cli::ranks_of(*group)), flags, *group, notices, front);
   values.checkpoints.close_remote(*group);
   // Everything is saved. mpirun signals all ranks, too, when the first exits with kStopped.

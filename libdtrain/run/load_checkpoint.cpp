@@ -87,8 +87,7 @@ std::vector<std::string> kept_checkpoints(const std::string& train_dir, size_t n
     std::vector<uint64_t> kept = list_checkpoints(folder);
     for (const uint64_t step : kept) require_known_format(checkpoint_path(folder, step));
     std::erase_if(kept, [&](uint64_t step) { return !looks_complete(checkpoint_path(folder, step)); });
-    for (size_t i = 0; i < kept.size(); ++i)
-      if (i % n == 0 || i + 1 == kept.size()) steps += fmt::format("{} ", kept[i]);
+    for (const uint64_t step : every_nth(kept, n)) steps += fmt::format("{} ", step);
   }
   steps = group.broadcast(steps, chief, "checkpoints");
   if (steps.empty()) throw Error(Fault::checkpoint, fmt::format("Checkpoint not found in {}", train_dir));

@@ -217,6 +217,13 @@ std::vector<uint64_t> list_checkpoints(const std::string& directory) {
   return steps;
 }
 
+std::vector<uint64_t> every_nth(const std::vector<uint64_t>& steps, size_t n) {
+  std::vector<uint64_t> chosen;
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (i % n == 0 || i + 1 == steps.size()) chosen.push_back(steps[i]);
+  return chosen;
+}
+
 std::vector<BrokenLink> list_broken_links(const std::string& directory) {
   std::vector<BrokenLink> links;
   for (const fs::directory_entry& entry : entries_of(directory)) {

@@ -23,6 +23,9 @@ struct CheckpointSnapshot {
 // Steps of checkpoints step-<N> in `directory`, ascending, complete or not. Other names, e.g. step-007, are ignored.
 std::vector<uint64_t> list_checkpoints(const std::string& directory);
 
+// Every n-th of them, from the first, and the last.
+std::vector<uint64_t> every_nth(const std::vector<uint64_t>& steps, size_t n);
+
 // Dangling or cyclic link with a checkpoint's name.
 struct BrokenLink {
   uint64_t step = 0;
@@ -42,13 +45,13 @@ std::optional<std::string> newest_checkpoint(const std::string& train_dir,
 // complete checkpoint of the train_dir `path`. Throws Error(fault) for any other directory. All of them may be s3://;
 // an address without any object is returned unchanged, so that opening it reports the error.
 std::string weights_file(const std::string& path, Fault fault = Fault::checkpoint);
-
-// Writes a checkpoint's files into the new directory `path`, each synced, the manifest last; returns their total size.
-// Throws Error(Fault::resource).
 // model.safetensors of the checkpoint `url`, or of the newest complete one of the train_dir `url`, on s3://, as the
 // manifests there say; nullopt if there is none. Throws FormatError for a newer checkpoint of an unknown format,
 // Error(fault) for a URL that is not s3://BUCKET/PREFIX, Error(Fault::resource) if the list cannot be read.
 std::optional<std::string> newest_remote_weights(const std::string& url, Fault fault = Fault::checkpoint);
+
+// Writes a checkpoint's files into the new directory `path`, each synced, the manifest last; returns their total size.
+// Throws Error(Fault::resource).
 uint64_t write_checkpoint(FileSystem& files, const std::string& path, const ParameterStore& store,
                           const CheckpointSnapshot& snapshot);
 

@@ -26,6 +26,12 @@ bool is_file_name(const std::string& name) {
          name.find('\0') == name.npos;
 }
 
+std::string damage_of(const std::string& where, const std::string& name, const std::string& what) {
+  return concat(where, ": damaged: ", name, " ", what);
+}
+
+}  // namespace
+
 std::optional<uint64_t> step_in(std::string_view name) {
   uint64_t step = 0;
   if (!name.starts_with(kStepPrefix)) return std::nullopt;
@@ -33,11 +39,11 @@ std::optional<uint64_t> step_in(std::string_view name) {
   return name == concat(kStepPrefix, step) ? std::optional(step) : std::nullopt;
 }
 
-std::string damage_of(const std::string& where, const std::string& name, const std::string& what) {
-  return concat(where, ": damaged: ", name, " ", what);
+uint64_t ObjectManifest::bytes() const {
+  uint64_t sum = 0;
+  for (const auto& [name, file] : files) sum += file.bytes;
+  return sum;
 }
-
-}  // namespace
 
 std::string object_manifest_text(const ObjectManifest& manifest) {
   nlohmann::ordered_json json = {

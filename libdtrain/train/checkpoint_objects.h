@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libdtrain/io/remote/file_transfer.h"
@@ -15,9 +16,13 @@
 
 namespace dtrain {
 
+// Step in the name of a checkpoint, "step-4"; nullopt for other names.
+std::optional<uint64_t> step_in(std::string_view name);
+
 struct ObjectManifest {
   uint64_t step = 0;
   std::map<std::string, remote::FileSum> files{};  // by name
+  uint64_t bytes() const;                          // of all files
 };
 std::string object_manifest_text(const ObjectManifest& manifest);
 // Throws Error(Fault::checkpoint), prefixed by `where`, for damaged text, and FormatError for an unknown format.

@@ -209,9 +209,7 @@ std::optional<uint64_t> RemoteTrainDir::download_newest(const Listed& listed, st
 
 void RemoteTrainDir::download(const ObjectManifest& manifest) const {
   const std::string path = checkpoint_path(local("checkpoints"), manifest.step);
-  uint64_t bytes = 0;
-  for (const auto& [name, sum] : manifest.files) bytes += sum.bytes;
-  note(concat("downloading the checkpoint of step ", manifest.step, ", ", bytes >> 20, " MiB"));
+  note(concat("downloading the checkpoint of step ", manifest.step, ", ", manifest.bytes() >> 20, " MiB"));
   std::error_code unknown;
   if (fs::symlink_status(path, unknown).type() != fs::file_type::not_found)
     require_success(system_files().rename(path, path + ".damaged-" + unique_suffix()), "rename", path);

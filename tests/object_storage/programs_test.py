@@ -1,5 +1,6 @@
 """Programs read data sets and weights from object storage as they do from local files."""
 
+import hashlib
 import io
 import json
 import pathlib
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 
 import s3_server
 
@@ -198,10 +200,127 @@ def test_train_dir(server):
         assert b"error: the last checkpoint could not be written; see above" in result.stderr, result.stderr
         for where, more, text in (("https://host/run", (), "--train_dir: expected a local path or s3://BUCKET/PREFIX"),
                                   ("gs://bucket/run", (), "--train_dir: expected a local path"),
-                                  (url, ("--local_ckpt",), "--local_ckpt needs a local --train_dir"),
-                                  (url, ("--eval",), "--eval and --forward_only need a local --train_dir")):
+                                  (url, ("--local_ckpt",), "--local_ckpt needs a local --train_dir")):
             result = synthetic(server, other, where, 8, *more, check=1)
             assert text in result.stderr.decode(), result.stderr
+
+
+def evaluate(server, folder, *more, check=0, **variables):
+    """Lines about checkpoints and accuracies, and stderr."""
+    result = server.run([bin_file("dtrain-cnn-benchmarks"), "--device=cpu", "--num_intra_threads=1", "--batch_size=8",
+                         "--num_eval_batches=2", *more], check=check, XDG_CACHE_HOME=str(pathlib.Path(folder) / "cache"),
+                        **variables)
+    lines = [line for line in result.stdout.decode().splitlines()
+             if "Accuracy" in line or line.startswith(("Successfully loaded", "Checkpoint not found"))]
+    return lines, result.stderr.decode()
+
+
+def test_evaluation(server):
+    """--eval and --forward_only read the checkpoints of a prefix as of a local train_dir, while a job writes there, and
+    with credentials that can only read."""
+    server.objects("bucket", {})
+    url = "s3://bucket/runs/one"
+    with tempfile.TemporaryDirectory() as folder:
+        records = made_records(folder)
+        local = f"{folder}/run"
+        train(server, records, folder, "local", f"--train_dir={local}", "--save_model_steps=2", "--weight_ema=0.9")
+        here = f"--data_dir={records}"
+
+        def expected(*more, place=""):
+            lines = evaluate(server, folder, here, f"--train_dir={local}{place}", *more)[0]
+            assert any("Accuracy" in line for line in lines) or "--forward_only" in more, lines
+            return [line.replace(local, url) for line in lines]
+        named = ("--model=trivial", "--data_name=imagenet")
+        errors = evaluate(server, folder, here, "--eval", f"--train_dir={url}", *named, check=5)[1]
+        assert errors.splitlines()[-1] == f"error: Checkpoint not found in {url}", errors
+        job = subprocess.Popen(
+            [bin_file("dtrain-cnn-benchmarks"), *named, "--device=cpu", "--batch_size=8", "--num_batches=1000000", here,
+             f"--train_dir={url}", "--save_model_steps=1000000", "--init_learning_rate=1e-6"],
+            env=server.environment(XDG_CACHE_HOME=f"{folder}/job"), stdout=subprocess.DEVNULL)
+        try:
+            for _ in range(1200):
+                if ".dtrain/lease.json" in server.keys("bucket", "runs/one/"):
+                    break
+                assert job.poll() is None
+                time.sleep(0.1)
+            for step in (2, 4):
+                put_checkpoint(server, pathlib.Path(local), "runs/one", step)
+            assert evaluate(server, folder, here, "--eval", f"--train_dir={url}")[0] == expected("--eval")
+            assert job.poll() is None
+        finally:
+            job.kill()
+            job.wait()
+        assert ".dtrain/lease.json" in server.keys("bucket", "runs/one/")
+        server.clear()
+        for method in ("PUT", "POST", "DELETE"):
+            server.fault("denied", method=method, times=-1)
+        for more in (("--eval",), ("--eval", "--eval_nth_checkpoints=1"), ("--forward_only", "--num_batches=2", *named)):
+            assert evaluate(server, folder, here, f"--train_dir={url}", *more)[0] == expected(*more), more
+        place = "/checkpoints/step-2"
+        assert evaluate(server, folder, here, f"--train_dir={url}{place}", "--eval")[0] == expected("--eval", place=place)
+        assert {method for method, _, _ in server.requests} == {"GET"}, server.requests
+
+
+def put_checkpoint(server, run, prefix, step):
+    """Makes a local checkpoint one of the prefix, as another writer would."""
+    files = {path.name: path.read_bytes() for path in (run / f"checkpoints/step-{step}").iterdir()}
+    sums = {name: {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()} for name, text in files.items()}
+    for name, text in files.items():
+        server.ask("PUT", f"/bucket/{prefix}/checkpoints/step-{step}/{name}", text)
+    server.ask("PUT", f"/bucket/{prefix}/checkpoints/step-{step}.json",
+               json.dumps({"format": 1, "step": step, "files": sums}).encode())
+
+
+def test_repeated_evaluation(server):
+    """--eval_interval_secs takes up checkpoints that appear, and waits for the first; a signal ends it."""
+    server.objects("bucket", {})
+    with tempfile.TemporaryDirectory() as folder:
+        records = made_records(folder)
+        train(server, records, folder, "local", f"--train_dir={folder}/run", "--save_model_steps=2")
+        process = subprocess.Popen(
+            [bin_file("dtrain-cnn-benchmarks"), "--model=trivial", "--data_name=imagenet", "--device=cpu", "--batch_size=8",
+             "--num_eval_batches=1", "--eval", "--eval_interval_secs=1", f"--data_dir={records}",
+             "--train_dir=s3://bucket/run"], env=server.environment(XDG_CACHE_HOME=f"{folder}/cache"), text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            def wait_for(text):
+                for line in process.stdout:
+                    if text in line:
+                        return
+                raise AssertionError(f"no '{text}': {process.communicate()}")
+            wait_for("Checkpoint not found in s3://bucket/run")
+            for step in (2, 4):
+                put_checkpoint(server, pathlib.Path(folder, "run"), "run", step)
+                wait_for(f"Successfully loaded model from s3://bucket/run/checkpoints/step-{step}.")
+                wait_for("Accuracy @ 1 = ")
+            process.terminate()
+            _, errors = process.communicate(timeout=120)
+            assert process.returncode == 75, errors
+            assert errors.count("note: downloading the checkpoint of step ") == 2, errors
+        finally:
+            process.kill()
+            process.wait()
+
+
+def test_weights_of_a_train_dir(server):
+    """--weights takes the newest checkpoint of a train_dir."""
+    server.objects("bucket", {})
+    with tempfile.TemporaryDirectory() as folder:
+        records = made_records(folder)
+        train(server, records, folder, "local", f"--train_dir={folder}/run", "--save_model_steps=2")
+        for step in (2, 4):
+            put_checkpoint(server, pathlib.Path(folder, "run"), "run", step)
+        continued = train(server, records, folder, "continued", f"--weights={folder}/run")
+        for number, name in enumerate(("run", "run/", "run/checkpoints/step-4")):
+            assert train(server, records, folder, f"remote-{number}", f"--weights=s3://bucket/{name}") == continued, name
+        older = train(server, records, folder, "older", f"--weights={folder}/run/checkpoints/step-2")
+        server.ask("DELETE", "/bucket/run/checkpoints/step-4.json")
+        assert train(server, records, folder, "previous", "--weights=s3://bucket/run") == older != continued
+        here = ("--eval", f"--data_dir={records}")
+        local = evaluate(server, folder, *here, f"--weights={folder}/run/checkpoints/step-2")[0]
+        assert local and evaluate(server, folder, *here, "--weights=s3://bucket/run")[0] == local
+        result = train(server, records, folder, "none", "--weights=s3://bucket/none", check=5)
+        assert b"s3://bucket/none: not found (NoSuchKey)" in result.stderr, result.stderr
 
 
 def test_train_dir_of_ranks(server):
@@ -216,6 +335,11 @@ def test_train_dir_of_ranks(server):
         assert result.stderr.count(b"note: downloading the checkpoint of step 2, ") == 1, result.stderr
         model = "checkpoints/step-4/model.safetensors"
         assert server.ask("GET", f"/bucket/run/{model}") == pathlib.Path(folder, "local", model).read_bytes()
+        outputs = [evaluate(server, other, "--eval", "--eval_nth_checkpoints=1", f"--train_dir={train_dir}", *ranks)
+                   for train_dir in (f"{folder}/local", "s3://bucket/run")]
+        assert outputs[0][0] and outputs[1][0] == [line.replace(f"{folder}/local", "s3://bucket/run")
+                                                   for line in outputs[0][0]]
+        assert outputs[1][1].count("note: downloading the checkpoint of step ") == 2, outputs
 
 
 def drawn_coco(folder):
@@ -262,12 +386,12 @@ def test_train_dir_of_a_detector(server):
         assert {"checkpoints/step-2.json", "checkpoints/step-4.json", "log.log", "stats.json"} <= keys, keys
         working = next(pathlib.Path(folder, "cache-4/dtrain/train_dirs").glob("run-*/log.log"))
         assert server.ask("GET", "/bucket/run/log.log") == working.read_bytes()
-
-
-if __name__ == "__main__":
-    s3_server.run_cases(globals())
         scores = [server.run([bin_file("dtrain-mask-rcnn"), "eval", f"--data_dir={data}", "--device=cpu",
                               f"--load={place}"], check=0).stdout.decode().splitlines()
                   for place in (working.parent, "s3://bucket/run")]
         scores = [[line for line in lines if "AP" in line] for lines in scores]
         assert scores[0] and scores[0] == scores[1], scores
+
+
+if __name__ == "__main__":
+    s3_server.run_cases(globals())

@@ -1,8 +1,11 @@
 // A run without a network to train, for tests of train_dirs in object storage: its parameters are a function of the
 // steps, and a checkpoint comes after every second step.
 //     train_dir_tool URL FOLDER STEPS [keep=N] [lease=SECONDS] [pause=MILLISECONDS] [best=STEP] [clear=1]
-// FOLDER is the working folder. URL "local": no object storage. Errors: one line on stderr, and the fault's number as
-// exit code.
+// FOLDER is the working folder. URL "local": no object storage.
+//     train_dir_tool copies URL FOLDER   for each line of standard input, "newest", "steps" or a step: the path of the
+//                                        copy in FOLDER, or the steps
+//     train_dir_tool weights URL         prints weights_file()
+// Errors: one line on stderr, and the fault's number as exit code.
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -16,6 +19,8 @@
 #include "dtrain/autograd/parameters.h"
 #include "dtrain/io/remote_path.h"
 #include "dtrain/train/checkpoint.h"
+#include "libdtrain/train/checkpoint_copies.h"
+#include "libdtrain/train/checkpoint_files.h"
 #include "libdtrain/train/remote_train_dir.h"
 
 namespace dtrain {
@@ -60,27 +65,44 @@ void train(const std::string& url, const std::string& folder, uint64_t steps, co
   if (remote) remote->finish();
 }
 
-int run(int count, char** words) {
-  set_remote_variables([](const char* name) { return std::getenv(name); });
+void copy(const std::string& url, const std::string& folder) {
+  CheckpointCopies copies({.url = url, .parent = folder, .note = tell});
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line == "steps") {
+      for (const uint64_t step : copies.steps()) std::cout << step << ' ';
+      std::cout << std::endl;
+    } else {
+      const auto path = line == "newest" ? copies.newest() : copies.of(std::stoull(line));
+      std::cout << path.value_or("none") << std::endl;
+    }
+  }
+}
+
+void run(const std::string& command, int count, char** words) {
+  if (command == "copies") return copy(words[2], words[3]);
+  if (command == "weights") {
+    std::cout << weights_file(words[2]) << '\n';
+    return;
+  }
   Options options;
   for (int i = 4; i < count; ++i) {
     const std::string word = words[i];
     options[word.substr(0, word.find('='))] = std::stoll(word.substr(word.find('=') + 1));
   }
-  try {
-    train(words[1], words[2], std::stoull(words[3]), options);
-    return 0;
-  } catch (const Error& error) {
-    std::cerr << "error: " << error.what() << '\n';
-    return static_cast<int>(error.fault());
-  }
+  train(command, words[2], std::stoull(words[3]), options);
 }
 
 }  // namespace
 }  // namespace dtrain
 
 int main(int count, char** words) {
-  if (count >= 4) return dtrain::run(count, words);
-  std::cerr << "train_dir_tool URL FOLDER STEPS [NAME=NUMBER]...\n";
-  return 1;
+  if (count < 3) return 1;
+  dtrain::set_remote_variables([](const char* name) { return std::getenv(name); });
+  try {
+    dtrain::run(words[1], count, words);
+    return 0;
+  } catch (const dtrain::Error& error) {
+    std::cerr << "error: " << error.what() << '\n';
+    return static_cast<int>(error.fault());
+  }
 }

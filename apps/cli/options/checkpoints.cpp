@@ -104,6 +104,7 @@ void CheckpointFlags::apply(RunOptions& run) const {
 
 std::string CheckpointFlags::recorded_weights(bool evaluates) const {
   if (!weights.empty() || !evaluates || train_dir.empty()) return weights;
+  if (is_remote()) return newest_remote_weights(train_dir, Fault::config).value_or("");
   if (looks_complete(train_dir)) return train_dir;
   return newest_checkpoint(train_dir, looks_complete).value_or("");
 }

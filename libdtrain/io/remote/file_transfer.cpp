@@ -75,6 +75,12 @@ void download(const InputFile& from, const std::string& path, const FileSum* exp
 
 }  // namespace
 
+FileSum sum_of_file(const std::string& path) {
+  const InputFile file(path, Fault::resource);
+  const uint64_t bytes = file.size();
+  return {bytes, sha256_of(file, bytes)};
+}
+
 FileSum upload_file(RemoteStorage& storage, const std::string& path, const S3Address& to) {
   const InputFile file(path, Fault::resource);
   const uint64_t bytes = file.size();

@@ -13,6 +13,9 @@ struct FileSum {
   std::string sha256{};  // hexadecimal
 };
 
+// Of a local file. Throws Error(Fault::resource).
+FileSum sum_of_file(const std::string& path);
+
 // Uploads the bytes that the file has now, in parts by several requests at once; returns their checksum. Throws
 // Error(Fault::resource).
 FileSum upload_file(RemoteStorage& storage, const std::string& path, const S3Address& to);

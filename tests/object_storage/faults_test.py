@@ -97,8 +97,8 @@ def test_skewed_clock(server):
 
 
 def test_rotated_credentials(server):
-    """Keys that the service refuses as expired during the run are replaced, with the pod's token of then. Keys of a shared
-    file are read once."""
+    """Keys that the service refuses as expired during the run are replaced, with the pod's token of then, or the shared
+    file's keys of then."""
     server.objects("bucket", {"file": CONTENT})
     keys = {f"ASIAROTATED{i}": f"rotated-secret-{i}-that-no-output-may-hold" for i in range(2)}
     server.secrets.update(keys)
@@ -119,20 +119,16 @@ def test_rotated_credentials(server):
         return handler.fail(400, "ExpiredToken") if used[-1] == "ASIAROTATED0" and len(used) > 1 else handler.forward(body)
     server.pages |= {"/credentials": service, "/bucket/file": page}
     no_keys = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}
-    for source, code in (({"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{server.url}/credentials",
-                           "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": str(token)}, 0),
-                         ({"AWS_SHARED_CREDENTIALS_FILE": str(shared)}, 2)):
+    for source in ({"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{server.url}/credentials",
+                    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": str(token)},
+                   {"AWS_SHARED_CREDENTIALS_FILE": str(shared)}):
         rotate(0)
         used.clear()
         process = waiting(server, **no_keys, **source)
         rotate(1)
         _, errors = process.communicate("\n", timeout=60)
-        assert process.returncode == code, errors
-        if code:
-            assert errors == f"error: {FILE}: the server answers 400 (ExpiredToken); the request was signed with the " \
-                "credentials of profile default\n", errors
-        else:
-            assert not errors and used == ["ASIAROTATED0", "ASIAROTATED0", "ASIAROTATED1"], (used, errors)
+        assert process.returncode == 0 and not errors, errors
+        assert used == ["ASIAROTATED0", "ASIAROTATED0", "ASIAROTATED1"], used
 
 
 def waiting(server, **variables):

@@ -106,6 +106,8 @@ def test_wandb_restarts(folder):
     first = calls(folder, "init")[0]
     assert (first["project"], first["name"], first["resume"]) == ("p", "n", "allow"), first
     assert first["config"] == {"model": "lenet", "input.batch_size": 4}, first
+    # Lines are sent again if the script is killed before it has noted them.
+    wait_until(lambda: json.loads((folder / "metrics.jsonl.forwarded.json").read_text())["sent"], "noted lines")
     script.process.kill()
     script.process.wait()
     script = Forwarder(folder, "wandb", more=more)  # continues the run

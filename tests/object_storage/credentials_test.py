@@ -93,7 +93,7 @@ def test_rotated_shared_file(server):
                 old = used[-1] == 1
                 if old and len(used) > 1 and rotate:
                     rotate.pop()()
-            if not old or len(used) == 1:
+            if (not old or len(used) == 1) and handler.headers.get("X-Amz-Security-Token"):
                 return handler.forward(body)
             return handler.fail(400 if code == "ExpiredToken" else 403, code)
         return page
@@ -106,15 +106,18 @@ def test_rotated_shared_file(server):
     for code in ("ExpiredToken", "InvalidAccessKeyId"):
         assert run(code, lambda: write(2)).stdout == bytes(20_000_000)
         assert used[0] == 1 and set(used) == {1, 2}, used
-    # A tool that is writing: the file is empty, and then there. Requests must not become anonymous.
-    later = threading.Timer(0.3, write, [2])
+    # A tool that is writing: the file is empty or ends before the token, and then there. Requests must not become anonymous.
+    write(2)
+    without_token = path.read_text().split("aws_session_token")[0]
+    for written in ("", without_token):
+        later = threading.Timer(0.3, write, [2])
 
-    def rewrite():
-        path.write_text("")
-        later.start()
-    assert run("ExpiredToken", rewrite).stdout == bytes(20_000_000)
-    later.join()
-    assert set(used) == {1, 2}, used
+        def rewrite(written=written, later=later):
+            path.write_text(written)
+            later.start()
+        assert run("ExpiredToken", rewrite).stdout == bytes(20_000_000)
+        later.join()
+        assert set(used) == {1, 2}, used
     for rotate, text in ((lambda: path.write_text("[other]\n"), b"the keys of profile default were refused, and the profile "
                           b"has no keys any more"),
                          (lambda: path.write_text("[default\n"), b"line 1: expected ']'"),

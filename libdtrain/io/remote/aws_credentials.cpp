@@ -169,6 +169,7 @@ std::optional<AwsSession> AwsCredentials::from_profile() {
   if (is_profile_) return reread_profile();
   AwsSession session = session_in(profile_);
   is_profile_ = is_complete(session);
+  has_token_ = !session.key.session_token.empty();
   if (is_profile_) return session;
   for (const char* key : {"credential_process", "sso_session", "sso_start_url", "source_profile", "credential_source"})
     if (!profile_.get(key).empty())
@@ -187,7 +188,9 @@ AwsSession AwsCredentials::reread_profile() {
     if (i > 0) std::this_thread::sleep_for(kRereadPause);
     try {
       AwsSession session = session_in(AwsProfile::read(variables_));
-      if (is_complete(session)) return session;
+      const bool lacks_token =
+          has_token_ && session.key.session_token.empty() && i + 1 < most;  // which is written last
+      if (is_complete(session) && !lacks_token) return session;
       problem = "has no keys any more";
     } catch (const Error& error) {
       problem = concat("cannot be read again: ", error.what());

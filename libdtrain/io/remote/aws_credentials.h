@@ -68,7 +68,7 @@ class AwsCredentials {
   time_t next_refresh_ = 0;                               // while the current ones are valid
   bool none_ = false;                                     // no source has any
   bool is_instance_ = false;                              // the instance's service has answered
-  bool is_profile_ = false;                               // the shared files had keys
+  bool is_profile_ = false, has_token_ = false;           // the shared files had keys, and with them a token
   std::chrono::steady_clock::time_point next_rereads_{};  // after rereads without keys
 };
 

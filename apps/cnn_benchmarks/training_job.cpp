@@ -62,7 +62,8 @@ TrainingJob::TrainingJob(Settings job_settings, TrainingSchedule job_schedule, D
   const std::string& backbone = settings.flags.ssd.backbone_model_path;
   if (!backbone.empty()) weights_summary = detector->load_backbone(backbone) + " (backbone)";
   if (const std::string& weights = settings.flags.checkpoints.weights; !weights.empty())
-    load_weights(weights_file(weights));
+    // A training may save a newer checkpoint while the ranks look.
+    load_weights(group.broadcast(is_chief() ? weights_file(weights) : "", settings.ranks.chief, "path of the weights"));
   const cli::FineTuningFlags& fine_tuning = settings.flags.fine_tuning;
   note(cli::fine_tune(store, fine_tuning.freeze, fine_tuning.head_learning_rate_factor));
 }

@@ -26,8 +26,13 @@ std::optional<LoadedCheckpoint> SavedCheckpoints::newest(Log& log) {
 bool SavedCheckpoints::evaluate(int64_t nth, int64_t pause_seconds, Log& log,
                                 const std::function<bool(const LoadedCheckpoint&)>& evaluate) {
   if (nth > 0) {
+    bool any = false;
     for (const Place& place : kept(static_cast<size_t>(nth)))
-      if (const auto loaded = load(place, log); loaded && !evaluate(*loaded)) return false;
+      if (const auto loaded = load(place, log)) {
+        any = true;
+        if (!evaluate(*loaded)) return false;
+      }
+    if (!any) throw Error(Fault::checkpoint, fmt::format("{}: every checkpoint was damaged or deleted", train_dir_));
     return true;
   }
   while (true) {

@@ -99,8 +99,9 @@ std::optional<std::string> CheckpointCopies::newest() {
 std::optional<std::string> CheckpointCopies::of(uint64_t step) {
   const auto listed = list();
   const auto found = listed.find(step);
-  const bool copied = found != listed.end() && copy(step, found->second) == Result::copied;
-  return copied ? std::optional(path_of(step)) : std::nullopt;
+  const Result result = found == listed.end() ? Result::deleted : copy(step, found->second);
+  if (result == Result::deleted) note(concat("skipped the checkpoint of step ", step, ", which was deleted meanwhile"));
+  return result == Result::copied ? std::optional(path_of(step)) : std::nullopt;
 }
 
 CheckpointCopies::Result CheckpointCopies::copy(uint64_t step, const ListedCheckpoint& listed) {

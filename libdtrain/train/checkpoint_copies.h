@@ -34,7 +34,7 @@ class CheckpointCopies {
   // Path of a copy of the newest complete checkpoint; nullopt if there is none. Passes over damaged ones with a note.
   // A checkpoint that the job deletes during the download is replaced by the then newest one.
   std::optional<std::string> newest();
-  // The same for one step; nullopt if it is damaged, with a note, or deleted.
+  // The same for one step; nullopt, with a note, if it is damaged or deleted.
   std::optional<std::string> of(uint64_t step);
 
  private:

@@ -39,8 +39,8 @@ class AugmentedDataset final : public Dataset {
   std::unique_ptr<SampleReader> reader() const override;
   std::string identity() const override { return inner_->identity(); }
   std::string contents() const override { return inner_->contents(); }
-  void will_read(uint64_t record) const override { inner_->will_read(record); }
-  bool reads_ahead() const override { return inner_->reads_ahead(); }
+  void prefetch(uint64_t record) const override { inner_->prefetch(record); }
+  bool can_prefetch() const override { return inner_->can_prefetch(); }
 
  private:
   class Reader;

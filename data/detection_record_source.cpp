@@ -32,8 +32,8 @@ class RecordSource final : public DetectionSource {
   const std::vector<std::string>& faults() const override { return shards_.faults(); }
   std::string identity() const override { return shards_.identity(); }
   std::string contents() const override { return shards_.contents(); }
-  void will_read(uint64_t image) const override { shards_.will_read(image); }
-  bool reads_ahead() const override { return shards_.reads_ahead(); }
+  void prefetch(uint64_t image) const override { shards_.prefetch(image); }
+  bool can_prefetch() const override { return shards_.can_prefetch(); }
 
  private:
   class Reader final : public DetectionSource::Reader {

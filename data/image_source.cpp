@@ -82,8 +82,8 @@ std::span<const std::byte> ImageSourceDataset::read(uint64_t record, std::vector
   return kept ? *kept : kept_->keep(record, source_->read(record, buffer));
 }
 
-void ImageSourceDataset::will_read(uint64_t record) const {
-  if (!kept_ || !kept_->find(record)) source_->will_read(record);
+void ImageSourceDataset::prefetch(uint64_t record) const {
+  if (!kept_ || !kept_->find(record)) source_->prefetch(record);
 }
 
 }  // namespace dtrain::data

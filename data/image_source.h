@@ -32,8 +32,8 @@ class ImageSource {
   virtual std::vector<int64_t> labels(uint64_t image) const { return {label(image)}; }
   // Verified bytes of the image, which are in `buffer`. Throws Error(Fault::data).
   virtual std::span<const std::byte> read(uint64_t image, std::vector<std::byte>& buffer) const = 0;
-  virtual void will_read(uint64_t) const {}
-  virtual bool reads_ahead() const { return false; }
+  virtual void prefetch(uint64_t) const {}
+  virtual bool can_prefetch() const { return false; }
 };
 
 // Output of a classifier for a stored label. Throws Error(Fault::data), naming `what`, unless label + offset lies in
@@ -54,8 +54,8 @@ class ImageSourceDataset final : public Dataset {
   const std::vector<std::string>& faults() const override { return source_->faults(); }
   std::string identity() const override;
   std::string contents() const override { return source_->contents(); }
-  void will_read(uint64_t record) const override;
-  bool reads_ahead() const override { return source_->reads_ahead() && !first_only_; }
+  void prefetch(uint64_t record) const override;
+  bool can_prefetch() const override { return source_->can_prefetch() && !first_only_; }
   std::unique_ptr<SampleReader> reader() const override;
 
  private:

@@ -39,8 +39,8 @@ class RecordSource final : public ImageSource {
     example.parse(shards_.read(image, buffer));
     return std::as_bytes(std::span(example.bytes("image/encoded")));
   }
-  void will_read(uint64_t image) const override { shards_.will_read(image); }
-  bool reads_ahead() const override { return shards_.reads_ahead(); }
+  void prefetch(uint64_t image) const override { shards_.prefetch(image); }
+  bool can_prefetch() const override { return shards_.can_prefetch(); }
 
  private:
   RecordShards shards_;

@@ -18,8 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Rows that are announced to a data set which reads ahead: they are fetched while the workers are at earlier ones.
-constexpr uint64_t kRowsAhead = 128;
+// Training rows that a data set in object storage prefetches while the workers are at earlier ones. Evaluation reads
+// files in order, for which their read-ahead does with fewer requests.
+constexpr uint64_t kRowsToPrefetch = 128;
 
 void check(const Dataset& dataset, const LoaderOptions& options) {
   DT_CHECK(options.batch > 0, "loader: batch ", options.batch, ": expected at least 1");
@@ -80,14 +81,14 @@ struct Loader::State {
         options(given),
         order(order_of(*dataset, options)),
         first_position(order.position_after(options.cursor)),
-        reads_ahead(dataset->reads_ahead()) {
+        can_prefetch(options.training && dataset->can_prefetch()) {
     stats.bad_records = stats.unreachable = dataset->faults().size();
     for (const std::string& fault : dataset->faults())
       if (stats.faults.size() < LoaderStats::kNamed) stats.faults.push_back(fault);
     const uint64_t left = order.end() - std::min(order.end(), first_position);
     if (!options.training) batches = (left + global_batch() - 1) / global_batch();
     make_slots();
-    for (uint64_t row = 0; row < kRowsAhead; ++row) announce(row);
+    for (uint64_t row = 0; row < kRowsToPrefetch; ++row) prefetch(row);
     start_workers();
   }
 
@@ -151,7 +152,8 @@ struct Loader::State {
       Slot& slot = slot_of(place->batch);
       std::exception_ptr error;
       try {
-        announce(place->batch * static_cast<uint64_t>(options.batch) + static_cast<uint64_t>(place->row) + kRowsAhead);
+        prefetch(place->batch * static_cast<uint64_t>(options.batch) + static_cast<uint64_t>(place->row) +
+                 kRowsToPrefetch);
         fill(reader, slot, *place, options.defer_decoding);
       } catch (...) {
         error = std::current_exception();
@@ -186,13 +188,13 @@ struct Loader::State {
         .key;
   }
 
-  // Announces the sample of a row, counted from this loader's first one.
-  void announce(uint64_t row) const {
-    if (!reads_ahead) return;
+  // Prefetches the sample of a row, counted from this loader's first one.
+  void prefetch(uint64_t row) const {
+    if (!can_prefetch) return;
     const auto rows = static_cast<uint64_t>(options.batch);
     if (row / rows >= batches) return;
     const uint64_t sample = key_of({row / rows, static_cast<int64_t>(row % rows)}).sample;
-    if (sample < dataset->size()) dataset->will_read(sample);
+    if (sample < dataset->size()) dataset->prefetch(sample);
   }
 
   // Decodes a sample into its row. Lock-free: rows are disjoint, and finish() publishes them.
@@ -330,7 +332,7 @@ struct Loader::State {
   const LoaderOptions options;
   const SampleOrder order;
   const uint64_t first_position;
-  const bool reads_ahead;
+  const bool can_prefetch;
   uint64_t batches = UINT64_MAX;  // total of this loader
   std::vector<Slot> slots;
   std::vector<std::unique_ptr<SampleReader>> readers;

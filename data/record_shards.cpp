@@ -79,11 +79,11 @@ std::span<const std::byte> RecordShards::read(uint64_t record, std::vector<std::
   return kept ? *kept : kept_->keep(record, read_file(record, buffer));
 }
 
-void RecordShards::will_read(uint64_t record) const {
+void RecordShards::prefetch(uint64_t record) const {
   if (kept_ && kept_->find(record)) return;
   const Shard& shard = shard_of(record);
   const uint64_t index = record - begins_[&shard - shards_.data()];
-  if (shard.file) shard.file->will_read(shard.index.offset(index), shard.index.length(index));
+  if (shard.file) shard.file->prefetch(shard.index.offset(index), shard.index.length(index));
 }
 
 std::span<const std::byte> RecordShards::read_file(uint64_t record, std::vector<std::byte>& buffer) const {

@@ -167,11 +167,11 @@ class TarSource final : public ImageSource {
     return {buffer.data(), one.bytes};
   }
 
-  void will_read(uint64_t image) const override {
+  void prefetch(uint64_t image) const override {
     const TarSample& one = sample(image);
-    if (const Tar& tar = tar_of(image); tar.file) tar.file->will_read(one.offset, one.bytes);
+    if (const Tar& tar = tar_of(image); tar.file) tar.file->prefetch(one.offset, one.bytes);
   }
-  bool reads_ahead() const override { return is_remote_; }
+  bool can_prefetch() const override { return is_remote_; }
 
   std::vector<std::string> notices() const {
     uint64_t without_image = 0, links = 0;

@@ -71,8 +71,8 @@ void InputFile::read(uint64_t offset, void* to, size_t size) const {
                                offset, " (the file is truncated)"));
 }
 
-void InputFile::will_read(uint64_t offset, size_t size) const {
-  if (remote_) remote_->will_read(offset, size);
+void InputFile::prefetch(uint64_t offset, size_t size) const {
+  if (remote_) remote_->prefetch(offset, size);
 }
 
 uint32_t crc32c_of(const InputFile& file) {

@@ -24,18 +24,18 @@ class MixedDataset final : public Dataset {
   const std::vector<std::string>& faults() const override { return faults_; }
   std::string identity() const override { return "mixed"; }
   std::unique_ptr<SampleReader> reader() const override { return std::make_unique<Reader>(*this); }
-  void will_read(uint64_t record) const override {
+  void prefetch(uint64_t record) const override {
     const std::lock_guard lock(mutex);
-    ++announced[record];
-    ++announcements;
+    ++prefetched[record];
+    ++prefetches;
   }
-  bool reads_ahead() const override { return remote; }
+  bool can_prefetch() const override { return remote; }
 
   std::set<uint64_t> bad;
   bool remote = false;
   mutable std::mutex mutex;
-  mutable std::map<uint64_t, int> announced;  // less the reads since
-  mutable int announcements = 0, reads = 0, unannounced = 0;
+  mutable std::map<uint64_t, int> prefetched;  // less the reads since
+  mutable int prefetches = 0, reads = 0, unexpected = 0;
 
  private:
   struct Reader final : SampleReader {
@@ -44,7 +44,7 @@ class MixedDataset final : public Dataset {
       {
         const std::lock_guard lock(dataset.mutex);
         ++dataset.reads;
-        dataset.unannounced += --dataset.announced[record] < 0;
+        dataset.unexpected += --dataset.prefetched[record] < 0;
       }
       if (dataset.bad.contains(record)) throw Error(Fault::data, "rotten");
       const std::span<int32_t> pixels = row.span<int32_t>(0);
@@ -193,7 +193,7 @@ TEST(LoaderLayouts, RejectsStepsThatDoNotDivideIntoBatches) {
   expect_error([&] { Loader(dataset, mixed_options(4, 2, 12)); }, Fault::config, "12 samples a step");
 }
 
-TEST(LoaderLayouts, AnnouncesEachSampleBeforeItIsRead) {
+TEST(LoaderLayouts, PrefetchesEachTrainingSampleBeforeItIsRead) {
   for (const bool training : {true, false})
     for (const int64_t repeats : {1, 3}) {
       auto dataset = std::make_shared<MixedDataset>(500);
@@ -203,16 +203,17 @@ TEST(LoaderLayouts, AnnouncesEachSampleBeforeItIsRead) {
       options.repeats = repeats;
       const int steps = training ? 40 : 63;  // 42 of one layout, 21 of the other
       mixed_steps(dataset, options, 1, steps);
-      EXPECT_EQ(dataset->unannounced, 0);
-      EXPECT_GE(dataset->announcements, dataset->reads);
-      if (!training) {
-        EXPECT_EQ(dataset->announcements, 500);
+      if (training) {
+        EXPECT_EQ(dataset->unexpected, 0);
+        EXPECT_GE(dataset->prefetches, dataset->reads);
+      } else {
+        EXPECT_EQ(dataset->prefetches, 0);
         EXPECT_EQ(dataset->reads, 500);
       }
     }
   auto local = std::make_shared<MixedDataset>(500);
   mixed_steps(local, mixed_options(4), 1, 10);
-  EXPECT_EQ(local->announcements, 0);
+  EXPECT_EQ(local->prefetches, 0);
 }
 
 }  // namespace

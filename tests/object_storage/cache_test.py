@@ -54,16 +54,16 @@ def test_cold_and_warm(server):
         assert all(path.stat().st_mode & 0o077 == 0 for path in blocks(folder))
 
 
-def test_announced(server):
+def test_prefetched(server):
     server.objects("bucket", {"file": CONTENT})
     with tempfile.TemporaryDirectory() as folder:
         for size in (LARGE, 4 * BLOCK):
-            out, counts = cached(server, f"{folder}/{size}", "announced", FILE, *SCATTERED, size=size)
+            out, counts = cached(server, f"{folder}/{size}", "prefetch", FILE, *SCATTERED, size=size)
             assert out == bytes_of(SCATTERED)
             if size == LARGE:
                 assert gets(server) <= 1 + 13 and counts["fetched"] <= len(CONTENT), (server.requests, counts)
         server.requests.clear()
-        out, counts = cached(server, f"{folder}/{LARGE}", "announced", FILE, *SCATTERED)
+        out, counts = cached(server, f"{folder}/{LARGE}", "prefetch", FILE, *SCATTERED)
         assert out == bytes_of(SCATTERED)
         # What is on the disk is read in windows, which may reach into a block that no range touches.
         assert gets(server) <= 2 and counts["fetched"] <= BLOCK, (server.requests, counts)

@@ -35,7 +35,7 @@ def test_sequential_reads_fetch_ahead(server):
     assert len(server.requests) <= 18, len(server.requests)
 
 
-def test_announced_reads_are_fetched_together(server):
+def test_prefetches_run_together(server):
     server.objects("bucket", {"file": CONTENT})
     ranges = random.Random(2).sample(range(1, 250), 24)
     words = [f"{at * 110_000}:100000" for at in ranges]
@@ -48,17 +48,17 @@ def test_announced_reads_are_fetched_together(server):
             together.wait(60)
         opened.append(None)
     server.gate = gate
-    assert server.tool("announced", "s3://bucket/file", *words).stdout == expected
+    assert server.tool("prefetch", "s3://bucket/file", *words).stdout == expected
     assert len(server.requests) == 1 + 24, server.requests
     server.gate = None
     for kind in ("error", "reset", "truncated", "slow_down"):
         server.requests.clear()
         server.fault(kind, method="GET", times=4, after=1)
         # What is asked twice is read twice, from one request or two.
-        assert server.tool("announced", "s3://bucket/file", *words, words[0]).stdout == expected + expected[:100_000], kind
+        assert server.tool("prefetch", "s3://bucket/file", *words, words[0]).stdout == expected + expected[:100_000], kind
 
 
-def test_announced_reads_of_an_object_that_is_replaced(server):
+def test_prefetch_of_an_object_that_is_replaced(server):
     server.objects("bucket", {"file": CONTENT})
     seen = []
 
@@ -67,7 +67,7 @@ def test_announced_reads_of_an_object_that_is_replaced(server):
         if len(seen) == 2:
             server.objects("bucket", {"file": CONTENT[::-1]})
     server.gate = gate
-    server.refused("s3://bucket/file: was replaced since it was opened", "announced", "s3://bucket/file", "3000000:10",
+    server.refused("s3://bucket/file: was replaced since it was opened", "prefetch", "s3://bucket/file", "3000000:10",
                    "9000000:20")
 
 

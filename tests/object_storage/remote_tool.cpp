@@ -1,7 +1,7 @@
 // Calls the client of object storage for the Python tests of this folder. Errors: one line on stderr, and the fault's
 // number as exit code.
 //     remote_tool read PATH OFFSET:SIZE...   prints the bytes
-//     remote_tool announced PATH OFFSET:SIZE...   announces all ranges, then prints their bytes
+//     remote_tool prefetch PATH OFFSET:SIZE...   prefetches all ranges, then prints their bytes
 //     remote_tool threads PATH SIZE          reads in blocks of this size, on eight threads; prints SHA-256
 //     remote_tool list PATH                  prints names_in_folder() as JSON
 //     remote_tool exists PATH                prints file_exists() and folder_exists()
@@ -37,11 +37,11 @@ namespace {
 
 std::string standard_input() { return {std::istreambuf_iterator<char>(std::cin), {}}; }
 
-void read_ranges(const std::string& path, const std::vector<std::string>& ranges, bool announced) {
+void read_ranges(const std::string& path, const std::vector<std::string>& ranges, bool prefetch) {
   const InputFile file(path);
-  if (announced)
+  if (prefetch)
     for (const std::string& range : ranges)
-      file.will_read(std::stoull(range), std::stoull(range.substr(range.find(':') + 1)));
+      file.prefetch(std::stoull(range), std::stoull(range.substr(range.find(':') + 1)));
   for (const std::string& range : ranges) {
     std::string bytes(std::stoull(range.substr(range.find(':') + 1)), '\0');
     bytes.resize(file.read_some(std::stoull(range), bytes.data(), bytes.size()));
@@ -137,8 +137,8 @@ void run(const std::vector<std::string>& words) {
   if (command == "sign") return sign_lines();
   if (command == "cache") return run_with_cache(words);
   const std::string& path = words.at(1);
-  if (command == "read" || command == "announced")
-    read_ranges(path, {words.begin() + 2, words.end()}, command == "announced");
+  if (command == "read" || command == "prefetch")
+    read_ranges(path, {words.begin() + 2, words.end()}, command == "prefetch");
   if (command == "threads") read_on_threads(path, std::stoull(words.at(2)));
   if (command == "list") std::cout << nlohmann::json(names_in_folder(path)) << '\n';
   if (command == "exists") std::cout << file_exists(path) << folder_exists(path) << '\n';

@@ -68,9 +68,9 @@ class Dataset {
   virtual const std::vector<std::string>& faults() const = 0;
   virtual std::unique_ptr<SampleReader> reader() const = 0;
   // Hint that a record will be read soon, so that data in object storage is fetched. Does not wait.
-  virtual void will_read(uint64_t) const {}
-  // Whether will_read() does anything.
-  virtual bool reads_ahead() const { return false; }
+  virtual void prefetch(uint64_t) const {}
+  // Whether prefetch() does anything.
+  virtual bool can_prefetch() const { return false; }
   // Ordered file names and sizes, which must be equal on resume.
   virtual std::string identity() const = 0;
   // The same with checksums of the contents, which must be equal on all ranks.

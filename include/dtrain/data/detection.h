@@ -71,8 +71,8 @@ class DetectionDataset final : public Dataset {
   uint64_t size() const override { return records_.size(); }
   const std::vector<uint64_t>& shard_begins() const override { return shard_begins_; }
   RecordLocation locate(uint64_t record) const override { return source_->locate(records_[record].image); }
-  void will_read(uint64_t record) const override { source_->will_read(records_[record].image); }
-  bool reads_ahead() const override { return source_->reads_ahead(); }
+  void prefetch(uint64_t record) const override { source_->prefetch(records_[record].image); }
+  bool can_prefetch() const override { return source_->can_prefetch(); }
   const std::vector<std::string>& faults() const override { return source_->faults(); }
   std::vector<std::string> notices() const { return source_->notices(); }
   // Notice about training objects without a mask, which have no mask loss; empty without any.

@@ -48,8 +48,8 @@ class DetectionSource {
   // See Dataset; numbers are images.
   virtual const std::vector<uint64_t>& shard_begins() const = 0;
   virtual RecordLocation locate(uint64_t image) const = 0;
-  virtual void will_read(uint64_t) const {}
-  virtual bool reads_ahead() const { return false; }
+  virtual void prefetch(uint64_t) const {}
+  virtual bool can_prefetch() const { return false; }
   // File of an image; empty for an image inside a record.
   virtual std::string file_of(uint64_t) const { return {}; }
   virtual const std::vector<std::string>& faults() const = 0;

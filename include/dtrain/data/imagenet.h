@@ -53,8 +53,8 @@ class ImagenetDataset final : public Dataset {
   const std::vector<std::string>& faults() const override { return shards_.faults(); }
   std::string identity() const override { return shards_.identity(); }
   std::string contents() const override { return shards_.contents(); }
-  void will_read(uint64_t record) const override { shards_.will_read(record); }
-  bool reads_ahead() const override { return shards_.reads_ahead(); }
+  void prefetch(uint64_t record) const override { shards_.prefetch(record); }
+  bool can_prefetch() const override { return shards_.can_prefetch(); }
   std::unique_ptr<SampleReader> reader() const override;
 
  private:

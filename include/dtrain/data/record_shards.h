@@ -36,8 +36,8 @@ class RecordShards {
   // and Error(Fault::data) if the file has been replaced.
   std::span<const std::byte> read(uint64_t record, std::vector<std::byte>& buffer) const;
   // As those of Dataset.
-  void will_read(uint64_t record) const;
-  bool reads_ahead() const { return is_remote_ && !first_only_; }
+  void prefetch(uint64_t record) const;
+  bool can_prefetch() const { return is_remote_ && !first_only_; }
 
  private:
   struct Shard {

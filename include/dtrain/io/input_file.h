@@ -36,7 +36,7 @@ class InputFile {
   // Reads exactly `size` bytes; throws at the end of the file.
   void read(uint64_t offset, void* to, size_t size) const;
   // Hint that exactly these bytes will be read soon: of a remote file, a thread fetches them. Does not wait.
-  void will_read(uint64_t offset, size_t size) const;
+  void prefetch(uint64_t offset, size_t size) const;
 
  private:
   [[noreturn]] void fail(const char* call) const;  // from errno

@@ -84,9 +84,9 @@ class RecordFile {
   // needed, and verifies both checksums. Throws RecordError.
   std::span<const std::byte> read_record_at(uint64_t offset, uint64_t length, uint64_t index,
                                             std::vector<std::byte>& buffer) const;
-  // Hint that read_record_at() will be called soon. See InputFile::will_read.
-  void will_read(uint64_t offset, uint64_t length) const {
-    file_.will_read(offset, kRecordHeader + length + kRecordFooter);
+  // Hint that read_record_at() will be called soon. See InputFile::prefetch.
+  void prefetch(uint64_t offset, uint64_t length) const {
+    file_.prefetch(offset, kRecordHeader + length + kRecordFooter);
   }
 
  private:

@@ -100,7 +100,7 @@ RemoteFile::RemoteFile(const std::string& address, Fault fault)
 }
 
 RemoteFile::~RemoteFile() {
-  storage_->announced.drop(id_);
+  storage_->prefetched.drop(id_);
   storage_->windows.drop(id_);
 }
 
@@ -172,7 +172,7 @@ size_t RemoteFile::read_some(uint64_t offset, void* to, size_t size) const {
   size = static_cast<size_t>(std::min<uint64_t>(size, size_ - offset));
   ReadWindows& windows = storage_->windows;
   const std::span<char> out(static_cast<char*>(to), size);
-  if (storage_->announced.take(id_, offset, out)) return size;
+  if (storage_->prefetched.take(id_, offset, out)) return size;
   for (size_t done = 0; done < size;) {
     const uint64_t at = offset + done;
     std::shared_ptr<const ReadWindow> window = windows.find(id_, at);
@@ -194,12 +194,12 @@ size_t RemoteFile::read_some(uint64_t offset, void* to, size_t size) const {
   return size;
 }
 
-void RemoteFile::will_read(uint64_t offset, size_t size) const {
+void RemoteFile::prefetch(uint64_t offset, size_t size) const {
   if (offset >= size_ || size == 0) return;
   size = static_cast<size_t>(std::min<uint64_t>(size, size_ - offset));
   if ((cached_ && cached_->has(offset, size)) || storage_->windows.find(id_, offset, size)) return;
-  storage_->announced.announce(id_, offset, size,
-                               [this, offset](std::span<char> into) { fetch(offset, into, /*once=*/true); });
+  storage_->prefetched.add(id_, offset, size,
+                           [this, offset](std::span<char> into) { fetch(offset, into, /*once=*/true); });
 }
 
 void RemoteFile::use_cache() {

@@ -58,8 +58,8 @@ class RemoteFile {
   int64_t revision() const;
   // As InputFile::read_some.
   size_t read_some(uint64_t offset, void* to, size_t size) const;
-  // As InputFile::will_read.
-  void will_read(uint64_t offset, size_t size) const;
+  // As InputFile::prefetch.
+  void prefetch(uint64_t offset, size_t size) const;
 
  private:
   HttpAnswer get(uint64_t first, std::span<char> into, const AnswerCheck& check, bool once = false) const;

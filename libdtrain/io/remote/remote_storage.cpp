@@ -11,7 +11,7 @@ namespace dtrain {
 namespace remote {
 namespace {
 
-constexpr size_t kMostWindowBytes = size_t{128} << 20, kMostAnnouncedBytes = size_t{128} << 20;
+constexpr size_t kMostWindowBytes = size_t{128} << 20, kMostPrefetchedBytes = size_t{128} << 20;
 
 struct Process {
   std::mutex mutex;
@@ -33,7 +33,7 @@ RemoteStorage::RemoteStorage(const Variables& variables)
       s3(http, variables),
       policy(RetryPolicy::from(variables)),
       windows(kMostWindowBytes),
-      announced(kMostAnnouncedBytes) {}
+      prefetched(kMostPrefetchedBytes) {}
 
 std::shared_ptr<RemoteStorage> remote_storage() {
   Process& one = process();

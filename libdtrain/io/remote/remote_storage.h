@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "libdtrain/io/remote/announced_reads.h"
 #include "libdtrain/io/remote/disk_cache.h"
 #include "libdtrain/io/remote/http_client.h"
+#include "libdtrain/io/remote/prefetch_queue.h"
 #include "libdtrain/io/remote/read_window.h"
 #include "libdtrain/io/remote/s3_client.h"
 
@@ -19,7 +19,7 @@ class RemoteStorage {
   S3Client s3;
   const RetryPolicy policy;
   ReadWindows windows;
-  AnnouncedReads announced;
+  PrefetchQueue prefetched;
 };
 
 // With the variables of set_remote_variables() (dtrain/io/remote_path.h). Files keep the one that they were opened

@@ -1,4 +1,4 @@
-#include "libdtrain/io/remote/announced_reads.h"
+#include "libdtrain/io/remote/prefetch_queue.h"
 
 #include <algorithm>
 #include <exception>
@@ -9,13 +9,13 @@ namespace dtrain::remote {
 namespace {
 
 // Threads mostly wait for answers: they set the number of requests in flight.
-constexpr size_t kAnnouncedThreads = 32;
-// A range that was not taken by then was announced by a reader that was destroyed.
-constexpr uint64_t kLaterAnnouncements = 1024;
+constexpr size_t kPrefetchThreads = 32;
+// A range that was not taken by then was prefetched for a reader that was destroyed.
+constexpr uint64_t kLaterRequests = 1024;
 
 }  // namespace
 
-AnnouncedReads::~AnnouncedReads() {
+PrefetchQueue::~PrefetchQueue() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -24,45 +24,45 @@ AnnouncedReads::~AnnouncedReads() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void AnnouncedReads::announce(uint64_t file, uint64_t offset, size_t size, Fetch fetch) {
+void PrefetchQueue::add(uint64_t file, uint64_t offset, size_t size, Fetch fetch) {
   const Key key{file, offset};
   const std::lock_guard lock(mutex_);
-  ++announcements_;
+  ++requests_;
   if (const auto found = ranges_.find(key); found != ranges_.end()) {
     ++found->second.readers;
     return;
   }
   if (!make_room(size)) return;
-  if (idle_ <= queue_.size() && threads_.size() < kAnnouncedThreads && !start_thread() && threads_.empty()) return;
-  ranges_.emplace(key, Range{.size = size, .announcement = announcements_, .fetch = std::move(fetch)});
+  if (idle_ <= queue_.size() && threads_.size() < kPrefetchThreads && !start_thread() && threads_.empty()) return;
+  ranges_.emplace(key, Range{.size = size, .request = requests_, .fetch = std::move(fetch)});
   bytes_ += size;
   queue_.push_back(key);
   added_.notify_one();
 }
 
-bool AnnouncedReads::make_room(size_t size) {
+bool PrefetchQueue::make_room(size_t size) {
   while (bytes_ + size > most_bytes_ && !ready_.empty()) {
     const auto oldest = ranges_.find(ready_.front());
-    if (announcements_ - oldest->second.announcement < kLaterAnnouncements) break;
+    if (requests_ - oldest->second.request < kLaterRequests) break;
     erase(oldest);
   }
   return bytes_ + size <= most_bytes_;
 }
 
-bool AnnouncedReads::start_thread() try {
+bool PrefetchQueue::start_thread() try {
   threads_.emplace_back([this] { work(); });
   return true;
 } catch (const std::system_error&) {  // no more threads: readers fetch themselves
   return false;
 }
 
-AnnouncedReads::Ranges::iterator AnnouncedReads::erase(Ranges::iterator range) {
+PrefetchQueue::Ranges::iterator PrefetchQueue::erase(Ranges::iterator range) {
   if (range->second.state == State::ready) ready_.erase(range->second.place);
   bytes_ -= range->second.size;
   return ranges_.erase(range);
 }
 
-bool AnnouncedReads::take(uint64_t file, uint64_t offset, std::span<char> into) {
+bool PrefetchQueue::take(uint64_t file, uint64_t offset, std::span<char> into) {
   const Key key{file, offset};
   std::unique_lock lock(mutex_);
   auto range = ranges_.find(key);
@@ -87,7 +87,7 @@ bool AnnouncedReads::take(uint64_t file, uint64_t offset, std::span<char> into) 
   return true;
 }
 
-void AnnouncedReads::drop(uint64_t file) {
+void PrefetchQueue::drop(uint64_t file) {
   const auto of_file = [&](const Key& key) { return key.first == file; };
   std::unique_lock lock(mutex_);
   std::erase_if(queue_, of_file);
@@ -103,7 +103,7 @@ void AnnouncedReads::drop(uint64_t file) {
   }
 }
 
-void AnnouncedReads::work() {
+void PrefetchQueue::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;
@@ -117,7 +117,7 @@ void AnnouncedReads::work() {
   }
 }
 
-void AnnouncedReads::fetch(const Key& key, std::unique_lock<std::mutex>& lock) {
+void PrefetchQueue::fetch(const Key& key, std::unique_lock<std::mutex>& lock) {
   Range& range = ranges_.at(key);  // nobody else removes it while it is being fetched
   range.state = State::fetching;
   bool fetched = true;

@@ -1,4 +1,4 @@
-// AnnouncedReads: ranges of remote files that threads fetch into memory before they are read.
+// PrefetchQueue: ranges of remote files that threads fetch into memory before they are read.
 #pragma once
 
 #include <condition_variable>
@@ -16,22 +16,22 @@
 
 namespace dtrain::remote {
 
-// Thread-safe. Announcements are hints: those that find no room are ignored, and failures are left to the reader.
-class AnnouncedReads {
+// Thread-safe. Ranges that find no room are not fetched, and failures are left to the reader.
+class PrefetchQueue {
  public:
   using Fetch = std::function<void(std::span<char>)>;
 
   // `most_bytes`: of all ranges that are queued, fetched or held.
-  explicit AnnouncedReads(size_t most_bytes) : most_bytes_(most_bytes) {}
+  explicit PrefetchQueue(size_t most_bytes) : most_bytes_(most_bytes) {}
   // Waits for running fetches.
-  ~AnnouncedReads();
-  AnnouncedReads(const AnnouncedReads&) = delete;
-  AnnouncedReads& operator=(const AnnouncedReads&) = delete;
+  ~PrefetchQueue();
+  PrefetchQueue(const PrefetchQueue&) = delete;
+  PrefetchQueue& operator=(const PrefetchQueue&) = delete;
 
-  // Queues a range. It is held until it was taken as often as it was announced; one that nobody takes for long, until
+  // Queues a range. It is held until it was taken as often as it was added; one that nobody takes for long, until
   // others need its room.
-  void announce(uint64_t file, uint64_t offset, size_t size, Fetch fetch);
-  // Copies an announced range of this size, and waits while it is fetched. False: the caller has to fetch it.
+  void add(uint64_t file, uint64_t offset, size_t size, Fetch fetch);
+  // Copies a prefetched range of this size, and waits while it is fetched. False: the caller has to fetch it.
   bool take(uint64_t file, uint64_t offset, std::span<char> into);
   // Removes the ranges of a file, and waits for those that are being fetched.
   void drop(uint64_t file);
@@ -41,7 +41,7 @@ class AnnouncedReads {
   enum class State : uint8_t { queued, fetching, ready };
   struct Range {
     size_t size = 0;
-    uint64_t announcement = 0;
+    uint64_t request = 0;
     Fetch fetch;
     int readers = 1;
     State state = State::queued;
@@ -63,7 +63,7 @@ class AnnouncedReads {
   std::deque<Key> queue_;  // also of ranges that were removed since
   std::list<Key> ready_;   // the oldest first
   size_t bytes_ = 0, idle_ = 0;
-  uint64_t announcements_ = 0;
+  uint64_t requests_ = 0;
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };

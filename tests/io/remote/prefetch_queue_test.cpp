@@ -1,4 +1,4 @@
-#include "libdtrain/io/remote/announced_reads.h"
+#include "libdtrain/io/remote/prefetch_queue.h"
 
 #include <algorithm>
 #include <atomic>
@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kFile = 1, kOther = 2;
 
 // Fetches that fill their range with a letter, and count.
-AnnouncedReads::Fetch letter(char text, std::atomic<int>& fetches) {
+PrefetchQueue::Fetch letter(char text, std::atomic<int>& fetches) {
   return [text, &fetches](std::span<char> into) {
     std::ranges::fill(into, text);
     ++fetches;
@@ -26,7 +26,7 @@ AnnouncedReads::Fetch letter(char text, std::atomic<int>& fetches) {
 }
 
 // What take() copies; empty if it does not.
-std::string taken(AnnouncedReads& reads, uint64_t file, uint64_t offset, size_t size) {
+std::string taken(PrefetchQueue& reads, uint64_t file, uint64_t offset, size_t size) {
   std::string bytes(size, '?');
   return reads.take(file, offset, bytes) ? bytes : "";
 }
@@ -38,18 +38,18 @@ void wait_until(const std::function<bool()>& done) {
 }
 
 // Takes a range once it is no longer queued.
-std::string taken_when_fetched(AnnouncedReads& reads, std::atomic<int>& fetches, int count, uint64_t offset,
+std::string taken_when_fetched(PrefetchQueue& reads, std::atomic<int>& fetches, int count, uint64_t offset,
                                size_t size) {
   wait_until([&] { return fetches >= count; });
   return taken(reads, kFile, offset, size);
 }
 
-TEST(AnnouncedReads, GiveEachRangeAsOftenAsItWasAnnounced) {
-  AnnouncedReads reads(1000);
+TEST(PrefetchQueue, GiveEachRangeAsOftenAsItWasAdded) {
+  PrefetchQueue reads(1000);
   std::atomic<int> fetches = 0;
-  reads.announce(kFile, 10, 3, letter('a', fetches));
-  reads.announce(kFile, 10, 3, letter('a', fetches));
-  reads.announce(kFile, 20, 2, letter('b', fetches));
+  reads.add(kFile, 10, 3, letter('a', fetches));
+  reads.add(kFile, 10, 3, letter('a', fetches));
+  reads.add(kFile, 20, 2, letter('b', fetches));
   EXPECT_EQ(taken_when_fetched(reads, fetches, 2, 10, 3), "aaa");
   EXPECT_EQ(taken(reads, kFile, 10, 2), "");  // another size
   EXPECT_EQ(taken(reads, kOther, 10, 3), "");
@@ -59,10 +59,10 @@ TEST(AnnouncedReads, GiveEachRangeAsOftenAsItWasAnnounced) {
   EXPECT_EQ(fetches, 2);
 }
 
-TEST(AnnouncedReads, ReadersWaitForARangeThatIsBeingFetched) {
-  AnnouncedReads reads(1000);
+TEST(PrefetchQueue, ReadersWaitForARangeThatIsBeingFetched) {
+  PrefetchQueue reads(1000);
   std::promise<void> began, proceed;
-  reads.announce(kFile, 0, 1, [&](std::span<char> into) {
+  reads.add(kFile, 0, 1, [&](std::span<char> into) {
     began.set_value();
     proceed.get_future().wait();
     into[0] = 'x';
@@ -74,10 +74,10 @@ TEST(AnnouncedReads, ReadersWaitForARangeThatIsBeingFetched) {
   EXPECT_EQ(reader.get(), "x");
 }
 
-TEST(AnnouncedReads, LeaveFailuresToTheReader) {
-  AnnouncedReads reads(1000);
+TEST(PrefetchQueue, LeaveFailuresToTheReader) {
+  PrefetchQueue reads(1000);
   std::promise<void> began, proceed;
-  reads.announce(kFile, 0, 1, [&](std::span<char>) {
+  reads.add(kFile, 0, 1, [&](std::span<char>) {
     began.set_value();
     proceed.get_future().wait();
     throw Error(Fault::resource, "outage");
@@ -87,34 +87,34 @@ TEST(AnnouncedReads, LeaveFailuresToTheReader) {
   proceed.set_value();
   EXPECT_EQ(reader.get(), "");
   std::atomic<int> fetches = 0;
-  reads.announce(kFile, 0, 1, letter('c', fetches));
+  reads.add(kFile, 0, 1, letter('c', fetches));
   EXPECT_EQ(taken_when_fetched(reads, fetches, 1, 0, 1), "c");
 }
 
-TEST(AnnouncedReads, StayBelowTheLimit) {
-  AnnouncedReads reads(100);
+TEST(PrefetchQueue, StayBelowTheLimit) {
+  PrefetchQueue reads(100);
   std::atomic<int> fetches = 0;
-  reads.announce(kFile, 0, 60, letter('a', fetches));
-  reads.announce(kFile, 0, 60, letter('a', fetches));
+  reads.add(kFile, 0, 60, letter('a', fetches));
+  reads.add(kFile, 0, 60, letter('a', fetches));
   EXPECT_EQ(taken_when_fetched(reads, fetches, 1, 0, 60), std::string(60, 'a'));
-  reads.announce(kFile, 200, 101, letter('b', fetches));
-  reads.announce(kFile, 300, 60, letter('c', fetches));
+  reads.add(kFile, 200, 101, letter('b', fetches));
+  reads.add(kFile, 300, 60, letter('c', fetches));
   EXPECT_EQ(taken(reads, kFile, 300, 60), "");
   // An old one makes room.
-  for (int i = 0; i < 1024; ++i) reads.announce(kFile, 200, 101, letter('b', fetches));
-  reads.announce(kFile, 400, 60, letter('c', fetches));
+  for (int i = 0; i < 1024; ++i) reads.add(kFile, 200, 101, letter('b', fetches));
+  reads.add(kFile, 400, 60, letter('c', fetches));
   EXPECT_EQ(taken_when_fetched(reads, fetches, 2, 400, 60), std::string(60, 'c'));
   EXPECT_EQ(taken(reads, kFile, 0, 60), "");
   EXPECT_EQ(taken(reads, kFile, 200, 101), "");
   EXPECT_EQ(fetches, 2);
 }
 
-TEST(AnnouncedReads, DropWaitsForTheFetchesOfAFile) {
-  AnnouncedReads reads(1000);
+TEST(PrefetchQueue, DropWaitsForTheFetchesOfAFile) {
+  PrefetchQueue reads(1000);
   std::atomic<int> fetches = 0, others = 0;
   for (uint64_t i = 0; i < 100; ++i) {
-    reads.announce(kFile, i, 1, letter('a', fetches));
-    reads.announce(kOther, i, 1, letter('b', others));
+    reads.add(kFile, i, 1, letter('a', fetches));
+    reads.add(kOther, i, 1, letter('b', others));
   }
   reads.drop(kFile);
   const int before = fetches;

@@ -32,7 +32,8 @@ class SavedCheckpoints {
   std::optional<LoadedCheckpoint> newest(Log& log);
   // Calls `evaluate` with every n-th, from the oldest, and with the newest, or with the newest alone if `nth` is 0;
   // again and again after `pause_seconds`, unless they are 0. Returns false when `evaluate` does, or after a stop
-  // request. Throws Error(Fault::checkpoint) if there is none, and no pause to wait for one.
+  // request. Throws Error(Fault::checkpoint) if there is none and `pause_seconds` is 0, or if none of
+  // several can be loaded.
   bool evaluate(int64_t nth, int64_t pause_seconds, Log& log,
                 const std::function<bool(const LoadedCheckpoint& loaded)>& evaluate);
 

@@ -31,7 +31,7 @@ class CheckpointCopies {
   std::string address(uint64_t step) const;
   // Steps of checkpoints with a manifest, ascending.
   std::vector<uint64_t> steps() const;
-  // Path of a copy of the newest complete checkpoint; nullopt if there is none. Passes over damaged ones with a note.
+  // Path of a copy of the newest complete checkpoint; nullopt if there is none. Skips damaged ones with a note.
   // A checkpoint that the job deletes during the download is replaced by the then newest one.
   std::optional<std::string> newest();
   // The same for one step; nullopt, with a note, if it is damaged or deleted.

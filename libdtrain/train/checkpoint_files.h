@@ -45,9 +45,10 @@ std::optional<std::string> newest_checkpoint(const std::string& train_dir,
 // complete checkpoint of the train_dir `path`. Throws Error(fault) for any other directory. All of them may be s3://;
 // an address without any object is returned unchanged, so that opening it reports the error.
 std::string weights_file(const std::string& path, Fault fault = Fault::checkpoint);
-// model.safetensors of the checkpoint `url`, or of the newest complete one of the train_dir `url`, on s3://, as the
-// manifests there say; nullopt if there is none. Throws FormatError for a newer checkpoint of an unknown format,
-// Error(fault) for a URL that is not s3://BUCKET/PREFIX, Error(Fault::resource) if the list cannot be read.
+// model.safetensors of the checkpoint `url`, or of the newest complete one of the train_dir `url`, on s3://,
+// whose manifests tell which are complete; nullopt if there is none. Throws FormatError for a newer checkpoint of an
+// unknown format, Error(fault) for a URL that is not s3://BUCKET/PREFIX, Error(Fault::resource) if the list cannot be
+// read.
 std::optional<std::string> newest_remote_weights(const std::string& url, Fault fault = Fault::checkpoint);
 
 // Writes a checkpoint's files into the new directory `path`, each synced, the manifest last; returns their total size.

@@ -35,7 +35,7 @@ class RecordShards {
   // Bytes of a record, with both checksums verified; they are in `buffer` or in the memory cache. Throws RecordError,
   // and Error(Fault::data) if the file has been replaced.
   std::span<const std::byte> read(uint64_t record, std::vector<std::byte>& buffer) const;
-  // As those of Dataset.
+  // See Dataset::prefetch().
   void prefetch(uint64_t record) const;
   bool can_prefetch() const { return is_remote_ && !first_only_; }
 

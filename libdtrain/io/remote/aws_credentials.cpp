@@ -179,7 +179,7 @@ std::optional<AwsSession> AwsCredentials::from_profile() {
   return std::nullopt;
 }
 
-// Requests must not become anonymous, or those of another source, while a tool writes the files.
+// While a tool rewrites the files, requests must neither be anonymous nor use the credentials of another source.
 AwsSession AwsCredentials::reread_profile() {
   using Clock = std::chrono::steady_clock;
   std::string problem;

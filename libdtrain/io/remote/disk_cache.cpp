@@ -113,7 +113,7 @@ void DiskCache::read_or_fetch(const BlockId& block, size_t begin, std::span<char
   const std::span<char> bytes = whole ? into : std::span(buffer);
   fetch(bytes);
   fetched_ += bytes.size();
-  if (!whole && !into.empty()) std::memcpy(into.data(), bytes.data() + begin, into.size());
+  if (!whole) std::memcpy(into.data(), bytes.data() + begin, into.size());
   if (mine)
     store(part, block, bytes);
   else
